@@ -11,7 +11,6 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -40,26 +39,6 @@ class SystemClock:
     def wait(self, seconds: float) -> None:
         """Block the calling thread."""
         time.sleep(max(seconds, 0.0))  # noqa: TID251  # this is the one place
-
-
-@dataclass(frozen=True, slots=True)
-class ShiftedClock:
-    """Another clock whose `now` is moved by `offset`, to meet the end of a block on a real cluster. The rest stays."""
-
-    clock: Clock
-    offset: timedelta
-
-    def now(self) -> datetime:
-        """The shifted time."""
-        return self.clock.now() + self.offset
-
-    def monotonic(self) -> float:
-        """Not shifted: leases and rates depend on it."""
-        return self.clock.monotonic()
-
-    def wait(self, seconds: float) -> None:
-        """Wait as the other clock does."""
-        self.clock.wait(seconds)
 
 
 class ClockJumps:
@@ -93,20 +72,14 @@ class ClockJumps:
 
 
 class VirtualClock:
-    """Time that advances only when told.
+    """Time that advances only by `wait` and `advance`: a simulated day takes as long as its work."""
 
-    With `self_driven` (one thread, as in simulations) `wait` itself advances the time. Without it `wait` blocks until
-    another thread has advanced the clock far enough, so that a test decides when time passes.
-    """
-
-    def __init__(self, start: datetime = EPOCH, *, self_driven: bool = True) -> None:
+    def __init__(self, start: datetime = EPOCH) -> None:
         if start.tzinfo is None:
             raise ValueError("a clock needs an aware start time, such as datetime(2026, 1, 1, tzinfo=UTC)")
         self._start = start.astimezone(UTC)
         self._elapsed = timedelta(0)
-        self._self_driven = self_driven
-        self._changed = threading.Condition(threading.RLock())
-        self._waiters = 0
+        self._lock = threading.RLock()
         self._order = itertools.count()
         self._timers: list[tuple[timedelta, int, Callable[[], None]]] = []
 
@@ -119,37 +92,14 @@ class VirtualClock:
         return self._elapsed.total_seconds()
 
     def wait(self, seconds: float) -> None:
-        """Advance the clock (self-driven), or block until it has been advanced."""
-        if seconds <= 0:
-            return
-        if self._self_driven:
+        """Advance the clock; does nothing unless `seconds` are positive."""
+        if seconds > 0:
             self.advance(timedelta(seconds=seconds))
-            return
-        with self._changed:
-            until = self._elapsed + timedelta(seconds=seconds)
-            self._waiters += 1
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._elapsed >= until)
-            self._waiters -= 1
-
-    def await_waiters(self, count: int) -> None:
-        """Block until `count` threads are inside `wait`, so that a test advances the clock at a defined moment."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiters >= count)
 
     def call_at(self, moment: datetime, action: Callable[[], None]) -> None:
         """Run `action` when the clock passes `moment`; a moment that has passed is due at the next advance."""
-        with self._changed:
+        with self._lock:
             heapq.heappush(self._timers, (moment - self._start, next(self._order), action))
-
-    def call_after(self, delay: timedelta, action: Callable[[], None]) -> None:
-        """Run `action` once `delay` has passed."""
-        self.call_at(self.now() + delay, action)
-
-    def next_timer(self) -> datetime | None:
-        """When the next scheduled action is due; None without any."""
-        with self._changed:
-            return self._start + self._timers[0][0] if self._timers else None
 
     def advance(self, by: timedelta) -> None:
         """Move the time on, running the actions that fall due at their moments, in order of time and of scheduling.
@@ -158,7 +108,7 @@ class VirtualClock:
         """
         if by < timedelta(0):
             raise ValueError(f"time cannot go back by {-by}")
-        with self._changed:
+        with self._lock:
             until = self._elapsed + by
             while self._timers and self._timers[0][0] <= until:
                 due, _, action = heapq.heappop(self._timers)
@@ -172,4 +122,3 @@ class VirtualClock:
 
     def _move_to(self, elapsed: timedelta) -> None:
         self._elapsed = max(self._elapsed, elapsed)
-        self._changed.notify_all()

@@ -29,7 +29,7 @@ from benchmarks.machines import GPU, NODE, slices_of
 from benchmarks.timing import Row, best_median
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
-from tests.oracle import allocations
+from tests.oracle.comparing import allocations
 from tests.oracle.upstream import Json, Release, Upstream
 
 TARGET = 20_000.0  # microseconds for an adversarial question

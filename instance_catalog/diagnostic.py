@@ -1,27 +1,79 @@
-"""What is wrong with a file that a person wrote: where, what, and what to do next."""
+"""A statement that something is wrong: with a field of an object, a file, or both."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+Path: TypeAlias = tuple[str | int, ...]
+_BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+class Severity(Enum):
+    """An ERROR stops the plan. An UNKNOWN_FIELD is a warning that `--strict` turns into an error."""
+
+    ERROR = "error"
+    UNKNOWN_FIELD = "unknown field"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One defect. `subject` is "instance type p5.48xlarge", `field` a path such as "accelerator.count".
+    """One defect. Whoever finds it fills in what it knows, and whoever knows the place adds it with `replace`.
 
-    `sources` are all files that contribute to the subject: any of them may be the one that is wrong.
+    `path` is the field inside the subject, () for the subject itself. `subject` is "Pod default/main" or
+    "instance type p5.48xlarge". `file` is as the user gave it ("-" is standard input, "" the live cluster), `line`
+    1-based, 0 where no line is known. `sources` are all files that contribute to the subject: any of them may be the
+    one that is wrong.
     """
 
-    file: str
-    line: int
-    subject: str
-    field: str
     message: str
     next_step: str = ""
+    path: Path = ()
+    subject: str = ""
+    severity: Severity = Severity.ERROR
+    file: str = ""
+    line: int = 0
     sources: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
+    @property
+    def field(self) -> str:
+        """The path as people write it: spec.devices.requests[0].exactly."""
+        return path_text(self.path)
+
+    @property
+    def place(self) -> str:
+        """file:line, or the file where no line is known."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def statement(self) -> str:
+        """p5.yaml:3: instance type p5.48xlarge: vcpu: found 'many'. Without what to do next."""
+        # A name may have line breaks, which would begin a line of their own in somebody's log.
+        subject = _BREAKS.sub(lambda found: repr(found[0])[1:-1], self.subject)
+        return ": ".join(part for part in (self.place, subject, self.field, self.message) if part)
+
     def __str__(self) -> str:
-        """p5.yaml:3: instance type p5.48xlarge: vcpu: found 'many'; allowed: a whole number."""
-        place = ": ".join(part for part in (f"{self.file}:{self.line}", self.subject, self.field) if part)
-        return f"{place}: {self.message}; {self.next_step}".removesuffix("; ")
+        """On one line: the statement; what to do next."""
+        return f"{self.statement}; {self.next_step}".removesuffix("; ")
+
+    @property
+    def block(self) -> str:
+        """As a message to a terminal: the statement, and what to do next indented below it."""
+        return "\n  ".join((self.statement, *self.next_step.splitlines()))
+
+
+def path_text(path: Path) -> str:
+    """spec.devices.requests[0].exactly; keys with dots are quoted in brackets."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif "." in part or "/" in part or not part:
+            text += f"[{part!r}]"
+        else:
+            text += f".{part}" if text else part
+    return text

@@ -63,7 +63,6 @@ from providers.errors import ProviderError
 TAG_CLUSTER: Final = labels.CLUSTER_TAG  # uid of the namespace kube-system
 TAG_POOL: Final = labels.POOL
 TAG_BATCH: Final = labels.LAUNCH_BATCH_TAG  # name of the LaunchBatch
-TAG_NODE: Final = labels.PROVISIONED_NODE  # only where machines can be tagged one by one
 
 # EC2 takes 64 ASCII characters (RunInstances and CreateFleet ClientToken), the shortest limit we know of.
 TOKEN_LENGTH: Final = 64
@@ -330,7 +329,7 @@ class Provider(Protocol):
 class Finding:
     """One result of a preflight: what was looked at, whether it is right, and what to do if not.
 
-    `required` False: launches work without it, but worse.
+    Not a Diagnostic, because what is right is a result as well. `required` False: launches work without it, but worse.
     """
 
     subject: str
@@ -352,7 +351,8 @@ class Preflight(Protocol):
 class TemplateFault:
     """What is wrong with a node template: the field to correct, the error's kind and message, and what to do.
 
-    `certain` False: the provider could not look, which says nothing about the template.
+    Beside Diagnostic because it becomes a condition: `kind` is the condition's reason, and `certain` decides between
+    False and Unknown. Not certain: the provider could not look, which says nothing about the template.
     """
 
     field: str

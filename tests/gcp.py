@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 from autoscaler.clock import VirtualClock
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Clock, LaunchRequest, OfferingKey, TemplateRef
-from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate
+from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.session import Gcp
 from tests.fakes.gce.fake import FakeGce
 from tests.fakes.gce.gke import NodePool
+from tests.fakes.gce.holdings import Holding
 from tests.fakes.gce.server import Server
 from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group
 
@@ -59,6 +60,7 @@ class Rig:
     clock: VirtualClock = field(default_factory=VirtualClock)
     ours: Clock | None = None
     batches: list[Batch] = field(default_factory=list)
+    expected: list[PoolNodes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fake = FakeGce(self.clock, self.behaviour)
@@ -77,7 +79,33 @@ class Rig:
 
     def restart(self) -> None:
         project = Project(gcp(), self.ours or self.clock, CLUSTER)
-        self.provider = GcpProvider(project, self.templates, written=lambda: self.batches)
+        self.provider = GcpProvider(
+            project, self.templates, written=lambda: self.batches, expected=lambda: self.expected
+        )
+
+    def hold(self, *, count: int = 1, starts_in: timedelta, lasts: timedelta, **more: Any) -> OfferingKey:
+        """Calendar capacity, and a group that starts machines in it. Answers what to ask for."""
+        now = self.clock.now()
+        starts = now + starts_in
+        held = {"future": "block", "created": now, "starts": starts, "ends": starts + lasts, **more}
+        holding = Holding("block-res", ZONE, A3.instance_type, count, **held)
+        self.fake.project.holdings.append(holding)
+        named = f"projects/{holding.owner}/reservations/{holding.name}" if holding.owner else holding.name
+        model = "RESERVATION_BOUND" if holding.bound else "STANDARD"
+        base = "gke-c1-block-0a1b2c3d"
+        self.fake.project.add(Group(f"{base}-grp", ZONE, base, A3.instance_type, model, reservation=named))
+        found = self.templates.found
+        self.templates.found = replace(found, groups=(*found.groups, GroupRef(ZONE, f"{base}-grp")))
+        kind = "capacity-block" if holding.bound else "reserved"
+        tail = f"futureReservations/{holding.future}" if holding.future else f"reservations/{holding.name}"
+        owner = f"projects/{holding.owner}/" if holding.owner else ""
+        return OfferingKey(A3.instance_type, ZONE, kind, f"{owner}zones/{ZONE}/{tail}")
+
+    @property
+    def holding(self) -> Holding:
+        """The one that `hold` made."""
+        (found,) = self.fake.project.holdings
+        return found
 
     def group(self, offering: OfferingKey) -> Group:
         """The group that starts these machines."""

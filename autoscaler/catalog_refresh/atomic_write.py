@@ -9,6 +9,15 @@ from pathlib import Path
 from autoscaler.errors import BadInputError
 
 
+def ensure_writable(path: Path) -> None:
+    """Make sure that the file can be written, before hours go into what is to be in it. Raises BadInputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror}", next_step="choose a directory you can write to") from error
+
+
 def replace_file(path: Path, text: str) -> None:
     """Write the file so that a reader sees the old text or the new one, never a part. Raises BadInputError."""
     try:

@@ -121,7 +121,7 @@ def _predicted(
 def _published(file: str, kubernetes: KubernetesProfile) -> tuple[Offer, ...]:
     loaded = load((file,), stdin=sys.stdin, profile=kubernetes)
     if not loaded.ok:
-        raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
+        raise BadInputError(loaded.error_text)
     if not loaded.snapshot.slices:
         step = "kubectl get resourceslices -o yaml, or foreslice slices TYPE -o yaml, prints some"
         raise BadInputError(f"{file} holds no ResourceSlices", next_step=step)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.files import catalog_of, now_of, parsed_manifests, problems_text
 from autoscaler.cli.common.output import output_option, print_data
 from autoscaler.errors import BadInputError
-from autoscaler.kube.problem import Severity
 from autoscaler.lint.advice import advice
 from autoscaler.lint.check import lint as check
 from autoscaler.lint.devices.offers import catalog_offers, pool_driver_sets
@@ -22,16 +20,20 @@ from autoscaler.lint.releases import names_of_releases
 from autoscaler.lint.rules import CEL_COMPILE, INVALID_OBJECT, QUESTIONABLE, UNKNOWN_FIELD, Level
 from autoscaler.lint.subjects import subject_of
 from autoscaler.manifests.load import Loaded
-from autoscaler.manifests.problem import LocatedProblem
-from autoscaler.model.origin import Origin
 from autoscaler.planning.supply.drivers import wanted_drivers
 from autoscaler.report.tables.lint_sarif import sarif_of
 from autoscaler.report.tables.lint_text import document_of, lines_of
+from instance_catalog.diagnostic import Severity
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.prediction.variants import chosen_profiles
 from instance_catalog.types.catalog import Catalog
 
 ERRORS_FOUND = 3
+_RULES = {
+    Severity.ERROR: INVALID_OBJECT,
+    Severity.UNKNOWN_FIELD: UNKNOWN_FIELD,
+    Severity.WARNING: QUESTIONABLE,
+}
 
 
 @click.command()
@@ -96,17 +98,15 @@ def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
     offers = catalog_offers(catalog, profile, _driver_sets(loaded, catalog))
     found = []
     for finding in check(subjects, loaded.snapshot, offers, releases=names_of_releases(catalog, profile)):
-        document = documents[finding.origin.path, finding.origin.line, finding.object]
-        line = document.locate(finding.path) if finding.path else document.line
-        found.append(replace(finding, origin=replace(finding.origin, line=line)))
-    found += [
-        Finding(QUESTIONABLE, one.object, (), one.message, one.step, one.origin, one.field)
-        for one in advice(loaded.snapshot)
-    ]
-    reported = {(f.origin.path, f.origin.line, f.field) for f in found if f.rule is CEL_COMPILE}
-    found += [_of(p) for p in loaded.problems if (p.file, p.line, p.field) not in reported]
+        problem = finding.diagnostic
+        document = documents[problem.file, problem.line, problem.subject]
+        found.append(finding.at(document.file, document.locate(problem.path) if problem.path else document.line))
+    found += [Finding(QUESTIONABLE, surprise) for surprise in advice(loaded.snapshot)]
+    reported = [f.diagnostic for f in found if f.rule is CEL_COMPILE]
+    places = {(p.file, p.line, p.path) for p in reported}
+    found += [Finding(_RULES[p.severity], p) for p in loaded.problems if (p.file, p.line, p.path) not in places]
     worst_first = list(Level)
-    return sorted(found, key=lambda one: (one.origin.path, one.origin.line, worst_first.index(one.level)))
+    return sorted(found, key=lambda f: (f.diagnostic.file, f.diagnostic.line, worst_first.index(f.level)))
 
 
 def _driver_sets(loaded: Loaded, catalog: Catalog) -> tuple[DriverSet, ...]:
@@ -116,15 +116,3 @@ def _driver_sets(loaded: Loaded, catalog: Catalog) -> tuple[DriverSet, ...]:
     requests = [request for claim in snapshot.claims.values() for request in claim.requests]
     named = wanted_drivers(requests, classes)
     return (*pool_driver_sets(snapshot, catalog), *chosen_profiles(named))
-
-
-def _of(problem: LocatedProblem) -> Finding:
-    rules = {
-        Severity.ERROR: INVALID_OBJECT,
-        Severity.UNKNOWN_FIELD: UNKNOWN_FIELD,
-        Severity.WARNING: QUESTIONABLE,
-    }
-    origin = Origin(problem.file, problem.line)
-    return Finding(
-        rules[problem.severity], problem.object, (), problem.message, problem.next_step, origin, problem.field
-    )

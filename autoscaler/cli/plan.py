@@ -25,7 +25,7 @@ from autoscaler.cli.common.what_if import print_what_if, what_if_option
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.errors import BadInputError
-from autoscaler.lint.advice import advice, plan_advice
+from autoscaler.lint.advice import advice, plan_advice, reason_of
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
@@ -166,7 +166,7 @@ def _decide(
         *plan_advice(loaded.snapshot, decided),
         *supply_advice(loaded.snapshot, decided, catalog),
     )
-    decided = replace(decided, warnings=(*(one.reason for one in told), *decided.warnings))
+    decided = replace(decided, warnings=(*map(reason_of, told), *decided.warnings))
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)
     return Decided(loaded.snapshot, catalog, decided, now, policy)

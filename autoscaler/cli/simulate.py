@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from autoscaler.catalog_refresh.atomic_write import replace_file
+from autoscaler.catalog_refresh.atomic_write import ensure_writable, replace_file
 from autoscaler.cli.common.choices import chosen_catalog
 from autoscaler.cli.common.commands import catalog_option
 from autoscaler.cli.common.output import output_option, print_data, print_table
@@ -23,7 +23,6 @@ from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.schema import duration_text
 from autoscaler.manifests.document import Document, UnreadableError
 from autoscaler.manifests.load import load
-from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.sources import STDIN, Source, read_sources
 from autoscaler.manifests.yaml_documents import read_yaml
 from autoscaler.report.study.outcome import study_document
@@ -36,6 +35,7 @@ from autoscaler.simulation.study.scenario_file import is_simulation, read_scenar
 from autoscaler.simulation.study.sweep import run_all
 from autoscaler.simulation.study.task import POLICIES, Study, Variant
 from autoscaler.simulation.study.trace_file import MEANINGS, TraceOptions, parse_columns, read_trace
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
 
@@ -115,6 +115,8 @@ def simulate(
     Exit code 0: every task has started; 3: some never did; 1: the input cannot be used.
     """
     variants = _variants(policy, keep_alive)
+    if html is not None:
+        ensure_writable(html)
     catalog = chosen_catalog(directories)
     study = _study(workload, paths, columns, models, catalog)
     if boot:
@@ -128,9 +130,6 @@ def simulate(
     width = processes or os.cpu_count() or 1
     outcomes = run_all(prepared.study, variants, prepared.catalog, processes=width, told=told.say)
     told.end()
-    if html is not None:
-        replace_file(html, study_page(study.name, outcomes))
-        click.echo(f"{html} is written; open it in a browser", err=True)
     if output == "table":
         print_table(COLUMNS, outcome_rows(outcomes))
         click.echo("")
@@ -138,6 +137,9 @@ def simulate(
             click.echo(line)
     else:
         print_data(study_document(study.name, outcomes), output)
+    if html is not None:
+        replace_file(html, study_page(study.name, outcomes))
+        click.echo(f"{html} is written; open it in a browser", err=True)
     if any(outcome.never_started for outcome in outcomes):
         sys.exit(3)
 
@@ -167,8 +169,9 @@ def _study(workload: str, paths: Sequence[str], columns: str, models: Sequence[s
     known = product_names(catalog)
     sources = list(read_sources([workload], sys.stdin))
     found = sources[0]
-    if isinstance(found, LocatedProblem) or len(sources) != 1:
-        raise BadInputError(str(found), next_step="give one file: a scenario in YAML or a trace in CSV")
+    if isinstance(found, Diagnostic) or len(sources) != 1:
+        wrong = found.block if isinstance(found, Diagnostic) else f"{workload}: {len(sources)} files, expected one"
+        raise BadInputError(wrong, next_step="give one file: a scenario in YAML or a trace in CSV")
     if Path(workload).suffix.lower() == _CSV or columns:
         options = TraceOptions(parse_columns(columns), _meant(models), known)
         tasks = read_trace(found.text.splitlines(), found.file, options)
@@ -206,7 +209,7 @@ def _objects(paths: Sequence[str], catalog: Catalog) -> Iterator[Object]:
         return
     loaded = load(paths, stdin=sys.stdin, drivers=catalog.drivers.values(), skip_unknown=True)
     if not loaded.ok:
-        problems = "\n".join(str(problem) for problem in loaded.errors)
+        problems = loaded.error_text
         raise BadInputError(f"the manifests cannot be used\n{problems}")
     for document in loaded.documents:
         if document.value["kind"] not in BY_KIND:

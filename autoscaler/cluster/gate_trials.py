@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from autoscaler.cluster.api import ApiError, ForbiddenError, InvalidError, NotFoundError, Object
 from autoscaler.cluster.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
-from autoscaler.kube.problem import Path, path_text
+from instance_catalog.diagnostic import Path, path_text
 from instance_catalog.kubernetes.feature_gates import GATES
 from instance_catalog.kubernetes.profile import KubernetesProfile
 

@@ -26,7 +26,8 @@ from autoscaler.cluster.api import (
     pages,
 )
 from autoscaler.cluster.resources import Resource
-from autoscaler.kube.problem import Problem, Problems
+from autoscaler.kube.problem import Problems
+from instance_catalog.diagnostic import Diagnostic
 from providers.contract import Clock
 
 _LOG: Final = structlog.get_logger("foreslice.informer")
@@ -62,7 +63,7 @@ class Informer(Generic[T_co]):
         self._parse = parse
         self._version = ""
         self._values: dict[str, T_co] = {}
-        self._problems: dict[str, tuple[Problem, ...]] = {}
+        self._problems: dict[str, tuple[Diagnostic, ...]] = {}
         self._ordered: tuple[T_co, ...] | None = None
         self._unserved = 0  # how often in a row it was not served
         self._skipped = 0  # refreshes since it was last asked for
@@ -105,7 +106,7 @@ class Informer(Generic[T_co]):
         return self._ordered
 
     @property
-    def problems(self) -> Mapping[str, tuple[Problem, ...]]:
+    def problems(self) -> Mapping[str, tuple[Diagnostic, ...]]:
         """What was wrong with objects, by namespace/name."""
         return self._problems
 
@@ -139,7 +140,7 @@ class Informer(Generic[T_co]):
         # A list that breaks off is begun anew, and until then everything is as it was last seen.
         self._version = ""
         values: dict[str, T_co] = {}
-        found: dict[str, tuple[Problem, ...]] = {}
+        found: dict[str, tuple[Diagnostic, ...]] = {}
         version = ""
         try:
             for page in pages(self._api, self._resource):
@@ -183,7 +184,7 @@ class Informer(Generic[T_co]):
 
     def _take(self, item: Object) -> bool:
         """Take over an object; whether that changes anything that is read of it. A heartbeat does not."""
-        key, values, found = key_of(item), dict[str, T_co](), dict[str, tuple[Problem, ...]]()
+        key, values, found = key_of(item), dict[str, T_co](), dict[str, tuple[Diagnostic, ...]]()
         self._read(item, values, found)
         if values.get(key) == self._values.get(key) and found.get(key) == self._problems.get(key):
             return False
@@ -192,7 +193,7 @@ class Informer(Generic[T_co]):
         self._problems |= found
         return True
 
-    def _read(self, item: Object, values: dict[str, T_co], found: dict[str, tuple[Problem, ...]]) -> None:
+    def _read(self, item: Object, values: dict[str, T_co], found: dict[str, tuple[Diagnostic, ...]]) -> None:
         """Add the value of an object, if it has one, and what is wrong with it.
 
         Where reading it fails, it stays as it was before, if ever: the others must be seen.

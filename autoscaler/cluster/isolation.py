@@ -45,7 +45,8 @@ _RIGHTS: Final = (
 class Trouble:
     """Something that could not be carried out now and will be tried again: what, and why not.
 
-    `pods` are the keys of the pods that wait for it.
+    Not a Diagnostic, because it holds the error itself: whoever catches it asks for the error's type, and raises it
+    again. `pods` are the keys of the pods that wait for it.
     """
 
     kind: str  # LaunchBatch, ProvisionedNode, CapacityPool, Pod, …; Provider for its sweep

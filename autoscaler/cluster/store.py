@@ -25,7 +25,7 @@ from autoscaler.kube.custom.spending import CLUSTER, parse_spending
 from autoscaler.kube.kinds import KINDS, POD_TEMPLATES, PODS, POOLS, PRIORITIES, SnapshotKind, or_problem
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import PriorityClass
-from autoscaler.kube.problem import Problem, Problems, Severity
+from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.node import with_volume_limits
@@ -35,6 +35,7 @@ from autoscaler.model.requested_capacity import PodTemplate, Scalable
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
+from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.files.layers import Layer
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -155,7 +156,7 @@ class Store:
         """The resourceVersion up to which ProvisionedNodes and LaunchBatches were seen."""
         return min(self._provisioned.version, self._batches.version)
 
-    def problems(self) -> Iterator[tuple[str, str, Problem]]:
+    def problems(self) -> Iterator[tuple[str, str, Diagnostic]]:
         """What is wrong with objects: (kind, namespace/name, problem)."""
         for informer in (self._priorities, self._pods, *self._informers):
             for key, problems in informer.problems.items():

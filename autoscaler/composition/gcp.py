@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autoscaler.cluster.resources import GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.cluster.resources import CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
 from autoscaler.kube.problem import Problems
 from autoscaler.settings.settings import GcpSettings
 from providers.abilities import KubernetesObjects
 from providers.contract import Provider, TemplateRef
 from providers.errors import TemplateError
-from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate
+from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.session import Gcp
 from providers.plugins import Surroundings
 
 _TEMPLATES = (GCP_NODE_TEMPLATES.api_version, GCP_NODE_TEMPLATES.plural)
+_POOLS = (CAPACITY_POOLS.api_version, CAPACITY_POOLS.plural)
 _BATCHES = (LAUNCH_BATCHES.api_version, LAUNCH_BATCHES.plural)
 
 
@@ -24,7 +26,12 @@ def gcp_providers(surroundings: Surroundings, settings: GcpSettings) -> Mapping[
     """The provider of a cluster by the kind of its node templates."""
     project = Project(Gcp(settings.project), surroundings.clock, surroundings.cluster)
     objects = surroundings.objects
-    machines = GcpProvider(project, GcpTemplates(objects), written=lambda: written_batches(objects))
+    machines = GcpProvider(
+        project,
+        GcpTemplates(objects),
+        written=lambda: written_batches(objects),
+        expected=lambda: expected_nodes(objects),
+    )
     return {GCP_NODE_TEMPLATES.kind: machines}
 
 
@@ -32,6 +39,16 @@ def written_batches(objects: KubernetesObjects) -> tuple[Batch, ...]:
     """The launches that are written down."""
     found = objects.list(_BATCHES, labels={})
     return tuple(Batch(item["metadata"]["name"], str((item.get("spec") or {}).get("pool", ""))) for item in found)
+
+
+def expected_nodes(objects: KubernetesObjects) -> tuple[PoolNodes, ...]:
+    """What plans for the CapacityPools with a GCPNodeTemplate assume. One that cannot be read has no plans."""
+    pools = (parse_capacity_pool(item) for item in objects.list(_POOLS, labels={}))
+    return tuple(
+        PoolNodes(pool.name, pool.node_template[1], pool.labels, pool.taints, pool.startup_taints)
+        for pool in pools
+        if pool is not None and pool.node_template[0] == GCP_NODE_TEMPLATES.kind
+    )
 
 
 class GcpTemplates:

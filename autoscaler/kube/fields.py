@@ -12,7 +12,8 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from autoscaler.kube.problem import UNREPLACED, Path, Problems, is_placeholder
+from autoscaler.kube.problem import UNREPLACED, Problems, is_placeholder
+from instance_catalog.diagnostic import Path
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 

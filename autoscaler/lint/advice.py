@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
@@ -16,6 +15,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
+from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes import labels
@@ -32,24 +32,18 @@ _BLOCK_BARS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """`object` as "Pod default/main"; `field` as in the manifest, "" for the whole object."""
-
-    object: str
-    field: str
-    message: str
-    step: str
-    origin: Origin = CLUSTER
-
-    @property
-    def reason(self) -> Reason:
-        """As a warning of a plan."""
-        place = f"{self.field}: " if self.field else ""
-        return Reason.of(Code.ADVICE, self.object, problem=f"{place}{self.message}; {self.step}")
+def surprise(subject: str, path: Path, message: str, next_step: str, origin: Origin = CLUSTER) -> Diagnostic:
+    """A warning about an object, such as "Pod default/main", or about one of its fields."""
+    return Diagnostic(message, next_step, path, subject, Severity.WARNING, origin.path, origin.line)
 
 
-def advice(snapshot: Snapshot) -> Iterator[Advice]:
+def reason_of(found: Diagnostic) -> Reason:
+    """A surprise as a warning of a plan."""
+    place = f"{found.field}: " if found.path else ""
+    return Reason.of(Code.ADVICE, found.subject, problem=f"{place}{found.message}; {found.next_step}")
+
+
+def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """What the objects say by themselves."""
     yield from _ignored_rules(snapshot)
     yield from _brief_windows(snapshot)
@@ -61,30 +55,30 @@ def advice(snapshot: Snapshot) -> Iterator[Advice]:
     yield from _resources_not_served(snapshot)
 
 
-def plan_advice(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
+def plan_advice(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
     """What only shows once there is a plan."""
     yield from _unused_blocks(snapshot, plan)
     yield from _parts_that_get_a_whole(snapshot, plan)
     yield from _architecture(snapshot, plan)
 
 
-def _ignored_rules(snapshot: Snapshot) -> Iterator[Advice]:
+def _ignored_rules(snapshot: Snapshot) -> Iterator[Diagnostic]:
     gates, profile = snapshot.profile.gates, snapshot.profile
     own = profile.allocator.taint_rules_have_own_gate
     if gates.device_taints and (gates.device_taint_rules or not own):
         return
     gate = "DRADeviceTaintRules" if gates.device_taints else "DRADeviceTaints"
     for rule in snapshot.taint_rules:
-        yield Advice(
+        yield surprise(
             f"DeviceTaintRule {rule.name}",
-            "",
+            (),
             f"ignored: feature gate {gate} is off in {profile.name}",
             "if your cluster has it on, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)",
             rule.origin,
         )
 
 
-def _brief_windows(snapshot: Snapshot) -> Iterator[Advice]:
+def _brief_windows(snapshot: Snapshot) -> Iterator[Diagnostic]:
     for pool in snapshot.pools:
         for index, baseline in enumerate(pool.baselines):
             try:
@@ -93,16 +87,16 @@ def _brief_windows(snapshot: Snapshot) -> Iterator[Advice]:
                 continue  # an objection of the plan
             if len(minutes) == 1:
                 words = (baseline.schedule or "").split()
-                yield Advice(
+                yield surprise(
                     f"CapacityPool {pool.name}",
-                    f"spec.baseline[{index}].schedule",
+                    ("spec", "baseline", index, "schedule"),
                     f'"{baseline.schedule}" is open for one minute of an hour: a window is every minute that matches',
                     f'for the whole hour write "* {" ".join(words[1:])}", for more hours "* 8-18 * * 1-5"',
                     pool.origin,
                 )
 
 
-def _domains_without_link(snapshot: Snapshot) -> Iterator[Advice]:
+def _domains_without_link(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Pods of one ComputeDomain (an IMEX channel) of which nothing asks for one NVLink domain: any GPU would do."""
     told: set[str] = set()
     for pod in snapshot.pods:
@@ -113,9 +107,9 @@ def _domains_without_link(snapshot: Snapshot) -> Iterator[Advice]:
         if key in told:
             continue
         told.add(key)
-        yield Advice(
+        yield surprise(
             f"Pod {pod.key}",
-            "spec.affinity",
+            ("spec", "affinity"),
             "uses an IMEX channel (ComputeDomain) and requires no NVLink: the cheapest GPU is taken, linked or not",
             "add podAffinity with topologyKey: nvidia.com/gpu.clique over the pods of the job",
             pod.origin,
@@ -138,7 +132,7 @@ def _asks_for_link(pod: Pod, snapshot: Snapshot) -> bool:
     return clique in keys or (gang is not None and gang.topology_key == clique)
 
 
-def _no_cpu(snapshot: Snapshot) -> Iterator[Advice]:
+def _no_cpu(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Pods that claim devices and ask for no CPU: kube-scheduler takes them for free."""
     served = {one.extended_resource_name for one in snapshot.classes} - {None}
     found = [
@@ -148,16 +142,16 @@ def _no_cpu(snapshot: Snapshot) -> Iterator[Advice]:
     ]
     if found:
         rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        yield Advice(
+        yield surprise(
             f"Pod {found[0].key}",
-            "spec.containers[0].resources.requests",
+            ("spec", "containers", 0, "resources", "requests"),
             f"claims devices and requests no cpu{rest}: the smallest machine with the device is enough for it",
             "request the cpu and memory that it uses",
             found[0].origin,
         )
 
 
-def _resources_not_served(snapshot: Snapshot) -> Iterator[Advice]:
+def _resources_not_served(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Pods in scope whose extended resource a DeviceClass would serve if a feature gate were on (KEP-5004).
 
     Pods without any claim are ignored for that reason, which says the same.
@@ -167,9 +161,9 @@ def _resources_not_served(snapshot: Snapshot) -> Iterator[Advice]:
     serving = extended_resource_classes(snapshot.classes)
     for pod in snapshot.pods:
         for resource in sorted(_requested(pod) & serving.keys()) if pod.claims and not pod.bound else ():
-            yield Advice(
+            yield surprise(
                 f"Pod {pod.key}",
-                "spec.containers[0].resources",
+                ("spec", "containers", 0, "resources"),
                 f"asks for {resource}, which DeviceClass {serving[resource].name} serves only with feature gate "
                 f"{EXTENDED_RESOURCE_GATE}, and that is off in {snapshot.profile.name} (on by default from 1.36)",
                 "use a claim for it, or, if your cluster has the gate on, say so in spec.featureGates of a PlanContext",
@@ -188,7 +182,7 @@ def _requests_cpu(pod: Pod) -> bool:
     return any("cpu" in requests and requests["cpu"].sign > 0 for requests in amounts)
 
 
-def _unused_blocks(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
+def _unused_blocks(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
     """Prepaid machines to which no pod goes, while others are bought or pods have no place."""
     used = {node.offering.block for node in plan.launches if node.pods}
     used |= {offering.block for node in snapshot.provisioned for offering in node.offerings[:1]}
@@ -197,9 +191,9 @@ def _unused_blocks(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
     for block in snapshot.blocks:
         if block.name not in used:
             why = _why_not(block, plan)
-            yield Advice(
+            yield surprise(
                 f"CapacityBlock {block.name}",
-                "",
+                (),
                 f"is prepaid, and no pod of this plan uses it{why}",
                 "see `-o wide` for its offering, or change pool, zone or claims",
                 block.origin,
@@ -217,7 +211,7 @@ def _why_not(block: CapacityBlock, plan: Plan) -> str:
     return f" ({kinds[0]})" if kinds else " (it does not belong to a pool that serves them, or is not open now)"
 
 
-def _parts_that_get_a_whole(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
+def _parts_that_get_a_whole(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
     """Claims for an amount of capacity, each of which gets a device of its own although the driver can share it."""
     for facts in driver_facts().values():
         if not facts.sharing_profile or _shares(plan, facts.driver):
@@ -225,9 +219,9 @@ def _parts_that_get_a_whole(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
         alone = {key for keys in _owners(plan, facts.driver).values() if len(keys) == 1 for key in keys}
         parts = [claim for key in sorted(alone) if (claim := snapshot.claims.get(key)) and _wants_a_part(claim)]
         if len(parts) > 1 and plan.launches:
-            yield Advice(
+            yield surprise(
                 f"ResourceClaim {parts[0].key}",
-                "spec.devices.requests[0].exactly.capacity",
+                ("spec", "devices", "requests", 0, "exactly", "capacity"),
                 f"it and {len(parts) - 1} more ask for a part of a GPU, and each gets a whole one",
                 f"a pool with spec.drivers.profiles: ['{facts.sharing_profile}'] lets them share",
                 parts[0].origin,
@@ -252,7 +246,7 @@ def _owners(plan: Plan, driver: str) -> dict[tuple[str, DeviceId], set[str]]:
     return owners
 
 
-def _refused_sharing(snapshot: Snapshot) -> Iterator[Advice]:
+def _refused_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Sharing settings that the driver refuses when it prepares the claim: the pod is bound and never starts."""
     given = " ".join(profile for pool in snapshot.pools for profile in pool.drivers)
     for facts in driver_facts().values():
@@ -264,9 +258,9 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Advice]:
             ]
             if named and f"{gate}=true" not in given:
                 more = f" (and {len(named) - 1} more)" if len(named) > 1 else ""
-                yield Advice(
+                yield surprise(
                     f"ResourceClaim {named[0].key}",
-                    "spec.devices.config",
+                    ("spec", "devices", "config"),
                     f"asks for sharing strategy {strategy}{more}: driver {facts.driver} refuses that with its feature "
                     f"gate {gate} off, the default, and the pod would not start",
                     f"install the driver with featureGates.{gate}=true, and say so in a CapacityPool: "
@@ -275,15 +269,15 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Advice]:
                 )
 
 
-def _invalid_configs(snapshot: Snapshot) -> Iterator[Advice]:
+def _invalid_configs(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Configurations that the driver finds invalid when it prepares the claim, in every release."""
     for claim in snapshot.claims.values():
         for index, config in enumerate(claim.config):
             problem = opaque.refused(config.parameters) if config.driver == opaque.DRIVER else ""
             if problem:
-                yield Advice(
+                yield surprise(
                     f"ResourceClaim {claim.key}",
-                    f"spec.devices.config[{index}].opaque.parameters",
+                    ("spec", "devices", "config", index, "opaque", "parameters"),
                     f"driver {config.driver} refuses this configuration ({problem}), and the pod would not start",
                     "correct it",
                     claim.origin,
@@ -291,14 +285,14 @@ def _invalid_configs(snapshot: Snapshot) -> Iterator[Advice]:
                 return
 
 
-def _shared_by_scheduler(snapshot: Snapshot) -> Iterator[Advice]:
+def _shared_by_scheduler(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Pods that ask KAI Scheduler for a part of a GPU by annotation: no resource of the API says so."""
     found = [p for p in snapshot.pods if not p.bound and _kai_part(p)]
     if found:
         rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        yield Advice(
+        yield surprise(
             f"Pod {found[0].key}",
-            f"metadata.annotations.{_kai_part(found[0])}",
+            ("metadata", "annotations", _kai_part(found[0])),
             f"asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
             "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
             found[0].origin,
@@ -319,16 +313,16 @@ def _exact(requests: Iterable[DeviceRequest | FirstAvailable]) -> Iterator[Devic
         yield from request.subrequests if isinstance(request, FirstAvailable) else (request,)
 
 
-def _architecture(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
+def _architecture(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
     """Pods that name no architecture, on nodes that are not what most images are built for."""
     pods = {pod.key: pod for pod in snapshot.pods}
     for node in plan.launches:
         architecture = node.node.labels.get(labels.ARCHITECTURE)
         unaware = [pods[key] for key in node.pods if key in pods and not _names_architecture(pods[key])]
         if architecture not in (None, "amd64") and unaware:
-            yield Advice(
+            yield surprise(
                 f"Pod {unaware[0].key}",
-                "spec.nodeSelector",
+                ("spec", "nodeSelector"),
                 f"goes to a node of architecture {architecture}: an image without it does not start",
                 "if the image lacks it, add nodeSelector kubernetes.io/arch: amd64",
                 unaware[0].origin,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
-from autoscaler.kube.problem import Path
 from autoscaler.lint.claim_names import check_claim_names
 from autoscaler.lint.devices.effort import Effort, EffortExceededError
 from autoscaler.lint.devices.offers import Offer, Specimen, published_offer, specimens
@@ -26,6 +24,7 @@ from autoscaler.lint.subjects import ClaimSubject, ClassSubject, SliceSubject, S
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.diagnostic import Path
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
@@ -52,7 +51,7 @@ def lint(
     found: list[Finding] = []
     for subject in subjects:
         here = [*_other_version(subject, usual), *linter.findings(subject)]
-        found += (replace(finding, origin=subject.origin) for finding in here)
+        found += (finding.at(subject.origin.path, subject.origin.line) for finding in here)
     return tuple(found)
 
 
@@ -141,7 +140,7 @@ class _Linter:
         if selectors in self._untried:
             message = "takes too much work to try on every device"
             step = "shorten loops and lists; `foreslice cel` shows what an expression costs"
-            yield Finding(NOT_TRIED, name, (*path, "selectors"), message, step)
+            yield Finding.of(NOT_TRIED, name, (*path, "selectors"), message, step)
 
     def _reach(self, selectors: tuple[Selector, ...]) -> Reach | None:
         if selectors not in self._reached:
@@ -166,4 +165,4 @@ def _other_version(subject: Subject, usual: str) -> Iterator[Finding]:
         step = f"write apiVersion: {usual}" + (
             "; the fields of a request are then below `exactly`" if usual == _V1 else ""
         )
-        yield Finding(MIXED_VERSIONS, subject.object, ("apiVersion",), message, step)
+        yield Finding.of(MIXED_VERSIONS, subject.object, ("apiVersion",), message, step)

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from autoscaler.kube.problem import Path
 from autoscaler.kube.selectors import DEVICE_TAINT_EFFECTS
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.rules import INVALID_OBJECT
 from autoscaler.lint.subjects import ClaimSubject
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
+from instance_catalog.diagnostic import Path
 from instance_catalog.spelling import did_you_mean
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -75,4 +75,4 @@ def _repeated(name: str, path: Path, names: Sequence[str], *, field: Path = ()) 
 
 
 def _invalid(name: str, path: Path, message: str, step: str) -> Finding:
-    return Finding(INVALID_OBJECT, name, path, message, step)
+    return Finding.of(INVALID_OBJECT, name, path, message, step)

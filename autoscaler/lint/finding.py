@@ -1,36 +1,32 @@
-"""A finding: which rule, where, what, and what to do about it."""
+"""A finding: a Diagnostic with the rule that found it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from autoscaler.kube.problem import Path, path_text
 from autoscaler.lint.rules import Level, Rule
-from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.diagnostic import Diagnostic, Path
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`object` as "ResourceClaim default/gpu", `path` the field inside it, () for the whole object.
-
-    `origin` is the line of the field once manifests/ has found it, until then that of the object. `written` is the
-    field as text where a path is not known.
+    """Beside the Diagnostic because a rule says more than a severity: a level with notes, an id that users suppress,
+    a title and a reason for code scanning. Its place is added by whoever knows the file.
     """
 
     rule: Rule
-    object: str
-    path: Path
-    message: str
-    fix: str = ""
-    origin: Origin = field(default=CLUSTER, compare=False)
-    written: str = ""
+    diagnostic: Diagnostic
+
+    @classmethod
+    def of(cls, rule: Rule, subject: str, path: Path, message: str, next_step: str = "") -> Finding:
+        """`subject` as "ResourceClaim default/gpu", `path` the field inside it, () for the whole object."""
+        return cls(rule, Diagnostic(message, next_step, path, subject))
 
     @property
     def level(self) -> Level:
         """How bad it is."""
         return self.rule.level
 
-    @property
-    def field(self) -> str:
-        """The path as people write it."""
-        return self.written or path_text(self.path)
+    def at(self, file: str, line: int) -> Finding:
+        """The same with its place."""
+        return replace(self, diagnostic=replace(self.diagnostic, file=file, line=line))

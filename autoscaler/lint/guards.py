@@ -35,7 +35,7 @@ def check_guard(
     verb = "fails on" if outcome is Outcome.ERROR else "selects"
     guard = guard_for(chain, found)
     step = f"put `{guard} && …` in front" if chain else f"add a selector with `{guard}`"
-    yield Finding(UNGUARDED_CLASS, subject.object, path, f"{verb} devices of drivers it does not know", step)
+    yield Finding.of(UNGUARDED_CLASS, subject.object, path, f"{verb} devices of drivers it does not know", step)
 
 
 def guard_for(chain: Sequence[Program], found: Reach) -> str:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sized
 from typing import Final
 
-from autoscaler.kube.problem import Path
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.rules import (
     ADMIN_NAMESPACE,
@@ -27,6 +26,7 @@ from autoscaler.model.resource_claim import (
     MatchAttribute,
     Request,
 )
+from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.profile import Gates
 
 MAX_DEVICES: Final = 32  # of one claim; only the allocator enforces it
@@ -55,7 +55,7 @@ def check_claim_limits(subject: ClaimSubject) -> Iterator[Finding]:
         yield from check_entries(subject.object, (*place, "tolerations"), exact.tolerations, _MAX_TOLERATIONS)
         if exact.allocation_mode not in _MODES:
             message = f"unknown allocation mode {exact.allocation_mode!r}"
-            yield Finding(
+            yield Finding.of(
                 INVALID_OBJECT, subject.object, (*place, "allocationMode"), message, "write ExactCount or All"
             )
     for index, config in enumerate(claim.config):
@@ -63,13 +63,13 @@ def check_claim_limits(subject: ClaimSubject) -> Iterator[Finding]:
         if size > _MAX_PARAMETERS:
             place = (*path, "config", index, "opaque", "parameters")
             message = f"{size} bytes of parameters; the API allows {_MAX_PARAMETERS}"
-            yield Finding(TOO_MANY_ENTRIES, subject.object, place, message, "shorten them")
+            yield Finding.of(TOO_MANY_ENTRIES, subject.object, place, message, "shorten them")
     yield from _constraint_names(subject)
     total = sum(_least(request) for request in claim.requests)
     if total > MAX_DEVICES:
         message = f"asks for at least {total} devices; the scheduler gives a claim at most {MAX_DEVICES}"
         step = "split it into several claims of the same pod: the limit is for each claim"
-        yield Finding(TOO_MANY_DEVICES, subject.object, (*path, "requests"), message, step)
+        yield Finding.of(TOO_MANY_DEVICES, subject.object, (*path, "requests"), message, step)
 
 
 def check_class_limits(subject: ClassSubject) -> Iterator[Finding]:
@@ -99,14 +99,14 @@ def check_admin_access(subject: ClaimSubject, namespaces: Mapping[str, Mapping[s
         if exact.admin_access:
             message = f"admin access needs the label {_ADMIN_LABEL}: true on namespace {namespace}"
             step = "label the namespace; to let this check see it, give its manifest too"
-            yield Finding(ADMIN_NAMESPACE, subject.object, (*place, "adminAccess"), message, step)
+            yield Finding.of(ADMIN_NAMESPACE, subject.object, (*place, "adminAccess"), message, step)
 
 
 def check_entries(name: str, path: Path, found: Sized, limit: int) -> Iterator[Finding]:
     """A list at `path` that has more entries than the API allows."""
     if len(found) > limit:
         message = f"{len(found)} {path[-1]}; the API allows {limit}"
-        yield Finding(TOO_MANY_ENTRIES, name, path, message, f"remove {len(found) - limit} of them")
+        yield Finding.of(TOO_MANY_ENTRIES, name, path, message, f"remove {len(found) - limit} of them")
 
 
 def _constraint_names(subject: ClaimSubject) -> Iterator[Finding]:
@@ -119,20 +119,20 @@ def _constraint_names(subject: ClaimSubject) -> Iterator[Finding]:
         if not slash:
             step = f"write the driver in front: gpu.nvidia.com/{constraint.attribute}"
             message = f"{constraint.attribute!r} has no domain"
-            yield Finding(UNQUALIFIED_NAME, subject.object, place, message, step)
+            yield Finding.of(UNQUALIFIED_NAME, subject.object, place, message, step)
         elif not domain or not _IDENTIFIER.fullmatch(identifier):
             message = f"{constraint.attribute!r} is not of the form <domain>/<name>"
             step = "a name has letters, digits and '_', as in gpu.nvidia.com/parentUUID"
-            yield Finding(UNQUALIFIED_NAME, subject.object, place, message, step)
+            yield Finding.of(UNQUALIFIED_NAME, subject.object, place, message, step)
         elif len(domain) > MAX_DOMAIN or len(identifier) > MAX_IDENTIFIER:
             message = f"domains have at most {MAX_DOMAIN} characters, names {MAX_IDENTIFIER}"
-            yield Finding(TOO_MANY_ENTRIES, subject.object, place, message, "no driver publishes such a name")
+            yield Finding.of(TOO_MANY_ENTRIES, subject.object, place, message, "no driver publishes such a name")
 
 
 def _gate_off(subject: ClaimSubject, path: Path, gate: str, version: str) -> Finding:
     message = f"{path[-1]} needs the feature gate {gate}, which is off in Kubernetes {version}"
     step = "if your cluster has it, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)"
-    return Finding(FEATURE_OFF, subject.object, path, message, step)
+    return Finding.of(FEATURE_OFF, subject.object, path, message, step)
 
 
 def _least(request: Request) -> int:

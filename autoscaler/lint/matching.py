@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import Program
-from autoscaler.kube.problem import Path
 from autoscaler.lint.devices.offers import Offer, Specimen
 from autoscaler.lint.devices.reach import Failing, Reach, reach
 from autoscaler.lint.expressions import drivers_named
@@ -24,6 +23,7 @@ from autoscaler.lint.rules import (
     SELECTOR_FAILS_ELSEWHERE,
     UNKNOWN_DRIVER,
 )
+from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.resource_slice import RuntimeOnly
 from instance_catalog.spelling import did_you_mean
 
@@ -82,7 +82,7 @@ def _failures(holder: Holder, found: Reach, failures: Sequence[Failing]) -> Iter
         else:
             message = f"fails on {_types(offers)} (none of which has matching devices): {example}"
         rule = SELECTOR_FAILS if beside or not found.possible else SELECTOR_FAILS_ELSEWHERE
-        yield Finding(rule, holder.object, holder.place(index), message, guard_against(first, program, found))
+        yield Finding.of(rule, holder.object, holder.place(index), message, guard_against(first, program, found))
 
 
 def _devices(failing: Failing, offer: Offer) -> str:
@@ -105,10 +105,10 @@ def _undecided(holder: Holder, found: Reach, devices: Sequence[Specimen], neares
         known = [one for one in reach(holder.before, devices).possible if one not in found.unknown]
         instead = nearest.of([program.expression for program in holder.own], known)[1]
         step = "add the fact with --catalog; see docs/catalog.md"
-        return Finding(CATALOG_GAP, holder.object, place, message, f"{step}\n{instead}" if instead else step)
+        return Finding.of(CATALOG_GAP, holder.object, place, message, f"{step}\n{instead}" if instead else step)
     message = f"depends on {listed}, which no one knows before the node runs"
     step = "select by what the type decides (productName, memory); to keep devices together use matchAttribute"
-    return Finding(RUN_TIME_ONLY, holder.object, place, message, step)
+    return Finding.of(RUN_TIME_ONLY, holder.object, place, message, step)
 
 
 def _offers(found: Reach) -> list[Offer]:
@@ -137,9 +137,9 @@ def _other_drivers(holder: Holder, known: PublishedNames) -> Finding | None:
     step = "" if first in names else did_you_mean(first, names, equivalence_key=MISSPELT)
     if step:
         message = f"no known driver is called {first}"
-        return Finding(UNKNOWN_DRIVER, holder.object, place, message, step)
+        return Finding.of(UNKNOWN_DRIVER, holder.object, place, message, step)
     message = f"devices of {', '.join(sorted(named))} are not predicted, so whether any matches is not known"
-    return Finding(
+    return Finding.of(
         DRIVER_NOT_PREDICTED, holder.object, place, message, "give the ResourceSlices of a node that has some"
     )
 
@@ -151,7 +151,7 @@ def _never(holder: Holder, devices: Sequence[Specimen], nearest: NearestMiss) ->
     index = len(holder.before) + _blocking(holder.own, candidates)
     message = "no device of the catalog meets it" + (f"; {closest}" if closest else "")
     step = instead or "`foreslice catalog list` shows the types, `foreslice slices TYPE` what their devices publish"
-    return Finding(NEVER_MATCHES, holder.object, holder.place(index), message, step)
+    return Finding.of(NEVER_MATCHES, holder.object, holder.place(index), message, step)
 
 
 def _blocking(own: Sequence[Program], candidates: Sequence[Specimen]) -> int:

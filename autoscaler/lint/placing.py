@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.dra.inventory.taints import blocking_taints, tolerated
-from autoscaler.kube.problem import Path
 from autoscaler.lint.devices.offers import Offer, Specimen
 from autoscaler.lint.devices.reach import Reach
 from autoscaler.lint.finding import Finding
@@ -19,6 +18,7 @@ from autoscaler.lint.rules import (
 )
 from autoscaler.lint.subjects import ClaimSubject
 from autoscaler.model.resource_claim import DeviceRequest, DistinctAttribute, MatchAttribute
+from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.taint import Taint
 
@@ -36,7 +36,7 @@ def check_count(name: str, path: Path, request: DeviceRequest, found: Reach) -> 
     if request.count > counts[best]:
         message = f"asks for {request.count} devices; no node has more than {counts[best]} that match ({best})"
         step = "ask for fewer in each pod and run more pods"
-        yield Finding(MORE_THAN_A_NODE, name, (*path, "count"), message, step)
+        yield Finding.of(MORE_THAN_A_NODE, name, (*path, "count"), message, step)
 
 
 def check_capacity(
@@ -51,7 +51,7 @@ def check_capacity(
             wrong = known.judge("capacity", domain, identifier)
             step = wrong[1] if wrong else "ask for a capacity that the devices have"
             message = f"none of the matching devices has capacity {domain}/{identifier}, {example.example} for one"
-            yield Finding(UNKNOWN_ATTRIBUTE, name, (*path, "capacity", "requests", wanted), message, step)
+            yield Finding.of(UNKNOWN_ATTRIBUTE, name, (*path, "capacity", "requests", wanted), message, step)
 
 
 def check_tolerations(
@@ -70,7 +70,7 @@ def check_tolerations(
         text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
         message = f"{share} the taint {text}, {specimens[0].example} for one"
         step = f"if that is intended, add the toleration {{key: {taint.key}, operator: Exists}}"
-        yield Finding(MISSING_TOLERATION, name, (*path, "tolerations"), message, step)
+        yield Finding.of(MISSING_TOLERATION, name, (*path, "tolerations"), message, step)
 
 
 def check_constraints(subject: ClaimSubject, reached: Mapping[str, Reach], known: PublishedNames) -> Iterator[Finding]:
@@ -86,12 +86,12 @@ def check_constraints(subject: ClaimSubject, reached: Mapping[str, Reach], known
         domain, _, identifier = constraint.attribute.partition("/")
         wrong = known.judge("attributes", domain, identifier)
         if wrong:
-            yield Finding(UNKNOWN_ATTRIBUTE, subject.object, path, *wrong)
+            yield Finding.of(UNKNOWN_ATTRIBUTE, subject.object, path, *wrong)
             continue
         for name in _without(constraint.attribute, constraint.requests, reached):
             message = f"none of the devices that request {name} can get has {constraint.attribute}"
             step = "name the requests it is for in `requests`, or use an attribute that all of them have"
-            yield Finding(CONSTRAINT_UNMET, subject.object, path, message, step)
+            yield Finding.of(CONSTRAINT_UNMET, subject.object, path, message, step)
 
 
 def _without(attribute: str, requests: Sequence[str], reached: Mapping[str, Reach]) -> Iterator[str]:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.cel.interpreter.device import split_name
-from autoscaler.kube.problem import Path
 from autoscaler.kube.resource_claim import FLAT_VERSION
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.limits import MAX_DOMAIN, MAX_IDENTIFIER, check_entries
 from autoscaler.lint.rules import INVALID_OBJECT, TOO_MANY_ENTRIES
 from autoscaler.lint.subjects import SliceSubject
+from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.profile import KubernetesProfile, SliceLimits
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ListValue, Version
 from instance_catalog.kubernetes.semver import SemanticVersion, SemverError
@@ -35,7 +35,7 @@ def check_slice_limits(subject: SliceSubject, profile: KubernetesProfile) -> Ite
     if limits.counters_apart and slice_.shared_counters and slice_.devices:
         message = "a slice holds shared counters or devices, not both"
         step = "put the counters into a slice of their own in the same pool"
-        yield Finding(INVALID_OBJECT, name, ("spec", "sharedCounters"), message, step)
+        yield Finding.of(INVALID_OBJECT, name, ("spec", "sharedCounters"), message, step)
     below: Path = ("basic",) if subject.version == FLAT_VERSION else ()
     for index, device in enumerate(slice_.devices):
         yield from _device(name, ("spec", "devices", index, *below), slice_.driver, device, limits)
@@ -50,7 +50,7 @@ def _device(name: str, path: Path, driver: str, device: Device, limits: SliceLim
     both = (*device.attributes, *device.capacity)
     if len(both) > _MAX_NAMES:
         message = f"{len(both)} attributes and capacities; the API allows {_MAX_NAMES} together"
-        yield Finding(TOO_MANY_ENTRIES, name, path, message, f"remove {len(both) - _MAX_NAMES} of them")
+        yield Finding.of(TOO_MANY_ENTRIES, name, path, message, f"remove {len(both) - _MAX_NAMES} of them")
     yield from check_entries(name, (*path, "taints"), device.taints, limits.taints)
     yield from check_entries(name, (*path, "consumesCounters"), device.consumes_counters, _MAX_CONSUMED_SETS)
     yield from check_entries(name, (*path, "bindingConditions"), device.binding_conditions or (), _MAX_CONDITIONS)
@@ -59,24 +59,24 @@ def _device(name: str, path: Path, driver: str, device: Device, limits: SliceLim
             domain, identifier = split_name(qualified, driver)
             if len(domain) > MAX_DOMAIN or len(identifier) > MAX_IDENTIFIER:
                 message = f"domains have at most {MAX_DOMAIN} characters, names {MAX_IDENTIFIER}"
-                yield Finding(TOO_MANY_ENTRIES, name, (*path, group, qualified), message, "shorten the name")
+                yield Finding.of(TOO_MANY_ENTRIES, name, (*path, group, qualified), message, "shorten the name")
     for qualified, value in device.attributes.items():
         yield from _value(name, (*path, "attributes", qualified), value)
     for qualified, capacity in device.capacity.items():
         if capacity.policy is not None and not device.allow_multiple_allocations:
             message = "a request policy needs allowMultipleAllocations: true on the device"
             place = (*path, "capacity", qualified, "requestPolicy")
-            yield Finding(INVALID_OBJECT, name, place, message, "allow them, or remove the policy")
+            yield Finding.of(INVALID_OBJECT, name, place, message, "allow them, or remove the policy")
 
 
 def _value(name: str, path: Path, value: AttributeValue) -> Iterator[Finding]:
     text = value.text if isinstance(value, Version) else value
     if isinstance(text, str) and len(text) > _MAX_TEXT:
         message = f"{len(text)} characters; the API allows {_MAX_TEXT}"
-        yield Finding(TOO_MANY_ENTRIES, name, path, message, "shorten the value")
+        yield Finding.of(TOO_MANY_ENTRIES, name, path, message, "shorten the value")
     if isinstance(value, Version):
         try:
             SemanticVersion.parse(value.text)
         except SemverError as error:
             message = f"{value.text!r} is not a semantic version: {error}"
-            yield Finding(INVALID_OBJECT, name, path, message, "write major.minor.patch, like 1.2.3")
+            yield Finding.of(INVALID_OBJECT, name, path, message, "write major.minor.patch, like 1.2.3")

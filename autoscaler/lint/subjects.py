@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 from autoscaler.kube.device_class import parse_device_class
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header, parse_metadata
-from autoscaler.kube.problem import Path
 from autoscaler.kube.resource_claim import FLAT_VERSION, parse_resource_claim, parse_resource_claim_template
 from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.origin import Origin
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 _GROUP = "resource.k8s.io/"

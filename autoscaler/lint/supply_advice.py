@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autoscaler.lint.advice import Advice
+from autoscaler.lint.advice import surprise
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.images import vendors_without_image
 from instance_catalog.drivers.profile import assumed_profile
@@ -14,7 +15,7 @@ from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
 
 
-def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Advice]:
+def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
     """Nothing for plans with pools: those say what the nodes are."""
     if snapshot.pools:
         return
@@ -24,15 +25,15 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     yield from _without_image(plan, catalog)
 
 
-def _made_up(used: set[str]) -> Iterator[Advice]:
+def _made_up(used: set[str]) -> Iterator[Diagnostic]:
     """Devices of a driver that makes them up: the cheapest machine of all is as good as any."""
     for name in sorted(used & driver_facts().keys()):
         facts = driver_facts()[name]
         if facts.simulated:
             options = ":".join(f"{option}=4" for option, found in facts.options.items() if not found.switch)
-            yield Advice(
+            yield surprise(
                 f"driver {facts.driver}",
-                "",
+                (),
                 "makes up its devices on any machine, so the cheapest of the catalog serves",
                 "name your machines in a CapacityPool (spec.requirements), and how the driver is installed in "
                 f"spec.drivers.profiles, such as ['{name}:{options}']",
@@ -48,7 +49,7 @@ def _missed(plan: Plan) -> Iterator[str]:
             yield facts.profile
 
 
-def _not_considered(used: set[str], catalog: Catalog) -> Iterator[Advice]:
+def _not_considered(used: set[str], catalog: Catalog) -> Iterator[Diagnostic]:
     """Types that were no choice only because the catalog lacks what an operator's driver publishes there."""
     for name in sorted(used & PREDICTIONS.keys()):
         driver = PREDICTIONS[name]
@@ -57,15 +58,15 @@ def _not_considered(used: set[str], catalog: Catalog) -> Iterator[Advice]:
         profile = assumed_profile(name)
         why = {one.name: text for one in catalog if (text := driver.why_unpredictable(one, profile))}
         if why:
-            yield Advice(
+            yield surprise(
                 f"driver {driver_facts()[name].driver}",
-                "",
+                (),
                 f"{len(why)} instance types were not considered and may fit: {next(iter(why.values()))}",
                 "a CapacityPool names the profile in spec.drivers.profiles",
             )
 
 
-def _without_image(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
+def _without_image(plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
     """Nodes with accelerators of a vendor for which the cloud's node images have no driver."""
     told: set[tuple[str, str]] = set()
     for name in dict.fromkeys(node.offering.instance_type for node in plan.launches):
@@ -75,9 +76,9 @@ def _without_image(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
         if card is None or key not in vendors_without_image() or key in told:
             continue
         told.add(key)
-        yield Advice(
+        yield surprise(
             f"instance type {name}",
-            "",
+            (),
             f"the node images of {machine.cloud} have no driver for {card.vendor} accelerators "
             f"(source: {vendors_without_image()[key]})",
             f"build an image with it, and check that the driver and your software support the {card.model}",

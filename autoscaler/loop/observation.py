@@ -16,7 +16,6 @@ from autoscaler.execution.launch import Providers
 from autoscaler.execution.patience import Patience
 from autoscaler.execution.providers_seen import ProvidersSeen, acknowledge, ask
 from autoscaler.execution.uninstall import stop_while_uninstalling
-from autoscaler.kube.problem import Problem
 from autoscaler.lifecycle.moments import without_future
 from autoscaler.lifecycle.provisioned_node import awaits_node
 from autoscaler.lifecycle.reflect import reflect
@@ -26,6 +25,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.settings.settings import LoopSettings
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.prediction.predict import predict, unpredictable
 from instance_catalog.types.catalog import Catalog
@@ -43,7 +43,7 @@ class Observation:
     effective: EffectiveCatalog | None  # None if the catalog has no layers
     providers: Providers
     seen: ProvidersSeen
-    problems: tuple[tuple[str, str, Problem], ...]  # what is wrong with objects: kind, key, problem
+    problems: tuple[tuple[str, str, Diagnostic], ...]  # what is wrong with objects: kind, key, problem
     troubles: tuple[Trouble, ...]
 
     @property

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import Path, Problem, Severity, path_text
-from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.model.origin import Origin
+from instance_catalog.diagnostic import Diagnostic, Path, Severity
 
 Json: TypeAlias = Any
 
@@ -60,17 +59,10 @@ class Document:
         key = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else str(name)
         return " ".join(part for part in (kind, key) if part)
 
-    def located(self, problem: Problem, *, strict: bool = False) -> LocatedProblem:
+    def located(self, problem: Diagnostic, *, strict: bool = False) -> Diagnostic:
         """The problem with its place; unknown fields are errors when `strict`."""
         severity = problem.severity
         if strict and severity is Severity.UNKNOWN_FIELD:
             severity = Severity.ERROR
-        return LocatedProblem(
-            file=self.file,
-            line=self.locate(problem.path) if problem.path else self.line,
-            message=problem.message,
-            object=self.name,
-            field=path_text(problem.path),
-            next_step=problem.next_step,
-            severity=severity,
-        )
+        line = self.locate(problem.path) if problem.path else self.line
+        return replace(problem, file=self.file, line=line, subject=self.name, severity=severity)

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import Path
 from autoscaler.manifests.document import Document, Locator, UnreadableError
 from autoscaler.manifests.json_documents import read_json
-from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.sources import Source
 from autoscaler.manifests.yaml_documents import read_yaml
+from instance_catalog.diagnostic import Diagnostic, Path
 
 _MOST_PROBLEMS = 20  # of one file; more would be noise
 
@@ -21,7 +20,7 @@ class EmptyList:
     """A List without items, as `kubectl get` prints where there is nothing: an answer, and no mistake."""
 
 
-def read_documents(source: Source) -> Iterator[Document | EmptyList | LocatedProblem]:
+def read_documents(source: Source) -> Iterator[Document | EmptyList | Diagnostic]:
     """The objects of a text. After a document that cannot be read, reading continues at the next `---`."""
     lines = source.text.split("\n")
     start = 0
@@ -33,7 +32,7 @@ def read_documents(source: Source) -> Iterator[Document | EmptyList | LocatedPro
                 yield from _objects(document)
             return
         except UnreadableError as error:
-            yield LocatedProblem(source.file, error.line, error.message, next_step=error.next_step)
+            yield Diagnostic(error.message, error.next_step, file=source.file, line=error.line)
             candidates = range(max(error.line - 1, start + 1), len(lines))
             start = next((index for index in candidates if lines[index].startswith("---")), len(lines))
             if start == len(lines):

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
-from autoscaler.kube.problem import Path
 from autoscaler.manifests.document import Document, UnreadableError
+from instance_catalog.diagnostic import Path
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DIGITS = 4000  # Python converts at most 4300; no Kubernetes field holds such a number

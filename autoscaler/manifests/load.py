@@ -8,7 +8,7 @@ from typing import TextIO
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
-from autoscaler.kube.problem import Problems, Severity
+from autoscaler.kube.problem import Problems
 from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.classify import classify
 from autoscaler.manifests.document import Document
@@ -17,12 +17,12 @@ from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.manifests.names import check_names
 from autoscaler.manifests.plan_context import PlanContext
-from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.references import check_references, check_use, pods_in
 from autoscaler.manifests.removed import parameters_of
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
@@ -37,16 +37,21 @@ class Loaded:
     """
 
     snapshot: Snapshot
-    problems: tuple[LocatedProblem, ...]
+    problems: tuple[Diagnostic, ...]
     context: PlanContext
     documents: tuple[Document, ...] = ()
     overlays: tuple[Document, ...] = ()
     node_templates: tuple[Document, ...] = ()
 
     @property
-    def errors(self) -> tuple[LocatedProblem, ...]:
+    def errors(self) -> tuple[Diagnostic, ...]:
         """The problems that forbid a plan."""
         return tuple(problem for problem in self.problems if problem.severity is Severity.ERROR)
+
+    @property
+    def error_text(self) -> str:
+        """The problems that forbid a plan, for a terminal."""
+        return "\n".join(problem.block for problem in self.errors)
 
     @property
     def ok(self) -> bool:
@@ -87,7 +92,7 @@ def load(
     warnings. Never raises for what is in the files.
     """
     objects: list[_Object] = []
-    problems: list[LocatedProblem] = []
+    problems: list[Diagnostic] = []
     read = _documents(paths, stdin)
     for found in _classified(read, skip_unknown=skip_unknown):
         if isinstance(found, _Object):
@@ -110,7 +115,7 @@ def load(
         problems += (found.document.located(problem, strict=strict) for problem in found.problems)
     if not objects and not problems and not any(isinstance(one, EmptyList) for one in read):
         step = "give manifests of pods, or workloads that make pods, and the claims they use"
-        problems.append(LocatedProblem(", ".join(paths), 0, "no Kubernetes objects found", next_step=step))
+        problems.append(Diagnostic("no Kubernetes objects found", step, file=", ".join(paths)))
     return Loaded(
         snapshot=assemble(manifests, decided),
         problems=tuple(sorted(problems, key=lambda problem: (problem.file, problem.line))),
@@ -121,21 +126,21 @@ def load(
     )
 
 
-def _documents(paths: Sequence[str], stdin: TextIO | None) -> list[Document | EmptyList | LocatedProblem]:
+def _documents(paths: Sequence[str], stdin: TextIO | None) -> list[Document | EmptyList | Diagnostic]:
     """Everything in the files, in their order."""
-    found: list[Document | EmptyList | LocatedProblem] = []
+    found: list[Document | EmptyList | Diagnostic] = []
     for source in read_sources(paths, stdin):
-        found += [source] if isinstance(source, LocatedProblem) else read_documents(source)
+        found += [source] if isinstance(source, Diagnostic) else read_documents(source)
     return found
 
 
 def _classified(
-    read: Sequence[Document | EmptyList | LocatedProblem], *, skip_unknown: bool
-) -> Iterator[_Object | LocatedProblem]:
+    read: Sequence[Document | EmptyList | Diagnostic], *, skip_unknown: bool
+) -> Iterator[_Object | Diagnostic]:
     """All objects of known kinds; problems for everything else."""
     parameters = parameters_of(document.value for document in read if isinstance(document, Document))
     for document in read:
-        if isinstance(document, LocatedProblem):
+        if isinstance(document, Diagnostic):
             yield document
         elif isinstance(document, Document):
             problems = Problems()

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.problem import UNREPLACED, Path, Problems, is_placeholder
+from autoscaler.kube.problem import UNREPLACED, Problems, is_placeholder
+from instance_catalog.diagnostic import Path
 
 _SEGMENT: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_SEGMENT}(\.{_SEGMENT})*")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from autoscaler.manifests.problem import LocatedProblem
+from instance_catalog.diagnostic import Diagnostic
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -22,19 +22,19 @@ class Source:
     text: str
 
 
-def read_sources(paths: Sequence[str], stdin: TextIO | None) -> Iterator[Source | LocatedProblem]:
+def read_sources(paths: Sequence[str], stdin: TextIO | None) -> Iterator[Source | Diagnostic]:
     """The texts of all files that `paths` name, in their order; files of a directory sorted by name."""
     seen: set[str] = set()
     for path in paths:
         for found in _files(path):
-            if isinstance(found, LocatedProblem):
+            if isinstance(found, Diagnostic):
                 yield found
             elif found == STDIN or os.path.realpath(found) not in seen:
                 seen.add(os.path.realpath(found))
                 yield _read(found, stdin)
 
 
-def _files(path: str) -> Iterator[str | LocatedProblem]:
+def _files(path: str) -> Iterator[str | Diagnostic]:
     if path == STDIN or not Path(path).is_dir():
         yield path
         return
@@ -47,11 +47,11 @@ def _files(path: str) -> Iterator[str | LocatedProblem]:
         yield _unreadable(str(error.filename), error)
     if not found and not closed:
         step = f"name a file, or put files ending in {', '.join(SUFFIXES)} there"
-        yield LocatedProblem(path, 0, "no manifests in this directory", next_step=step)
+        yield Diagnostic("no manifests in this directory", step, file=path)
     yield from sorted(found)
 
 
-def _read(file: str, stdin: TextIO | None) -> Source | LocatedProblem:
+def _read(file: str, stdin: TextIO | None) -> Source | Diagnostic:
     try:
         if file == STDIN:
             return Source(file, stdin.read() if stdin is not None else "")
@@ -59,11 +59,11 @@ def _read(file: str, stdin: TextIO | None) -> Source | LocatedProblem:
     except OSError as error:
         return _unreadable(file, error)
     except (UnicodeDecodeError, ValueError) as error:
-        return LocatedProblem(file, 0, f"is not text: {error}", next_step="save the file as UTF-8")
+        return Diagnostic(f"is not text: {error}", "save the file as UTF-8", file=file)
 
 
-def _unreadable(file: str, error: OSError) -> LocatedProblem:
+def _unreadable(file: str, error: OSError) -> Diagnostic:
     step = "check the path and that you may read it"
     if "://" in file:
         step = "nothing is fetched here: download it first, or pipe it to `-f -`"
-    return LocatedProblem(file, 0, f"cannot be read: {error.strerror or error}", next_step=step)
+    return Diagnostic(f"cannot be read: {error.strerror or error}", step, file=file)

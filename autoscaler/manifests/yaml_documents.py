@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Final
 
 import yaml
 
-from autoscaler.kube.problem import Path
 from autoscaler.manifests.document import Document, UnreadableError
+from instance_catalog.diagnostic import Path
 
 _DEEPEST = 100  # Kubernetes objects nest about 20 deep; custom resources a little more
 _MOST_REPEATED = 100_000  # lists and objects that aliases repeat in one document: stops "billion laughs"

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from autoscaler.kube.workloads.stamping import MOST_PODS
 from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
 from autoscaler.model.plan import LeftOut, NodeAction, Plan, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.requested_capacity import Condition, ProvisioningRequest, RequestClass, RequestCondition
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import owner_of
-from autoscaler.planning.demand.virtual_pods import request_problems
+from autoscaler.planning.demand.virtual_pods import MOST_OBJECTS, request_problems
 from autoscaler.planning.placement.scatter import scattered
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -181,7 +182,8 @@ def _progress(request: ProvisioningRequest, fates: _Fates, now: datetime) -> Sai
         )
     left = fates.left.get(request.key, [])
     if not placed and not left:
-        turn = Reason.of(Code.UNSUPPORTED, feature="more at once than 100 objects or 10000 pods; it waits for its turn")
+        feature = f"more at once than {MOST_OBJECTS} objects or {MOST_PODS} pods; it waits for its turn"
+        turn = Reason.of(Code.UNSUPPORTED, feature=feature)
         return Said(_TYPE.PROVISIONED, False, Why.NOT_FOUND, (turn,), total=request.pods)
     worst = _decisive(left)
     settled = now - _created(request, now) >= GRACE

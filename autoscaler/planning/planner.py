@@ -20,7 +20,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import Fits, Verdict
+from autoscaler.model.verdict import Verdict
 from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
@@ -267,7 +267,7 @@ def _outside_the_pools(whole: PackingInput, pools: Sequence[CapacityPool], item:
     for candidate, shape in ((whole.candidates[i], whole.shape_of[i]) for i in whole.by_cost):
         if whole.trials.ledger.refused(item):
             return
-        if candidate.barred is None and isinstance(whole.trials.verdict(shape, item), Fits):
+        if candidate.barred is None and whole.trials.takes(shape, item):
             name, drivers = candidate.instance_type.name, ",".join(candidate.profiles)
             excluding = {pool.name: why for pool in pools if (why := excluded_by(pool, candidate))}
             if not excluding:

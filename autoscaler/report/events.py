@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from autoscaler.kube.problem import Problem
 from autoscaler.lifecycle.leaving import evicts
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import has_failed, is_leaving, last_edge
@@ -27,6 +26,7 @@ from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import of_namespace, redacted
 from autoscaler.report.words import counted, money
+from instance_catalog.diagnostic import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def misprediction_event(wrong: Misprediction) -> Event:
     return on_owner(Event("Pod", namespace, name, "", "Warning", "Misprediction", message))
 
 
-def invalid_event(kind: str, key: str, uid: str, problem: Problem) -> Event:
+def invalid_event(kind: str, key: str, uid: str, problem: Diagnostic) -> Event:
     """An object of which something cannot be read; `key` is its namespace/name, or its name."""
     namespace, _, name = key.rpartition("/")
     return Event(kind, namespace, name, uid, "Warning", "Invalid", str(problem))

@@ -70,6 +70,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.CATALOG_UNKNOWN: ("depends on {attributes}: not in the catalog",),
     Code.PLANNING_FAILED: ("planning fails on it: report it with the log line unexpected_error",),
     Code.UNSUPPORTED: ("{feature} is not supported", "fields not supported: {fields}", "is not supported"),
+    Code.CONTESTED_RESOURCE: (
+        "{resource} is served or not, depending on the order in which kube-scheduler saw two DeviceClasses with one "
+        "extendedResourceName: give one of them another name, or request the extendedResourceName itself",
+        "whether a DeviceClass serves it is open",
+    ),
     Code.UNREADABLE: ("is unknown without the right to {right}: grant it, as the ClusterRole foreslice-observe does",),
     Code.INSUFFICIENT_RESOURCE: ("Insufficient {resource}: {wanted} requested, {free} free",),
     Code.NODE_SELECTOR_MISMATCH: ("node selector wants {key}={wanted}",),

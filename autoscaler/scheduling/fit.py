@@ -16,7 +16,7 @@ from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 
-_UNKNOWN = (Code.UNSUPPORTED,)
+_UNKNOWN = (Code.UNSUPPORTED, Code.CONTESTED_RESOURCE)
 
 
 def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
@@ -49,7 +49,7 @@ def filtered(pod: Pod, state: NodeState, world: World) -> DoesNotFit | Unknown |
     for entry in FILTERS:
         reasons = entry.rule(pod, state, world)
         if reasons:
-            return Unknown(reasons) if any(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)
+            return Unknown(reasons) if all(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)
     return None
 
 

@@ -85,10 +85,11 @@ def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ..
     """NodeResourcesFit: every shortage is reported, as upstream does.
 
     An extended resource that a DeviceClass serves is skipped where the node itself has none of it: DynamicResources
-    decides it (KEP-5004).
+    decides it (KEP-5004). Where it is open whether the class serves the resource, a reason says so; alone it
+    decides nothing.
     """
     wanted = amounts_of(pod)
-    return tuple(
+    short = tuple(
         Reason.of(
             Code.INSUFFICIENT_RESOURCE,
             f"pod {pod.key}",
@@ -97,6 +98,11 @@ def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ..
             free=max(state.free(resource), 0),
         )
         for resource in shortages(wanted, state, world)
+    )
+    return short + tuple(
+        Reason.of(Code.CONTESTED_RESOURCE, f"pod {pod.key}", resource=resource)
+        for resource in wanted
+        if resource in world.contested and state.allocatable.get(resource, 0) <= 0
     )
 
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.dra.allocation.allocator import AllocatedState, ClusterDevices
-from autoscaler.dra.claims.extended_resources import extended_resource_classes
+from autoscaler.dra.claims.extended_resources import contested_resources, extended_resource_classes
 from autoscaler.dra.claims.finished_consumers import without_finished_consumers
 from autoscaler.dra.claims.pod_groups import consumer_of
 from autoscaler.dra.inventory.devices import node_memory
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.resource_claim import Consumer, ResourceClaim
+from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.node_state import NodeState
@@ -43,6 +43,7 @@ class World:
     allocated: AllocatedState
     extended_resources: Mapping[str, DeviceClass]  # resource name -> the class that serves it
     volumes: Volumes
+    contested: frozenset[str] = frozenset()  # extended resources of which it is open whether their class serves them
     drivers: tuple[CustomDriver, ...] = ()
     repellers: tuple[str, ...] = ()
 
@@ -73,6 +74,9 @@ class World:
             if snapshot.profile.gates.extended_resource
             else {},
             volumes=Volumes.of(snapshot),
+            contested=contested_resources(snapshot.classes)
+            if snapshot.profile.gates.extended_resource
+            else frozenset(),
             drivers=tuple(drivers),
             repellers=tuple(n.name for n in snapshot.nodes if _repel(pods.get(n.name, ()))),
         )
@@ -107,17 +111,24 @@ class World:
 
     def booked(self, pods: Sequence[Pod], verdict: Fits) -> World:
         """The world after the claims of `pods` were allocated as `verdict` says, on a node that is not in sight."""
+        return self.booked_each(((pods, verdict),))
+
+    def booked_each(self, bookings: Iterable[tuple[Sequence[Pod], Fits]]) -> World:
+        """The same for several, one after the other, at the price of one copy of what is in use."""
         claims = dict(self.claims)
-        for key, allocation in verdict.allocations.items():
-            if key in claims:
-                claims[key] = replace(claims[key], allocation=allocation)
-        for pod in pods:
-            for entry in pod.claims:
-                key = f"{pod.namespace}/{entry.claim}"
-                if entry.claim and key in claims:
-                    consumer = consumer_of(pod, entry, self.snapshot.gangs, self.profile)
-                    claims[key] = _reserved(claims[key], consumer)
-        return replace(self, claims=claims, allocated=self.allocated.plus(verdict.allocations.values()))
+        taken: list[Allocation] = []
+        for pods, verdict in bookings:
+            for key, allocation in verdict.allocations.items():
+                if key in claims:
+                    claims[key] = replace(claims[key], allocation=allocation)
+            for pod in pods:
+                for entry in pod.claims:
+                    key = f"{pod.namespace}/{entry.claim}"
+                    if entry.claim and key in claims:
+                        consumer = consumer_of(pod, entry, self.snapshot.gangs, self.profile)
+                        claims[key] = _reserved(claims[key], consumer)
+            taken.extend(verdict.allocations.values())
+        return replace(self, claims=claims, allocated=self.allocated.plus(taken))
 
     def _repellers_with(self, node_name: str, pods: Sequence[Pod]) -> tuple[str, ...]:
         if node_name in self.repellers or not _repel(pods):

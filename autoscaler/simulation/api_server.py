@@ -9,6 +9,7 @@ Source of the rules: k8s.io/apiserver registry/generic/registry/store.go and reg
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -158,7 +159,8 @@ class ApiServer:
 
     # writing
 
-    def create(self, resource: Resource, manifest: Object) -> Object:
+    def create(self, resource: Resource, manifest: Object, *, since: datetime | None = None) -> Object:
+        """Stores a new object. `since`: the creation time that it shows; by default, now."""
         if resource == OWN_ACCESS_REVIEWS and (asked := Fields(manifest).child("spec").child("resourceAttributes")):
             right = (asked.text("verb"), asked.text("resource"))  # a question, which is answered and not kept
             return {**manifest, "status": {"allowed": right not in self._forbidden}}
@@ -181,7 +183,7 @@ class ApiServer:
             created["status"] = {"phase": "Pending"}
         self._names += 1
         metadata["uid"] = str(uuid5(NAMESPACE_OID, f"{resource}/{key}/{self._names}"))
-        metadata["creationTimestamp"] = self._timestamp()
+        metadata["creationTimestamp"] = _timestamp(since or self._clock.now())
         metadata["generation"] = 1
         for field in ("deletionTimestamp", "resourceVersion"):
             metadata.pop(field, None)
@@ -231,7 +233,7 @@ class ApiServer:
         if metadata.get("finalizers") or (on_node and grace > 0):
             if "deletionTimestamp" not in metadata:
                 marked: Object = copied(current)
-                marked["metadata"]["deletionTimestamp"] = self._timestamp()
+                marked["metadata"]["deletionTimestamp"] = _timestamp(self._clock.now())
                 marked["metadata"]["deletionGracePeriodSeconds"] = grace
                 self._store(resource, marked, "MODIFIED")
             return
@@ -336,8 +338,9 @@ class ApiServer:
         digest = uuid5(NAMESPACE_OID, str(self._names)).int
         return "".join(alphabet[digest // len(alphabet) ** place % len(alphabet)] for place in range(5))
 
-    def _timestamp(self) -> str:
-        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+def _timestamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _field(item: Object, path: str) -> Any:

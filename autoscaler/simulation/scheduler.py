@@ -1,7 +1,8 @@
 """kube-scheduler of the simulated cluster: it binds pods and allocates claims with the very rules planning asks.
 
 It sees only published objects: real nodes, published slices. What a plan said is at most a nomination, tried first.
-It scores as kube-scheduler does, preempts nobody, and takes gangs all or nothing.
+It scores as kube-scheduler does, preempts nobody, and takes gangs all or nothing. Pods wait in the order of
+pkg/scheduler/framework/plugins/queuesort (v1.36.3): by priority, then by the time at which they were queued.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
+from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.scheduling.schedule import Choice, first, schedule
 from autoscaler.scheduling.world import World
 from autoscaler.simulation.api_server import seen
@@ -40,11 +42,19 @@ class Scheduler:
         self._store.refresh()
         snapshot = self._store.snapshot()
         world = World.of(snapshot)
+        kinds = _kinds(snapshot)
+        refused: set[int] = set()  # kinds of pods that fit nowhere since a pod was bound last
         bound = False
         for group, needed in _queue(snapshot):
+            kind = kinds.get(group[0].key)
+            if kind in refused:
+                continue
             found = schedule(group, world, self._choose)
             if not found.bound or len(found.bound) < needed:
+                if kind is not None:
+                    refused.add(kind)
                 continue
+            refused.clear()
             for entry in found.bound:
                 self._bind(entry.pod, entry.node, entry.verdict, world)
             world, bound = found.world, True
@@ -91,15 +101,29 @@ def _manifest(claim: ResourceClaim, pod: Pod) -> Object:
 
 
 def _queue(snapshot: Snapshot) -> Iterable[tuple[Sequence[Pod], int]]:
-    """Groups that are scheduled together with how many of them must fit: by priority, then by name."""
+    """Groups that are scheduled together with how many of them must fit: by priority, then by age, then by name."""
     groups: dict[str, list[Pod]] = {}
     for pod in snapshot.pods:
         if _waits(pod):
             groups.setdefault(pod.gang.key if pod.gang else f"pod {pod.key}", []).append(pod)
     bound = _bound_members(snapshot)
-    for key, pods in sorted(groups.items(), key=lambda item: (-max(pod.priority for pod in item[1]), item[0])):
+
+    def turn(key: str) -> tuple[int, float, str]:
+        return -max(pod.priority for pod in groups[key]), min(pod.created for pod in groups[key]), key
+
+    for key, pods in sorted(groups.items(), key=lambda item: turn(item[0])):
         gang = snapshot.gangs.get(key)
         yield pods, 1 if gang is None else max(1, gang.min_count - bound.get(key, 0))
+
+
+def _kinds(snapshot: Snapshot) -> Mapping[str, int]:
+    """By key of the pod, the number of its kind: while no pod is bound, none of a kind fits if one did not.
+
+    Pods of gangs and pods that share a claim have none: what becomes of them depends on others.
+    """
+    waiting = [pod for pod in snapshot.pods if pod.gang is None and _waits(pod)]
+    classes = enumerate(classes_of(bundles_of(waiting, snapshot.claims), snapshot))
+    return {b.key: number for number, found in classes for b in found.members if len(b.pods) == 1}
 
 
 def _is_unbound(pod: Object) -> bool:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from instance_catalog.diagnostic import Path
 from instance_catalog.drivers.facts import driver_facts, mig_tables
 from instance_catalog.drivers.schema import DriverEntry
 from instance_catalog.files import schema
-from instance_catalog.files.yaml_text import Path
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.spelling import completed, question

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError
 
-from instance_catalog.files.yaml_text import Path
+from instance_catalog.diagnostic import Path
 
 _KEYS: Final = {"types": "name", "accelerators": "key"}
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.diagnostic import Diagnostic, Path
 from instance_catalog.files.overlay import Layered
 from instance_catalog.files.schema_fields import known_choices, known_fields
-from instance_catalog.files.yaml_text import Path, line_of
+from instance_catalog.files.yaml_text import line_of
 from instance_catalog.spelling import did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
@@ -32,7 +32,9 @@ class CatalogError(ValueError):
     """Catalog files that cannot be used. Nothing of them takes effect; `problems` has every defect."""
 
     def __init__(self, problems: Sequence[Diagnostic]) -> None:
-        self.problems = tuple(sorted(problems))
+        self.problems = tuple(
+            sorted(problems, key=lambda one: (one.file, one.line, one.subject, one.field, one.message))
+        )
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         lines = [f"{count} in the instance catalog; nothing was loaded", *map(str, self.problems)]
         super().__init__("\n  ".join(lines))
@@ -64,16 +66,16 @@ class Findings:
         return line_of(self._texts[file], path) if file in self._texts else self._lines.get(file, 1)
 
     def add(
-        self, file: str, path: Path, *, found: str, allowed: str, entry: str = "", field: str = "", hint: str = ""
+        self, file: str, path: Path, *, found: str, allowed: str, entry: str = "", field: Path = (), hint: str = ""
     ) -> None:
         """A defect at `path` of a file."""
         self.add_at(file, self.line(file, path), found=found, allowed=allowed, entry=entry, field=field, hint=hint)
 
     def add_at(
-        self, file: str, line: int, *, found: str, allowed: str, entry: str = "", field: str = "", hint: str = ""
+        self, file: str, line: int, *, found: str, allowed: str, entry: str = "", field: Path = (), hint: str = ""
     ) -> None:
         """A defect on a line."""
-        self._problems.append(Diagnostic(file, line, entry, field, expected(found, allowed), hint))
+        self._problems.append(Diagnostic(expected(found, allowed), hint, field, entry, file=file, line=line))
 
     def add_in(self, layers: Layered, path: Path, *, entry: str, found: str, allowed: str, hint: str = "") -> None:
         """A defect of a field of a merged entry, reported where the field was last written."""
@@ -84,7 +86,7 @@ class Findings:
         line = self.line(file, place)
         parts = tuple(dict.fromkeys(source.file for source in layers.sources))
         self._problems.append(
-            Diagnostic(file, line, entry, dotted(path), expected(found, allowed), hint, sources=parts)
+            Diagnostic(expected(found, allowed), hint, path, entry, file=file, line=line, sources=parts)
         )
 
     def checked_file(self, model: type[M], value: object, file: str) -> M | None:
@@ -94,7 +96,7 @@ class Findings:
         except ValidationError as error:
             for detail in error.errors():
                 path, found, allowed, hint = _explained(detail, model)
-                self.add(file, path, field=dotted(path), found=found, allowed=allowed, hint=hint)
+                self.add(file, path, field=path, found=found, allowed=allowed, hint=hint)
             return None
 
     def checked_entry(self, model: type[M], layers: Layered, entry: str) -> M | None:
@@ -116,12 +118,6 @@ class Findings:
 def expected(found: str, allowed: str) -> str:
     """The message of every defect in a catalog file."""
     return f"found {found}; allowed: {allowed}"
-
-
-def dotted(path: Path) -> str:
-    """`networkCards[0].kind`."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".")
 
 
 def _explained(detail: ErrorDetails, model: type[BaseModel]) -> tuple[Path, str, str, str]:

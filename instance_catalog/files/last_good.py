@@ -19,7 +19,7 @@ from instance_catalog.types.catalog import Catalog
 
 @dataclass(frozen=True, slots=True)
 class RefusedLayer:
-    """A defective layer. `kept`: its last good version counts; otherwise nothing of it does."""
+    """A defective layer with its Diagnostics. `kept`: its last good version counts; otherwise nothing of it does."""
 
     layer: str
     kept: bool

@@ -101,7 +101,7 @@ def content_layer(corrections: Corrections) -> Layer:
 
 def unreadable(name: str, *, found: str, allowed: str, group: str = "") -> Layer:
     """A layer that could not even be read."""
-    return Layer(name, group or name, problems=(Diagnostic(name, 1, "", "", expected(found, allowed)),))
+    return Layer(name, group or name, problems=(Diagnostic(expected(found, allowed), file=name, line=1),))
 
 
 def in_force(layers: Iterable[Layer], now: datetime | None) -> tuple[Layer, ...]:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from instance_catalog.diagnostic import path_text
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.schema import DriverEntry
 from instance_catalog.files import attachment, build
 from instance_catalog.files.build import Mismatch
-from instance_catalog.files.findings import Findings, dotted
+from instance_catalog.files.findings import Findings
 from instance_catalog.files.layers import Layer, in_force, problems_of
 from instance_catalog.files.overlay import EMPTY, Layered, Origin, Source, Written, layered, merge, origins, value_at
 from instance_catalog.files.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry, PricesAsOf
@@ -120,7 +121,7 @@ class _Merging:
     def value_origin(self, section: str, origin: Origin) -> ValueOrigin:
         """The places of a value in words and numbers."""
         places = [self._place(source, origin) for source in reversed(origin.sources)]
-        return ValueOrigin(section, dotted(origin.path), places[0], tuple(places[1:]))
+        return ValueOrigin(section, path_text(origin.path), places[0], tuple(places[1:]))
 
     def disputes(self, section: str, name: str, entry: Layered) -> Iterator[Dispute]:
         """Values that an overlay gives the entry, and another file of the same priority otherwise."""
@@ -231,7 +232,7 @@ class _Merging:
         else:
             found = "nothing" if name is None else repr(name)
             self.findings.add(
-                source.file, source.path, field=field, found=found, allowed="the name of the entry, as text"
+                source.file, source.path, field=(field,), found=found, allowed="the name of the entry, as text"
             )
 
     def _merged(self, written: Iterable[tuple[Layer, Iterable[Written]]], noun: str) -> dict[str, Layered]:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from instance_catalog.files.yaml_text import Path, contains
+from instance_catalog.diagnostic import Path
+from instance_catalog.files.yaml_text import contains
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
-from instance_catalog.files.yaml_text import Path
+from instance_catalog.diagnostic import Path
 
 
 def known_fields(model: type[BaseModel], path: Path) -> tuple[str, ...]:

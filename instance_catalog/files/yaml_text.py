@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import yaml
 
-Path: TypeAlias = tuple[str | int, ...]
+from instance_catalog.diagnostic import Path
+
 # No catalog file nests deeper than a dozen levels; libyaml takes some ten thousand.
 _DEEPEST: Final = 200
 _SUSPICIOUS: Final = 1000

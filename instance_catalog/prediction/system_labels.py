@@ -2,7 +2,8 @@
 
 Who sets them on a node:
 
-    GKE                     its node pools, on every node
+    GKE                     its node pools, on every node. What a node pool is called, and labels that people gave it,
+                            are not known here: spec.labels of the CapacityPool has them (docs/gcp.md)
     AWS, our own launches   the launch: kubelet registers with them (--node-labels), which it may for every key outside
                             of kubernetes.io and k8s.io. So a pod that was written for Karpenter's nodes finds ours
     AWS, node groups        EKS or the group's own template: not known here, so nothing is predicted
@@ -32,6 +33,12 @@ _EKS_CAPACITY: Final = {
     CapacityType.ON_DEMAND.value: "ON_DEMAND",
 }
 
+# Reserved capacity has no entry: which value GKE writes for it was not seen.
+_GKE_CAPACITY: Final = {
+    CapacityType.SPOT.value: FrozenMap({labels.GKE_SPOT: "true", labels.GKE_PROVISIONING: "spot"}),
+    CapacityType.ON_DEMAND.value: FrozenMap({labels.GKE_PROVISIONING: "standard"}),
+}
+
 
 SYSTEM_KEYS: Final = frozenset(
     {
@@ -39,6 +46,7 @@ SYSTEM_KEYS: Final = frozenset(
         labels.GKE_ACCELERATOR_COUNT,
         labels.GKE_MACHINE_FAMILY,
         labels.GKE_SPOT,
+        labels.GKE_PROVISIONING,
         labels.KARPENTER_CAPACITY_TYPE,
         labels.EKS_CAPACITY_TYPE,
         labels.KARPENTER_FAMILY,
@@ -75,7 +83,7 @@ def capacity_labels(cloud: str, capacity_type: str) -> FrozenMap[str, str]:
                 labels.EKS_CAPACITY_TYPE: _EKS_CAPACITY.get(capacity_type, "ON_DEMAND"),
             }
         )
-    return FrozenMap({labels.GKE_SPOT: "true"}) if (cloud, capacity_type) == ("gcp", "spot") else EMPTY
+    return _GKE_CAPACITY.get(capacity_type, EMPTY) if cloud == "gcp" else EMPTY
 
 
 def _karpenter(t: InstanceType) -> dict[str, str]:

@@ -78,7 +78,10 @@ class CloudListing:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The cloud says `theirs`, the catalog `ours`, which remains effective."""
+    """The cloud says `theirs`, the catalog `ours`, which remains effective.
+
+    Not a Diagnostic: neither side is known to be wrong, and both values are kept apart for logs and metrics.
+    """
 
     type_name: str
     field: str

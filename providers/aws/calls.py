@@ -97,8 +97,3 @@ CALLS: Final = tuple(
 # be a secret, and GetParameter on all of them would read every one.
 PARAMETERS: Final = ("/aws/service/", "/foreslice/")
 BY_NAME: Final = {(call.service, call.operation): call for call in CALLS}
-
-
-def actions_of(role: Role) -> frozenset[str]:
-    """The IAM actions that a role's policy must allow."""
-    return frozenset(action for call in CALLS if role in call.roles for action in call.actions)

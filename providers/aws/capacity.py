@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
@@ -20,8 +20,9 @@ from instance_catalog.types.instance_type import CapacityType
 from providers.aws.describe import tags_of
 from providers.aws.errors import translated
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import TtlCache
+from providers.bookings import Bookings
 from providers.contract import Clock, LaunchForm, Reservation, ReservationState
+from providers.ttl_cache import TtlCache
 
 # Several parts of one reconcile read the same answer; between reconciles it is read again.
 _LIFETIME: Final = timedelta(seconds=5)
@@ -83,30 +84,20 @@ class _Seen:
     interruptible: frozenset[str]
 
 
-@dataclass(slots=True)
-class _Booking:
-    """At most `left` are available until `until` (monotonic seconds): what was launched is not counted by EC2 yet."""
-
-    left: int
-    until: float
-
-
 class Reservations:
     """The reservations of an account. `window` is how long EC2's counts may lag."""
 
     def __init__(self, aws: Aws, clock: Clock, *, window: timedelta, form: LaunchForm = LaunchForm.DIRECT) -> None:
         self._aws = aws
         self._clock = clock
-        self._window = window.total_seconds()
         self._form = form
         self._seen: TtlCache[_Seen] = TtlCache(clock, _LIFETIME)
         self._kinds: dict[str, Kind] = {}  # by block id; what a block is never changes
-        self._bookings: dict[str, _Booking] = {}
-        self._counted: dict[str, set[str]] = {}
+        self._bookings = Bookings(clock, window)
 
     def all(self) -> tuple[Reservation, ...]:
         """All of them, by id, with what is left of them after our own launches."""
-        return tuple(self._less_bookings(found) for found in self._seen.get("", self._read).reservations)
+        return tuple(self._bookings.less(found) for found in self._seen.get("", self._read).reservations)
 
     def interruptible(self, reservation: str) -> bool:
         """Whether machines of it may be taken back at two minutes' notice, which needs a market of its own."""
@@ -121,30 +112,13 @@ class Reservations:
 
     def launched(self, reservation: str, ids: Iterable[str]) -> None:
         """Count machines that were just started. A repeated answer counts each machine once."""
-        counted = self._counted.setdefault(reservation, set())
-        fresh = set(ids) - counted
-        counted |= fresh
-        # Nothing is read here: what fails after a launch must not look like a launch that failed.
         seen = self._seen.last("")
         known = next((found for found in seen.reservations if found.id == reservation), None) if seen else None
-        if known is not None and fresh:
-            self._book(reservation, max(self._less_bookings(known).available - len(fresh), 0))
+        self._bookings.launched(reservation, ids, known)
 
     def exhausted(self, reservation: str) -> None:
         """EC2 has just refused a launch: none is left."""
-        self._book(reservation, 0)
-
-    def _book(self, reservation: str, left: int) -> None:
-        self._bookings[reservation] = _Booking(left, self._clock.monotonic() + self._window)
-
-    def _less_bookings(self, found: Reservation) -> Reservation:
-        booking = self._bookings.get(found.id)
-        if booking is None:
-            return found
-        if found.available <= booking.left or self._clock.monotonic() >= booking.until:
-            del self._bookings[found.id]  # EC2 has caught up
-            return found
-        return replace(found, available=booking.left)
+        self._bookings.exhausted(reservation)
 
     def _read(self) -> _Seen:
         with translated("DescribeCapacityReservations"):

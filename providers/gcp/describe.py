@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.types.instance_type import CapacityType
-from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey
+from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, Reservation
 from providers.errors import GoneError, UnclassifiedError
+from providers.gcp.capacity import Ref, ref_of
 from providers.gcp.interruptions import Event, interrupted
 from providers.gcp.launch import provider_id
 from providers.gcp.names import FILTER, batch_of, read
@@ -41,6 +42,7 @@ STATES: Final[Mapping[str, InstanceState]] = {
 # On its way to a stop or an end.
 LEAVING: Final = frozenset({"PENDING_STOP", "STOPPING", "DEPROVISIONING"})
 _MODELS: Final = {"SPOT": CapacityType.SPOT, "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK}
+Held = Callable[[Ref], Reservation | None]
 # So many ids fit into a URL.
 _IDS: Final = 50
 _CREATED_BY: Final = "created-by"
@@ -78,7 +80,7 @@ def group_of(found: Any) -> GroupRef | None:
     return None
 
 
-def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str], *, held: Held) -> Mapping[str, Instance]:
     """The machines behind these provider ids. One that no launch of this cluster made has no tags."""
     found: dict[str, Instance] = {}
     for asked in provider_ids:
@@ -91,7 +93,7 @@ def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str]) -> Mapping[st
         except GoneError:
             continue
         with understood(name):
-            seen = instance_of(one, gcp.project, (), tags=FrozenMap({TAG_CLUSTER: cluster}))
+            seen = instance_of(one, gcp.project, (), tags=FrozenMap({TAG_CLUSTER: cluster}), held=held)
         found[asked] = seen if owned(one, cluster) else replace(seen, tags=EMPTY)
     return found
 
@@ -137,8 +139,23 @@ def understood(what: str) -> Iterator[None]:
         raise UnclassifiedError(message, code="UnreadableAnswer", next_step=step) from error
 
 
-def instance_of(found: Any, project: str, events: Iterable[Event], *, tags: FrozenMap[str, str] = EMPTY) -> Instance:
-    """A machine with what has happened to it, or is announced."""
+def reserved(found: Any, project: str) -> Ref | None:
+    """The reservation that a machine was started in by name."""
+    affinity = found.reservation_affinity
+    if affinity.consume_reservation_type != "SPECIFIC_RESERVATION" or not affinity.values:
+        return None
+    return ref_of(found.zone.rpartition("/")[2], affinity.values[0], project)
+
+
+def instance_of(
+    found: Any,
+    project: str,
+    events: Iterable[Event],
+    *,
+    tags: FrozenMap[str, str] = EMPTY,
+    held: Held = lambda _: None,
+) -> Instance:
+    """A machine with what has happened to it, or is announced. `held` finds the reservation that it started in."""
     zone = found.zone.rpartition("/")[2]
     if not found.id or not zone or not found.name:
         raise ValueError("id, zone or name is missing")
@@ -149,18 +166,23 @@ def instance_of(found: Any, project: str, events: Iterable[Event], *, tags: Froz
     notice = interrupted(found, created, events)
     if notice.over and found.status in LEAVING:
         state = InstanceState.TERMINATING  # and STOPPED afterwards, until somebody deletes it: it keeps its disks
+    named = reserved(found, project)
+    of = held(named) if named is not None else None
+    ends = [moment for moment in (notice.at, of.reclaim_at if of is not None else None) if moment is not None]
+    kind = _MODELS.get(found.scheduling.provisioning_model, CapacityType.ON_DEMAND).value
     return Instance(
         id=str(found.id),
         provider_id=provider_id(project, zone, found.name),
         offering=OfferingKey(
             found.machine_type.rpartition("/")[2],
             zone,
-            _MODELS.get(found.scheduling.provisioning_model, CapacityType.ON_DEMAND).value,
+            of.capacity_type if of is not None else kind,
+            of.id if of is not None else "",
         ),
         state=state,
         launched_at=created,
         tags=tags,
-        reclaim_at=notice.at,
+        reclaim_at=min(ends, default=None),
         message=notice.message or found.status_message,
     )
 

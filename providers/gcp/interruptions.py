@@ -16,7 +16,6 @@ from providers.errors import UnclassifiedError
 from providers.gcp.session import Gcp
 
 PREEMPTED: Final = "compute.instances.preempted"
-HOST_ERROR: Final = "compute.instances.hostError"
 RECREATED: Final = "compute.instances.repair.recreateInstance"
 _FILTER: Final = 'operationType eq "compute.instances.(preempted|hostError|repair.recreateInstance)"'
 _ENDS: Final = frozenset({PREEMPTED, RECREATED})

@@ -31,6 +31,7 @@ from providers.contract import (
     LaunchRequest,
     OfferingFailure,
     OfferingKey,
+    ReservationState,
 )
 from providers.errors import (
     AmbiguousError,
@@ -40,11 +41,13 @@ from providers.errors import (
     NotOfferedError,
     ProviderError,
     RefusedError,
+    ReservationExhaustedError,
     TemplateError,
     ThrottledError,
     TokenReusedError,
     UncertainError,
 )
+from providers.gcp.capacity import Reservations
 from providers.gcp.errors import of_code
 from providers.gcp.names import MAX_NODES, Launched, Names, read
 from providers.gcp.node_template.groups import Group, Groups
@@ -95,6 +98,7 @@ class Launcher:
     gcp: Gcp
     clock: Clock
     groups: Groups
+    reservations: Reservations
     cluster: str
 
     def launch(self, request: LaunchRequest, template: GroupTemplate) -> LaunchAnswer:
@@ -115,13 +119,32 @@ class Launcher:
                     attempts.append((offering, changed))
         begun = [(offering, attempt) for offering, attempt in attempts if attempt.members()]
         for offering, attempt in begun or attempts:
-            machines, failure = attempt.run(adopt=bool(begun))
+            closed = None if begun else self._closed(offering, attempt.group)
+            machines, failure = ([], closed) if closed is not None else attempt.run(adopt=bool(begun))
             if failure is not None:
                 failures.append(OfferingFailure(offering, failure))
+            if offering.reservation:
+                self._book(offering.reservation, machines, failure)
             if machines:
                 missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
                 return LaunchAnswer(tuple(machines), missing, tuple(failures))
         return LaunchAnswer(missing=request.nodes, failures=tuple(failures))
+
+    def _closed(self, offering: OfferingKey, group: Group) -> ProviderError | None:
+        """Why nothing is asked for in a reservation: a group would try for ever before it begins, and after its end."""
+        if not offering.reservation or group.reserved is None:
+            return None
+        held = self.reservations.of(group.reserved)
+        if held is not None and held.state is ReservationState.ACTIVE:
+            return None
+        why = held.note or held.state.value if held is not None else "it does not exist"
+        return ReservationExhaustedError(f"nothing can be started in {offering.reservation} now: {why}")
+
+    def _book(self, reservation: str, machines: Iterable[Instance], failure: ProviderError | None) -> None:
+        if isinstance(failure, ReservationExhaustedError):
+            self.reservations.exhausted(reservation)
+        else:
+            self.reservations.launched(reservation, [machine.id for machine in machines])
 
     def _begun(self, request: LaunchRequest, template: GroupTemplate, *, but: Sequence[GroupRef]) -> _Attempt | None:
         """Where the launch began before the group got another instance template; None if in no other group."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from typing import Final
 
 from instance_catalog.types.instance_type import region_of
@@ -21,20 +22,24 @@ from providers.contract import (
     TerminateAnswer,
     Traits,
 )
+from providers.gcp.capacity import Ref, Reservations
 from providers.gcp.describe import Tags, instance_of, listed, looked_up, understood
 from providers.gcp.interruptions import events
 from providers.gcp.launch import Launcher
 from providers.gcp.names import MAX_NODES
-from providers.gcp.node_template.groups import Groups
+from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.status import Verdicts
-from providers.gcp.node_template.template import Batch, GroupTemplates
+from providers.gcp.node_template.template import Batch, GroupTemplates, PoolNodes
 from providers.gcp.preflight import findings
 from providers.gcp.session import Gcp
 from providers.gcp.terminate import terminate
+from providers.ttl_cache import TtlCache
 
 # How far lists lag behind a launch.
 WINDOW: Final = timedelta(minutes=3)
-TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, max_nodes=min(100, MAX_NODES))
+# Which reservations of other projects the groups name changes rarely.
+_SHARED: Final = timedelta(minutes=5)
+TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, max_nodes=min(100, MAX_NODES), reserves=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +55,25 @@ class GcpProvider:
     """Machines of managed instance groups. Also a Preflight and a TemplateJudge."""
 
     def __init__(
-        self, project: Project, templates: GroupTemplates, *, written: Callable[[], Iterable[Batch]] = tuple
+        self,
+        project: Project,
+        templates: GroupTemplates,
+        *,
+        written: Callable[[], Iterable[Batch]] = tuple,
+        expected: Callable[[], Iterable[PoolNodes]] = tuple,
     ) -> None:
-        """`written` are the launches that are written down: a name has its batch as a hash only."""
+        """`written` are the launches that are written down: a name has its batch as a hash only. `expected` is what
+        plans assume of nodes."""
         self._gcp = project.gcp
         self._clock = project.clock
         self._cluster = project.cluster
         self._templates = templates
         self._written = written
-        self._groups = Groups(project.gcp, project.clock)
-        self._launcher = Launcher(project.gcp, project.clock, self._groups, project.cluster)
-        self._verdicts = Verdicts(self._groups, templates, project.clock)
+        self._reservations = Reservations(project.gcp, project.clock, window=WINDOW)
+        self._shared: TtlCache[tuple[Ref, ...]] = TtlCache(project.clock, _SHARED)
+        self._groups = Groups(project.gcp, project.clock, self._reservations)
+        self._launcher = Launcher(project.gcp, project.clock, self._groups, self._reservations, project.cluster)
+        self._verdicts = Verdicts(self._groups, templates, project.clock, expected)
 
     @property
     def name(self) -> str:
@@ -69,7 +82,7 @@ class GcpProvider:
 
     @property
     def traits(self) -> Traits:
-        """Machines are named one by one; reservations are not used yet."""
+        """Machines are named one by one."""
         return TRAITS
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
@@ -82,12 +95,13 @@ class GcpProvider:
         tagged = [(one, of) for one in listed(self._gcp, self._cluster) if (of := asked.of(one)) is not None]
         happened = tuple(events(self._gcp)) if tagged else ()
         with understood("instances.aggregatedList"):
-            found = [instance_of(one, self._gcp.project, happened, tags=of) for one, of in tagged]
+            held = self._reservations.of
+            found = [instance_of(one, self._gcp.project, happened, tags=of, held=held) for one, of in tagged]
         return InstancePage(tuple(sorted(found, key=lambda one: one.id)))
 
     def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
         """Machines by their ids, with or without our names."""
-        return looked_up(self._gcp, self._cluster, provider_ids)
+        return looked_up(self._gcp, self._cluster, provider_ids, held=self._reservations.of)
 
     def place(self) -> str:
         """The project; calls reach all its regions."""
@@ -98,14 +112,15 @@ class GcpProvider:
         return terminate(self._gcp, self._clock, self._cluster, ids)
 
     def reservations(self) -> tuple[Reservation, ...]:
-        """None: groups that start machines in a reservation are refused (docs/gcp.md)."""
-        return ()
+        """Those of the project, future ones among them, and those of other projects that a group starts machines in."""
+        return self._reservations.all(self._shared.get("", self._named))
+
+    def _named(self) -> tuple[Ref, ...]:
+        return tuple(group.reserved for group in self._verdicts.usable_groups() if group.reserved is not None)
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
-        """What the groups start; prices are the catalog's."""
-        return tuple(
-            OfferingStatus(group.offering, region=region_of(group.ref.zone)) for group in self._verdicts.usable_groups()
-        )
+        """What the groups start; prices are the catalog's, and what is reserved costs nothing more."""
+        return tuple(map(_offered, self._verdicts.usable_groups()))
 
     def template_statuses(self) -> tuple[TemplateStatus, ...]:
         """What the GCPNodeTemplates come to."""
@@ -114,3 +129,8 @@ class GcpProvider:
     def check(self) -> tuple[Finding, ...]:
         """Whether the project can be called, and the groups can be used."""
         return findings(self._gcp, self._verdicts)
+
+
+def _offered(group: Group) -> OfferingStatus:
+    price = Decimal(0) if group.reservation else None
+    return OfferingStatus(group.offering, price, region=region_of(group.ref.zone))

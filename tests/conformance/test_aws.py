@@ -8,11 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from autoscaler.clock import ShiftedClock
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness
 from providers.contract import OfferingKey, Provider, TemplateRef
 from tests.aws import P4, P5, TEMPLATE_REF, Rig
+from tests.fakes.clocks import ShiftedClock
 from tests.fakes.ec2 import CUT_BEFORE, PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour, refused
 
 LAUNCHES = ("CreateFleet", "RunInstances")

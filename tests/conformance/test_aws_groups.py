@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from autoscaler.clock import ShiftedClock
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account
@@ -15,6 +14,7 @@ from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness, NotApplicable
 from providers.contract import OfferingKey, Provider, TemplateRef
 from tests.aws import CLUSTER, P5, FakeAws, Rig, WrittenGroups, catalog
+from tests.fakes.clocks import ShiftedClock
 from tests.fakes.ec2 import CUT_BEFORE, PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour, refused
 
 GROUPS_REF = TemplateRef("AWSGroupNodeTemplate", "gpu")

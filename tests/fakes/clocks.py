@@ -1,10 +1,11 @@
-"""A clock whose wall time is set, as by ntpd or a person, while everything that measures goes on."""
+"""Clocks whose wall time is set, as by ntpd or a person, while everything that measures goes on."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from autoscaler.clock import VirtualClock
+from autoscaler.clock import Clock, VirtualClock
 
 
 class Jumping:
@@ -36,3 +37,23 @@ class Jumping:
     def wait(self, seconds: float) -> None:
         """As the clock below."""
         self._clock.wait(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftedClock:
+    """Another clock whose `now` is moved by `offset`, to meet the end of a block on a real cluster. The rest stays."""
+
+    clock: Clock
+    offset: timedelta
+
+    def now(self) -> datetime:
+        """The shifted time."""
+        return self.clock.now() + self.offset
+
+    def monotonic(self) -> float:
+        """Not shifted: leases and rates depend on it."""
+        return self.clock.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Wait as the other clock does."""
+        self.clock.wait(seconds)

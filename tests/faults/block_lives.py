@@ -6,12 +6,13 @@ having been told, and how much of what was paid for could be used. Booting is re
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, cached_property
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from autoscaler.cluster.api import Object, list_all
 from autoscaler.cluster.resources import PODS
@@ -24,7 +25,6 @@ from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT
 from instance_catalog.types.catalog import Catalog
 from tests.crash.life import START
 from tests.fakes.ec2 import CUT_AFTER, INTERNAL_ERROR, PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour
-from tests.fakes.ec2.holdings import Holding
 from tests.faults.world import AwsSimulation
 
 HOUR: Final = timedelta(hours=1)
@@ -41,7 +41,7 @@ metadata: {{name: prepaid}}
 spec:
   mode: Act
   capacityTypes: [capacity-block]
-  nodeTemplateRef: {{kind: AWSNodeTemplate, name: gpu}}
+  nodeTemplateRef: {{kind: {kind}, name: gpu}}
   drivers: {{profiles: [nvidia]}}
   limits: {{nodes: {count}}}
 ---
@@ -51,8 +51,8 @@ metadata: {{name: block}}
 spec:
   pool: prepaid
   reservation: {reservation}
-  instanceType: p5.48xlarge
-  zone: us-east-1a
+  instanceType: {instance_type}
+  zone: {zone}
   count: {count}
   startsAt: "{starts_at:%Y-%m-%dT%H:%M:%SZ}"
   endsAt: "{ends_at:%Y-%m-%dT%H:%M:%SZ}"
@@ -161,26 +161,55 @@ def p5_catalog() -> Catalog:
     return replace(catalog, types=FrozenMap({"p5.48xlarge": catalog.types["p5.48xlarge"]}))
 
 
-class BlockWorld:
-    """The cluster of one life, and what is noted while it goes on."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The reservation of a life, as its CapacityBlock names it."""
+
+    reservation: str
+    kind: str
+    instance_type: str
+    zone: str
+    starts_at: datetime
+    ends_at: datetime
+
+
+class BlockWorld(ABC):
+    """The cluster of one life, and what is noted as it goes on. Each cloud's class says how blocks are held there."""
 
     def __init__(self, life: Life) -> None:
         self.life = life
         self.story = Story(jobs=len(life.jobs))
-        self.simulation = AwsSimulation(catalog=p5_catalog(), start=START, ec2=life.pace)
         # A block that is extended during its drain gets its machines again, under the names they had.
         self.nodes: dict[tuple[str, datetime | None], ProvisionedNode] = {}
-        self.holding = self.simulation.fake.account.block(
-            "p5.48xlarge",
-            "us-east-1a",
-            life.count,
-            starts_in=life.starts_in * MINUTE,
-            lasts=life.days * 24 * HOUR,
-            ultraserver="u-p6e-gb200x36" if life.ultraserver else "",
-        )
-        self.simulation.add(parse_scenario(self._manifests(self.holding)))
+        self.held = self.hold()
+        self.simulation.add(parse_scenario(self._manifests(self.held)))
 
-    def _manifests(self, holding: Holding) -> str:
+    @property
+    @abstractmethod
+    def simulation(self) -> Any:
+        """The cluster with the production loop over the cloud's adapter."""
+
+    @abstractmethod
+    def hold(self) -> Held:
+        """Reserve what the life needs."""
+
+    @abstractmethod
+    def reclaim(self) -> datetime:
+        """When the cloud takes the machines, as things are now."""
+
+    @abstractmethod
+    def extend(self) -> None:
+        """Move the end by a day, if the cloud allows it now."""
+
+    @abstractmethod
+    def trouble(self) -> None:
+        """A handful of calls that go wrong from now on."""
+
+    @abstractmethod
+    def left(self) -> list[str]:
+        """Machines that still cost money."""
+
+    def _manifests(self, held: Held) -> str:
         life = self.life
         jobs = [
             JOB.format(
@@ -192,9 +221,12 @@ class BlockWorld:
         ]
         block = BLOCK.format(
             count=life.count,
-            reservation=holding.id,
-            starts_at=holding.starts_at,
-            ends_at=holding.ends_at,
+            reservation=held.reservation,
+            kind=held.kind,
+            instance_type=held.instance_type,
+            zone=held.zone,
+            starts_at=held.starts_at,
+            ends_at=held.ends_at,
             notice=life.notice,
             budget=life.budget,
             at_deadline=life.at_deadline,
@@ -203,20 +235,20 @@ class BlockWorld:
 
     def live(self) -> Story:
         """The whole life, and what came of it."""
-        moments = [(self.holding.starts_at + at * MINUTE, "restart") for at in self.life.restarts]
+        moments = [(self.held.starts_at + at * MINUTE, "restart") for at in self.life.restarts]
         if self.life.extended_at is not None:
-            moments.append((self.holding.starts_at + self.life.extended_at * MINUTE, "extension"))
-        self._trouble()
+            moments.append((self.held.starts_at + self.life.extended_at * MINUTE, "extension"))
+        self.trouble()
         for moment, what in sorted(moments):
             self._until(moment)
             if what == "restart":
                 self.simulation.new_loop()
-                self._trouble()
+                self.trouble()
             else:
-                self._extend()
-        self._until(self._reclaim() - SECOND)
+                self.extend()
+        self._until(self.reclaim() - SECOND)
         self._look()
-        self._until(self._reclaim() + 2 * HOUR)
+        self._until(self.reclaim() + 2 * HOUR)
         self._sum_up()
         return self.story
 
@@ -224,32 +256,12 @@ class BlockWorld:
     def now(self) -> datetime:
         return self.simulation.clock.now()
 
-    def _reclaim(self) -> datetime:
-        reclaim = self.holding.reclaim_at(self.now)
-        assert reclaim is not None
-        return reclaim
-
     def _until(self, moment: datetime) -> None:
         while self.now < moment:
             self.simulation.run(min(self.now + RESYNC, moment), self._observe)
 
     def _observe(self, tick: Tick) -> None:
         self.nodes.update({(node.name, _first(node, Phase.LAUNCHED)): node for node in tick.snapshot.provisioned})
-
-    def _trouble(self) -> None:
-        """A handful of calls that go wrong from now on."""
-        draw = Random(self.life.faults)
-        for _ in range(self.life.faults):
-            call = draw.choice(("RunInstances", "DescribeInstances", "DescribeCapacityReservations"))
-            fault = draw.choice((TIMEOUT_AFTER, CUT_AFTER, INTERNAL_ERROR, THROTTLED))
-            self.simulation.fake.faults.inject(call, fault)
-
-    def _extend(self) -> None:
-        """Buy another day where EC2 allows it: until an hour before the end."""
-        end = self.holding.end(self.now)
-        if end is not None and end - self.now >= HOUR:
-            self.simulation.fake.account.extend(self.holding, 24 * HOUR)
-            self.story.extended = True
 
     def _look(self) -> None:
         """At the last moment before the reclaim: who is still there, and was told."""
@@ -259,11 +271,11 @@ class BlockWorld:
         self.story.running_at_reclaim += len(pods)
         for pod in pods:
             told = pod["metadata"].get("annotations", {}).get(CAPACITY_ENDS_AT)
-            if told is None or datetime.fromisoformat(told) != self._reclaim():
+            if told is None or datetime.fromisoformat(told) != self.reclaim():
                 self.story.unwarned.append(f"{pod['metadata']['name']} was told {told}")
 
     def _sum_up(self) -> None:
-        begin, drain = self.holding.starts_at, self._reclaim() - self.life.budget * MINUTE
+        begin, drain = self.held.starts_at, self.reclaim() - self.life.budget * MINUTE
         self.story.payable = (drain - begin) * self.life.count
         for node in self.nodes.values():
             launched = _first(node, Phase.LAUNCHED)
@@ -271,7 +283,51 @@ class BlockWorld:
             if launched is not None and ready is not None:
                 self.story.booted += ready - launched
                 self.story.usable += sum((_shared(span, (begin, drain)) for span in _usable(node, drain)), timedelta(0))
-        self.story.left = [machine.id for machine in self.simulation.fake.account.alive()]
+        self.story.left = self.left()
+
+
+class AwsBlockWorld(BlockWorld):
+    """A Capacity Block of EC2."""
+
+    @cached_property
+    def simulation(self) -> AwsSimulation:
+        return AwsSimulation(catalog=p5_catalog(), start=START, ec2=self.life.pace)
+
+    def hold(self) -> Held:
+        self.holding = self.simulation.fake.account.block(
+            "p5.48xlarge",
+            "us-east-1a",
+            self.life.count,
+            starts_in=self.life.starts_in * MINUTE,
+            lasts=self.life.days * 24 * HOUR,
+            ultraserver="u-p6e-gb200x36" if self.life.ultraserver else "",
+        )
+        ends_at = self.holding.ends_at
+        assert ends_at is not None
+        starts_at = self.holding.starts_at
+        return Held(self.holding.id, "AWSNodeTemplate", "p5.48xlarge", "us-east-1a", starts_at, ends_at)
+
+    def reclaim(self) -> datetime:
+        reclaim = self.holding.reclaim_at(self.now)
+        assert reclaim is not None
+        return reclaim
+
+    def extend(self) -> None:
+        """Buy another day where EC2 allows it: until an hour before the end."""
+        end = self.holding.end(self.now)
+        if end is not None and end - self.now >= HOUR:
+            self.simulation.fake.account.extend(self.holding, 24 * HOUR)
+            self.story.extended = True
+
+    def trouble(self) -> None:
+        draw = Random(self.life.faults)
+        for _ in range(self.life.faults):
+            call = draw.choice(("RunInstances", "DescribeInstances", "DescribeCapacityReservations"))
+            fault = draw.choice((TIMEOUT_AFTER, CUT_AFTER, INTERNAL_ERROR, THROTTLED))
+            self.simulation.fake.faults.inject(call, fault)
+
+    def left(self) -> list[str]:
+        return [machine.id for machine in self.simulation.fake.account.alive()]
 
 
 def _usable(node: ProvisionedNode, end: datetime) -> Iterator[tuple[datetime, datetime]]:

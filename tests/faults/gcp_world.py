@@ -42,6 +42,7 @@ KIND: Final = "GCPNodeTemplate"
 ACCELERATORS: Final = {"g2-standard-4": "nvidia-l4", "a2-highgpu-1g": "nvidia-a100-40gb"}
 ZONES: Final = ("us-central1-a", "us-central1-b")
 MODELS: Final = {"STANDARD": "on-demand", "SPOT": "spot"}
+_CAPACITY: Final = {**MODELS, "RESERVATION_BOUND": "capacity-block"}
 
 
 class Booted(Machine):
@@ -57,7 +58,7 @@ def booted(machine: GceMachine) -> Booted:
     return Booted(
         id=str(machine.id),
         node=machine.name,
-        offering=OfferingKey(machine.machine_type, machine.zone, MODELS[machine.model]),
+        offering=OfferingKey(machine.machine_type, machine.zone, _CAPACITY[machine.model]),
         launched_at=machine.created,
         tags=FrozenMap({}),
         ended_at=None if machine.stopped and not machine.deleting else machine.ended,
@@ -102,6 +103,7 @@ class Inside:
             offerings=(machine.offering,),
             tags=FrozenMap({TAG_CLUSTER: "-"}),
             labels=FrozenMap(group.kube_labels),
+            taints=group.kube_taints,
             drivers=("nvidia",),
         )
 

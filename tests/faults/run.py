@@ -24,7 +24,8 @@ from statistics import fmean, median
 from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.faults.block_lives import BlockWorld, Life, Story
+from tests.faults.block_lives import AwsBlockWorld, BlockWorld, Life, Story
+from tests.faults.gcp_block_lives import GcpBlockWorld
 from tests.faults.gcp_schedules import GcpSchedules
 from tests.faults.schedules import Schedules
 
@@ -32,12 +33,14 @@ STEPS = 16
 # A block is usable for so much of the time between its start and its drain, booting apart.
 TARGET = 0.95
 # So many are a share of a run: the whole is done in no fewer than forty of each.
-SCHEDULES, LIVES, GCP_SCHEDULES = 250, 25, 25
+SCHEDULES, LIVES, GCP_SCHEDULES, GCP_LIVES = 250, 25, 25, 5
+KINDS = ("schedules", "lives", "gcp", "gcp-lives")
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Some lives, from number `first` on, or schedules ("gcp": of Google Cloud), drawn from the seed `first`."""
+    """Some lives ("gcp-lives": of Google Cloud), from number `first` on, or schedules ("gcp": of Google Cloud), drawn
+    from the seed `first`."""
 
     what: str
     first: int
@@ -46,7 +49,7 @@ class Share:
     @property
     def command(self) -> str:
         """What runs just this share again."""
-        others = " ".join(f"--{other} 0" for other in ("schedules", "lives", "gcp") if other != self.what)
+        others = " ".join(f"--{other} 0" for other in KINDS if other != self.what)
         return f"python -m tests.faults.run --{self.what} {self.count} {others} --first {self.first} --processes 1"
 
     def run(self) -> Counter[str] | list[Story]:
@@ -56,7 +59,8 @@ class Share:
                 return schedules(self.count, self.first)
             if self.what == "gcp":
                 return schedules(self.count, self.first, GcpSchedules)
-            return [live(self.first + number) for number in range(self.count)]
+            world: type[BlockWorld] = GcpBlockWorld if self.what == "gcp-lives" else AwsBlockWorld
+            return [live(self.first + number, world) for number in range(self.count)]
         except BaseException:
             # Shown here, because what goes to another process loses the calls that replay it.
             traceback.print_exc()
@@ -78,9 +82,9 @@ def schedules(examples: int, start: int, kind: type[Schedules] | type[GcpSchedul
     return Counter(kind.told)
 
 
-def live(number: int) -> Story:
+def live(number: int, world: type[BlockWorld] = AwsBlockWorld) -> Story:
     """Live one life. Raises AssertionError with its number when it went wrong."""
-    story = BlockWorld(Life.number(number)).live()
+    story = world(Life.number(number)).live()
     wrong = [*story.unwarned, *story.left] or ([] if story.share >= TARGET else [f"only {story.share:.1%} usable"])
     assert not wrong, f"block life {number}: {'; '.join(wrong)}"
     return story
@@ -91,18 +95,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--schedules", type=int, default=10_000)
     parser.add_argument("--lives", type=int, default=1_000)
     parser.add_argument("--gcp", type=int, help="schedules over Google Cloud [default: a tenth of the others]")
+    parser.add_argument("--gcp-lives", type=int, help="lives over Google Cloud [default: a tenth of the others]")
     parser.add_argument("--seed", type=int, default=0, help="another seed draws others; all of them are repeatable")
     parser.add_argument("--first", type=int, help="the number of the first share of schedules, or of the first life")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args(arguments)
     chosen.gcp = chosen.schedules // 10 if chosen.gcp is None else chosen.gcp
-    lives = _shares("lives", chosen.lives, LIVES, chosen.seed * chosen.lives if chosen.first is None else chosen.first)
+    chosen.gcp_lives = chosen.lives // 10 if chosen.gcp_lives is None else chosen.gcp_lives
+    lives = _lives("lives", chosen.lives, LIVES, chosen)
+    calendar = _lives("gcp-lives", chosen.gcp_lives, GCP_LIVES, chosen)
     drawn = list(_shares("schedules", chosen.schedules, SCHEDULES, chosen.seed * 1_000_000))
     clouds = list(_shares("gcp", chosen.gcp, GCP_SCHEDULES, chosen.seed * 1_000_000))
     if chosen.first is not None:
         drawn = [Share("schedules", chosen.first, chosen.schedules)] if chosen.schedules else []
         clouds = [Share("gcp", chosen.first, chosen.gcp)] if chosen.gcp else []
-    turns = [share for share in chain.from_iterable(zip_longest(lives, drawn, clouds)) if share is not None]
+    turns = [share for share in chain.from_iterable(zip_longest(lives, drawn, clouds, calendar)) if share is not None]
     told, stories, failed = _run(turns, chosen.processes)
     _tell_lives(stories)
     _tell_schedules(told)
@@ -111,9 +118,13 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
+def _lives(what: str, total: int, size: int, chosen: argparse.Namespace) -> Iterator[Share]:
+    return _shares(what, total, size, chosen.seed * total if chosen.first is None else chosen.first)
+
+
 def _shares(what: str, total: int, size: int, first: int) -> Iterator[Share]:
     for begin in range(0, total, size):
-        yield Share(what, first + (begin if what == "lives" else begin // size), min(size, total - begin))
+        yield Share(what, first + (begin if "lives" in what else begin // size), min(size, total - begin))
 
 
 def _run(shares: list[Share], processes: int) -> tuple[Counter[str], list[Story], list[Share]]:

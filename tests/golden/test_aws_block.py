@@ -4,30 +4,23 @@ drain, end, with the real commands, loop, adapter and SDK over the fake EC2. UPD
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from autoscaler.cli.main import foreslice
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.store import Store
-from autoscaler.report.timeline import TimelineEvent, lines_of, mark_of
 from autoscaler.simulation.scenario import parse_scenario
-from autoscaler.simulation.timeline_recorder import TimelineRecorder
 from instance_catalog.kubernetes.profile import REFERENCE
 from tests.aws import FakeAws
 from tests.faults.block_lives import p5_catalog
 from tests.faults.world import AwsSimulation
+from tests.golden.lived import JOB, JOBS, RUNS_FOR, Lived, compare, typed
 from tests.golden.test_examples import ROOT
 
 PAGE = ROOT / "docs/aws-block.md"
-_BLOCK = re.compile(r"<!-- transcript: (?P<part>\S+) -->\n```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
 START = datetime(2027, 2, 1, 8, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 QUERY = "--type p5.48xlarge --count 2 --hours 24"
@@ -41,24 +34,7 @@ spec:
   nodeTemplateRef: {kind: AWSNodeTemplate, name: gpu}
   drivers: {profiles: [nvidia]}
   limits: {nodes: 2}
----
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: eight-gpus}
-spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.nvidia.com, count: 8}}]}}}
 """
-JOB = """
-apiVersion: v1
-kind: Pod
-metadata:
-  name: {name}
-  annotations: {{simulation.foreslice.dev/at: {at}, simulation.foreslice.dev/title: "{title}"{more}}}
-spec:
-  tolerations: [{{key: foreslice.dev/capacity-block, operator: Exists}}]
-  resourceClaims: [{{name: gpus, resourceClaimTemplateName: eight-gpus}}]
-  containers: [{{name: main, image: pause, resources: {{claims: [{{name: gpus}}], requests: {{cpu: "64"}}}}}}]
-"""
-RUNS_FOR = ", simulation.foreslice.dev/runs-for: {}"
 
 
 def _store(api: KubernetesApi) -> Store:
@@ -87,9 +63,7 @@ class Life:
         ):
             starts_in = timedelta(days=days, hours=3.5)
             self.account.sell_block("p5.48xlarge", zone, 2, starts_in=starts_in, lasts=timedelta(days=1), fee=fee)
-        self.told: list[str] = []
-        self._at: datetime | None = None
-        self._chronicle = TimelineRecorder(self.simulation.api, self._tell)
+        self.lived = Lived(self.simulation)
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """Each part of the page by its name."""
@@ -99,29 +73,26 @@ class Life:
         bought = self._typed(f"{limit} --yes")
         yield "buy", bought
         manifest = bought.partition("\n")[2].partition("\n")[2]
-        self.simulation.add(parse_scenario(f"{POOL}---\n{manifest}"))
-        self._passes(HOUR)
-        yield "wait", self._said()
-        self._passes(3 * HOUR)
-        yield "hold", self._said()
+        self.simulation.add(parse_scenario(f"{POOL}---{JOBS}---\n{manifest}"))
+        self.lived.passes(HOUR)
+        yield "wait", self.lived.said()
+        self.lived.passes(3 * HOUR)
+        yield "hold", self.lived.said()
         yield "list", self._typed("blocks list")
         job = JOB.format(name="finetune", at="0s", title="Eight GPUs for six hours", more=RUNS_FOR.format("6h"))
         late = JOB.format(name="pretrain", at="1h", title="Eight GPUs for as long as there are any", more="")
         self.simulation.add(parse_scenario(f"{job}---{late}"))
-        self._passes(8 * HOUR)
-        yield "jobs", self._said()
+        self.lived.passes(8 * HOUR)
+        yield "jobs", self.lived.said()
         yield "extend", self._extended()
-        self._passes(20 * HOUR)
-        yield "extended", self._said()
-        self._passes(20 * HOUR - timedelta(minutes=15))
-        yield "end", self._said()
+        self.lived.passes(20 * HOUR)
+        yield "extended", self.lived.said()
+        self.lived.passes(20 * HOUR - timedelta(minutes=15))
+        yield "end", self.lived.said()
         assert self.account.alive() == []
 
     def _typed(self, line: str) -> str:
-        options = ["--journal", str(self.journal)] if " buy " in line else []
-        result = CliRunner().invoke(foreslice, [*shlex.split(line), *options], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        return f"$ foreslice {line}\n{result.output}"
+        return typed(line, hidden=["--journal", str(self.journal)] if " buy " in line else [])
 
     def _extended(self) -> str:
         """With the vendor's own tool: Foreslice never buys by itself, and an extension is a purchase."""
@@ -137,29 +108,7 @@ class Life:
             f"    --capacity-block-extension-offering-id {name}\n"
         )
 
-    def _passes(self, by: timedelta) -> None:
-        self.simulation.run(self.simulation.clock.now() + by, self._chronicle.observe)
-
-    def _tell(self, event: TimelineEvent) -> None:
-        if event.at != self._at:
-            self._at = event.at
-            self.told.append(f"{event.at:%a %H:%M:%S}")
-        head, *rest = [line for line in lines_of(event.occurrence) if line]
-        self.told += [f"  {mark_of(event.occurrence)} {head}", *(f"      {line}" for line in rest)]
-
-    def _said(self) -> str:
-        text, self.told, self._at = "".join(f"{line}\n" for line in self.told), [], None
-        return text
-
 
 def test_the_life_on_the_page_was_lived(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     parts = dict(Life(monkeypatch, tmp_path).parts())
-    page = PAGE.read_text(encoding="utf-8")
-    rewrite: Callable[[re.Match[str]], str] = lambda found: (  # noqa: E731  # the type is the point
-        f"<!-- transcript: {found['part']} -->\n```{found['kind']}\n{parts[found['part']]}```\n"
-    )
-    if os.environ.get("UPDATE_GOLDEN"):
-        page = _BLOCK.sub(rewrite, page)
-        PAGE.write_text(page, encoding="utf-8")
-    shown = {found["part"]: found["text"] for found in _BLOCK.finditer(page)}
-    assert shown == {part: text for part, text in parts.items() if text}
+    compare(PAGE, parts)

@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import FlakyFailure
 
-from tests.oracle.allocation_cases import allocation_drawn, list_drawn, pool_drawn
-from tests.oracle.claim_cases import claim_drawn
-from tests.oracle.comparison import Kind, compare
-from tests.oracle.cost_cases import cost_drawn
+from tests.oracle.cases.allocation_cases import allocation_drawn, list_drawn, pool_drawn
+from tests.oracle.cases.claim_cases import claim_drawn
+from tests.oracle.cases.cost_cases import cost_drawn
+from tests.oracle.cases.placement_cases import placement_drawn
+from tests.oracle.cases.selector_cases import selector_drawn
+from tests.oracle.cases.text_cases import text_drawn
+from tests.oracle.comparing.comparison import Kind, compare
 from tests.oracle.kinds import KINDS
-from tests.oracle.placement_cases import placement_drawn
 from tests.oracle.recorded import record
-from tests.oracle.selector_cases import selector_drawn
-from tests.oracle.text_cases import text_drawn
 from tests.oracle.upstream import RELEASES, Json, Release, Upstream
 
 DRAWN: Mapping[str, Callable[[Random], Json]] = {

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tests.e2e.harness.binary import control_plane
-from tests.oracle import allocations, placements, selections
-from tests.oracle.allocation_cases import allocation_case, list_case, pool_case
-from tests.oracle.chance import MAP_ORDER, POOL_SIZE, beyond_libraries, needs_a_search
-from tests.oracle.claim_cases import claim_case
-from tests.oracle.comparison import Kind
-from tests.oracle.cost_cases import cost_case
-from tests.oracle.placement_cases import placement_case
-from tests.oracle.selector_cases import selector_case
-from tests.oracle.text_cases import text_case
+from tests.oracle.cases.allocation_cases import allocation_case, list_case, pool_case
+from tests.oracle.cases.claim_cases import claim_case
+from tests.oracle.cases.cost_cases import cost_case
+from tests.oracle.cases.placement_cases import placement_case
+from tests.oracle.cases.selector_cases import selector_case
+from tests.oracle.cases.text_cases import text_case
+from tests.oracle.comparing import allocations, placements, selections
+from tests.oracle.comparing.chance import MAP_ORDER, POOL_SIZE, asks_a_contested_class, beyond_libraries, needs_a_search
+from tests.oracle.comparing.comparison import Kind
 from tests.oracle.upstream import Release, Upstream
 
 
@@ -47,6 +47,15 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("cost", cost_case, *_SELECTOR, ("1.36", "1.37"), seconds=60.0, cases=0.01, least=5, unanswered=0.1),
         Kind("placement", placement_case, *_PLACEMENT, ("1.36",)),
-        Kind("claim", claim_case, *_PLACEMENT, ("1.36",), (POOL_SIZE,), by_chance=0.02),
+        Kind(
+            "claim",
+            claim_case,
+            *_PLACEMENT,
+            ("1.36",),
+            (POOL_SIZE,),
+            by_chance=0.02,
+            undecided=0.03,
+            undecidable=asks_a_contested_class,
+        ),
     )
 }

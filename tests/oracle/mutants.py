@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.oracle.comparison import compare
+from tests.oracle.comparing.comparison import compare
 from tests.oracle.kinds import KINDS
 from tests.oracle.upstream import RELEASES
 

@@ -14,11 +14,11 @@ import secrets
 import sys
 from time import monotonic
 
-from tests.oracle.alone import Alone
-from tests.oracle.comparison import Kind, compare, still_differs
+from tests.oracle.comparing.alone import Alone
+from tests.oracle.comparing.comparison import Kind, compare, still_differs
+from tests.oracle.comparing.shrinking import smallest
 from tests.oracle.kinds import KINDS
 from tests.oracle.recorded import record
-from tests.oracle.shrinking import smallest
 from tests.oracle.tally import failings
 from tests.oracle.upstream import RELEASES, Given, Json, Release, Upstream
 from tests.oracle.workers import counted

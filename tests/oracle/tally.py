@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import median
 
-from tests.oracle.comparison import Compared, Kind
+from tests.oracle.comparing.comparison import Compared, Kind
 
 # A run compares nearly all of the cases that it was asked for: the time was chosen too short otherwise.
 _SHARE = 0.9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.oracle.difference import Difference, Field
+from tests.oracle.comparing.difference import Difference, Field
 from tests.oracle.explore import DifferenceError, smallest_difference
 from tests.oracle.kinds import KINDS
 from tests.oracle.upstream import RELEASES, Given, Json, Upstream

@@ -8,12 +8,12 @@ import pytest
 
 from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.scores import SCORES
-from tests.oracle.allocation_cases import allocation_case
-from tests.oracle.comparison import Kind
+from tests.oracle.cases.allocation_cases import allocation_case
+from tests.oracle.cases.selector_cases import selector_case, text
+from tests.oracle.comparing.comparison import Kind
+from tests.oracle.comparing.shrinking import smallest
 from tests.oracle.kinds import KINDS
 from tests.oracle.recorded import DATA, Recorded, recorded
-from tests.oracle.selector_cases import selector_case, text
-from tests.oracle.shrinking import smallest
 from tests.oracle.upstream import RELEASES, Json, Release
 
 
@@ -81,7 +81,7 @@ def test_random_claims_are_read_without_problems_and_end_in_every_way() -> None:
     kind = KINDS["claim"]
     answers = [kind.simulated(kind.draw(f"fixed-{index}"), RELEASES["1.36"]).answer for index in range(400)]
     refusing = Counter(name for answer in answers for names in answer["refused"].values() for name in names)
-    assert set(refusing) == {"DynamicResources", "DynamicResources!", "NodeResourcesFit"}
+    assert set(refusing) == {"DynamicResources", "DynamicResources!", "NodeResourcesFit", "NodeResourcesFit?"}
     given = Counter(name for answer in answers for found in answer["allocations"].values() for name in found)
     assert min(refusing.values()) >= 5
     assert min(given[name] for name in ("c0", "c1", "<extended-resources>")) >= 5

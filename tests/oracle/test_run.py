@@ -10,14 +10,14 @@ from itertools import cycle
 import pytest
 
 from tests.oracle import run
-from tests.oracle.alone import Alone
-from tests.oracle.chance import MAP_ORDER, POOL_SIZE
-from tests.oracle.comparison import RAISED, Compared, Kind, compare
-from tests.oracle.difference import Difference, Field
+from tests.oracle.cases.long_names import lengthened
+from tests.oracle.cases.near_equal import twin_of
+from tests.oracle.cases.selector_cases import selector_case, text
+from tests.oracle.comparing.alone import Alone
+from tests.oracle.comparing.chance import MAP_ORDER, POOL_SIZE
+from tests.oracle.comparing.comparison import RAISED, Compared, Kind, compare
+from tests.oracle.comparing.difference import Difference, Field
 from tests.oracle.kinds import KINDS
-from tests.oracle.long_names import lengthened
-from tests.oracle.near_equal import twin_of
-from tests.oracle.selector_cases import selector_case, text
 from tests.oracle.tally import Tally, failings
 from tests.oracle.upstream import RELEASES, Given, Json, Release, Upstream
 

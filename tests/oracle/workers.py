@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from time import monotonic
 
-from tests.oracle.comparison import Kind, compare
+from tests.oracle.comparing.comparison import Kind, compare
 from tests.oracle.kinds import KINDS
 from tests.oracle.tally import Tally
 from tests.oracle.upstream import RELEASES, OracleError

@@ -38,13 +38,18 @@ from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import NodeReach
+from instance_catalog.types.catalog import Catalog
 from tests.builders import GPU, NOW, shipped, snapshot
 
 CATALOG = shipped("g6.12xlarge", "p4d.24xlarge")
+# Types of which some publish devices that differ in names of unknown values only.
+ALIKE = shipped("g5.12xlarge", "g5.24xlarge", "p3.8xlarge", "n1-standard-16+4xnvidia-tesla-v100")
 DRIVERS = ("nvidia", "nvidia@v0.5.0:ConsumableShares=true:consumable-shares=4", "nvidia:DynamicMIG=true")
 SERVED = DeviceClass(
     "whole", (Selector("device.driver == 'gpu.nvidia.com'"),), extended_resource_name="example.com/whole"
@@ -76,7 +81,8 @@ def claims(draw: st.DrawFn, name: str) -> ResourceClaim:
     first = draw(requests("first"))
     second = FirstAvailable("second", (draw(requests("a")), draw(requests("b"))))
     wanted = draw(st.sampled_from([(first,), (first,), (second,), (first, second)]))
-    constraints = draw(st.sampled_from([(), (), (MatchAttribute("gpu.nvidia.com/productName"),)]))
+    matched = draw(st.sampled_from(["", "", "gpu.nvidia.com/productName", "resource.kubernetes.io/pcieRoot"]))
+    constraints = (MatchAttribute(matched),) if matched else ()
     return ResourceClaim("default", name, wanted, constraints, uid=f"uid-{name}")
 
 
@@ -115,14 +121,14 @@ def worlds(draw: st.DrawFn) -> Snapshot:
     return snapshot(pods, made, classes=(GPU, MIG, SERVED), pools=pools)
 
 
-def market_of(state: Snapshot) -> PackingInput:
-    world = World.of(state, CATALOG.drivers.values())
+def market_of(state: Snapshot, catalog: Catalog = CATALOG) -> PackingInput:
+    world = World.of(state, catalog.drivers.values())
     classes = classes_of(bundles_of(state.pods, state.claims), state)
     return build_packing_input(
         classes,
         world,
         state,
-        CATALOG,
+        catalog,
         scopes=Scopes.of(state, pending_pods(state), world.extended_resources),
         policy=Policy(),
         now=NOW,
@@ -210,9 +216,52 @@ def test_devices_that_several_nodes_reach_are_given_out_once() -> None:
     for pool, count in (("node-1", 1), ("rack", 0)):
         got = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", pool, "gpu-0"),))
         one = Repeats(market.trials.empty(0).world)
-        one.remember(candidate, (first,), "node-1", [Fits(FrozenMap({first.claims[0].key: got}))])
+        fresh = market.shapes[0].node
+        one.remember(
+            candidate,
+            (first,),
+            NodeState.of(replace(fresh, name="node-1")),
+            [Fits(FrozenMap({first.claims[0].key: got}))],
+        )
         again = one.repeated(candidate, (first,), "node-2")
         assert len(again or []) == count
+
+
+def test_pods_that_differ_in_amounts_repeat_each_other_where_a_node_has_them() -> None:
+    market = some(1, 1)
+    world = market.trials.empty(0).world
+    fresh = NodeState.of(replace(market.shapes[0].node, name="node-1"))
+    numbers = Repeats(world)
+    small, large = (numbers.apart(found.members) for found in market.classes)
+    assert small is not None
+    assert large is not None
+    assert small[0].amounts != large[0].amounts
+    got = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", "node-1", "gpu-0"),))
+    numbers.remember(market.candidates[0], small, fresh, [Fits(FrozenMap({small[0].claims[0].key: got}))])
+    (repeated,) = numbers.repeated(market.candidates[0], large, "node-2") or ()
+    (device,) = repeated.allocations[large[0].claims[0].key].devices
+    assert (device.pool, device.device) == ("node-2", "gpu-0")
+    too_large = replace(large[0], amounts={**large[0].amounts, "cpu": fresh.free("cpu") + 1})
+    assert numbers.repeated(market.candidates[0], (too_large,), "node-2") is None
+    just_right = replace(large[0], amounts={**large[0].amounts, "cpu": fresh.free("cpu")})
+    assert numbers.repeated(market.candidates[0], (just_right,), "node-2") is not None
+
+
+def test_devices_beside_a_fresh_node_count_as_well() -> None:
+    """Four GPUs of its own and one that every node reaches: five are not too many."""
+    state = some(5).snapshot
+    own = market_of(state).shapes[0].sample.slices[0]
+    anywhere = replace(
+        own,
+        name="rack",
+        pool=replace(own.pool, name="rack"),
+        reach=NodeReach(all_nodes=True),
+        devices=own.devices[:1],
+    )
+    market = market_of(replace(state, slices=(anywhere,)))
+    assert market_of(state).trials.takes(0, 0) is False
+    assert market.trials.takes(0, 0) is True
+    assert market.trials.has_room(market.trials.empty(0), 0)
 
 
 def test_devices_that_are_only_watched_are_not_counted() -> None:
@@ -298,11 +347,28 @@ def test_amounts_are_asked_for_every_pod() -> None:
 @given(worlds(), st.data())
 def test_remembered_answers_are_those_of_the_direct_way(state: Snapshot, data: st.DataObject) -> None:
     market = market_of(state)
-    direct = directly(market, state)
     assert len(market.shapes) >= len(DRIVERS)
+    compare_ways(market, state, data)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), st.data())
+def test_machines_with_like_devices_give_the_answers_of_each(state: Snapshot, data: st.DataObject) -> None:
+    """Of the direct way every type is asked with its own devices."""
+    market = market_of(state, ALIKE)
+    plain = [shape for shape in market.shapes if shape.candidate.profiles == ("nvidia",)]
+    assert len({id(shape.likeness) for shape in plain}) < len(plain)
+    compare_ways(market, state, data)
+
+
+def compare_ways(market: PackingInput, state: Snapshot, data: st.DataObject) -> None:
+    """What is known of shapes and filled nodes is what the direct way says."""
+    direct = directly(market, state)
     for shape in range(len(market.shapes)):
         for item in range(len(market.classes)):
+            takes = market.trials.takes(shape, item)
             assert market.trials.explained(shape, item) == direct.explained(shape, item)
+            assert takes == isinstance(direct.verdict(shape, item), Fits)
         left = [item for item, found in enumerate(market.classes) for _ in found.members]
         for order in (data.draw(st.permutations(left)) for _ in range(3)):
             for apart, whole in zip(filled(market.trials, shape, order), filled(direct, shape, order), strict=True):

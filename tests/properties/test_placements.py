@@ -15,9 +15,9 @@ from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.schedule import Choice, adversarial, equally_good, first, schedule, seeded
 from autoscaler.scheduling.scores import SCORES, plugin_scores, scores
 from autoscaler.scheduling.world import World
-from tests.oracle.placement_cases import placement_drawn
-from tests.oracle.placement_pods import draw_pod
-from tests.oracle.placements import simulated, snapshot_of
+from tests.oracle.cases.placement_cases import placement_drawn
+from tests.oracle.cases.placement_pods import draw_pod
+from tests.oracle.comparing.placements import simulated, snapshot_of
 from tests.oracle.upstream import RELEASES, Json
 
 SOME = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

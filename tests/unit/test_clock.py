@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from autoscaler.clock import EPOCH, ClockJumps, ShiftedClock, SystemClock, VirtualClock
+from autoscaler.clock import EPOCH, ClockJumps, SystemClock, VirtualClock
 from tests.fakes.clocks import Jumping
 
 SECOND = timedelta(seconds=1)
 
 
-def test_waiting_advances_a_self_driven_clock() -> None:
+def test_waiting_advances_the_clock() -> None:
     clock = VirtualClock()
     clock.wait(90)
     assert clock.now() == EPOCH + timedelta(seconds=90)
@@ -22,7 +21,7 @@ def test_waiting_advances_a_self_driven_clock() -> None:
 
 
 def test_a_wait_that_is_not_positive_returns_at_once() -> None:
-    clock = VirtualClock(self_driven=False)
+    clock = VirtualClock()
     clock.wait(0)
     clock.wait(-5)
     assert clock.now() == EPOCH
@@ -30,26 +29,24 @@ def test_a_wait_that_is_not_positive_returns_at_once() -> None:
 
 def test_timers_run_at_their_moments_in_order_of_time_then_of_scheduling() -> None:
     clock, seen = VirtualClock(), list[tuple[str, float]]()
-    clock.call_after(2 * SECOND, lambda: seen.append(("late", clock.monotonic())))
-    clock.call_after(SECOND, lambda: seen.append(("first", clock.monotonic())))
-    clock.call_after(SECOND, lambda: seen.append(("second", clock.monotonic())))
-    assert clock.next_timer() == EPOCH + SECOND
+    clock.call_at(EPOCH + 2 * SECOND, lambda: seen.append(("late", clock.monotonic())))
+    clock.call_at(EPOCH + SECOND, lambda: seen.append(("first", clock.monotonic())))
+    clock.call_at(EPOCH + SECOND, lambda: seen.append(("second", clock.monotonic())))
     clock.advance(3 * SECOND)
     assert seen == [("first", 1.0), ("second", 1.0), ("late", 2.0)]
-    assert clock.next_timer() is None
     assert clock.monotonic() == 3.0
 
 
 def test_a_timer_may_schedule_another_within_the_same_advance() -> None:
     clock, seen = VirtualClock(), list[float]()
-    clock.call_after(SECOND, lambda: clock.call_after(SECOND, lambda: seen.append(clock.monotonic())))
+    clock.call_at(EPOCH + SECOND, lambda: clock.call_at(EPOCH + 2 * SECOND, lambda: seen.append(clock.monotonic())))
     clock.advance(5 * SECOND)
     assert seen == [2.0]
 
 
 def test_a_timer_that_itself_waits_never_turns_time_back() -> None:
     clock = VirtualClock()
-    clock.call_after(SECOND, lambda: clock.wait(10))
+    clock.call_at(EPOCH + SECOND, lambda: clock.wait(10))
     clock.advance(2 * SECOND)
     assert clock.monotonic() == 11.0
 
@@ -77,30 +74,6 @@ def test_time_cannot_go_back() -> None:
 def test_a_clock_needs_an_aware_start() -> None:
     with pytest.raises(ValueError, match="aware start time"):
         VirtualClock(EPOCH.replace(tzinfo=None))
-
-
-def test_threads_wait_until_another_one_advances_the_clock() -> None:
-    clock, woken = VirtualClock(self_driven=False), list[str]()
-    threads = [
-        threading.Thread(target=lambda s=seconds: (clock.wait(s), woken.append(f"after {s}"))) for seconds in (5, 10)
-    ]
-    for thread in threads:
-        thread.start()
-    clock.await_waiters(2)
-    clock.advance(5 * SECOND)
-    threads[0].join()
-    assert woken == ["after 5"]
-    clock.advance(5 * SECOND)
-    threads[1].join()
-    assert woken == ["after 5", "after 10"]
-
-
-def test_a_shifted_clock_moves_now_and_nothing_else() -> None:
-    inner = VirtualClock()
-    clock = ShiftedClock(inner, timedelta(days=2))
-    clock.wait(7)
-    assert clock.now() == EPOCH + timedelta(days=2, seconds=7)
-    assert clock.monotonic() == inner.monotonic() == 7.0
 
 
 def test_the_system_clock_is_aware_and_monotonic() -> None:

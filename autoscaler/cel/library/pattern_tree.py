@@ -40,7 +40,6 @@ class Op(Enum):
 
 
 PSEUDO: Final = frozenset({Op.LEFT, Op.BAR})
-_COLLAPSED: Final = frozenset({Op.CONCAT, Op.ALTERNATE})
 
 
 @dataclass(frozen=True, slots=True)

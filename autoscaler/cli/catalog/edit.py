@@ -13,6 +13,7 @@ from autoscaler.cli.common.choices import chosen_catalog, chosen_type
 from autoscaler.cli.common.commands import below_option, into_option
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
+from instance_catalog.diagnostic import Path as Field
 from instance_catalog.files.editing import (
     EditError,
     EntryName,
@@ -24,7 +25,6 @@ from instance_catalog.files.editing import (
     with_values,
 )
 from instance_catalog.files.file_entry import type_entry
-from instance_catalog.files.yaml_text import Path as Field
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, InstanceType, region_of
 

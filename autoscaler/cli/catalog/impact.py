@@ -51,7 +51,7 @@ def impacts_on(paths: Sequence[str], unified: Unified, profile: KubernetesProfil
     """What the differences do to every pod with claims in the files. Raises BadInputError."""
     loaded = load(paths, profile=profile)
     if loaded.errors:
-        raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
+        raise BadInputError(loaded.error_text)
     snapshot = loaded.snapshot
     classes = {device_class.name: device_class for device_class in snapshot.classes}
     (name,) = node_names(unified.published)

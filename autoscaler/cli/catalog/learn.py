@@ -83,7 +83,7 @@ def _snapshot(paths: tuple[str, ...], kubeconfig: str, context: str) -> Snapshot
         return read_store(connected(kubeconfig, context)).snapshot()
     loaded = load(paths, stdin=sys.stdin)
     if loaded.errors:
-        raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
+        raise BadInputError(loaded.error_text)
     return loaded.snapshot
 
 

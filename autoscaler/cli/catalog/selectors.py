@@ -24,13 +24,12 @@ def selector_problems(layers: Iterable[Layer]) -> Iterator[Diagnostic]:
             for place, selector in enumerate(device_class["selectors"]):
                 failure = compile_selector(selector, REFERENCE, view=View.NEW)
                 if isinstance(failure, CompileFailure):
-                    line = line_of(layer.text, ("drivers", number, "deviceClasses", index, "selectors", place))
-                    field = f"deviceClasses[{index}].selectors[{place}]"
+                    path = ("deviceClasses", index, "selectors", place)
+                    line = line_of(layer.text, ("drivers", number, *path))
                     allowed = "a CEL expression over `device`"
                     entry = f"driver {driver.get('name', '')}"
-                    yield Diagnostic(
-                        layer.name, line, entry, field, expected(failure.message, allowed), failure.hint or ""
-                    )
+                    message = expected(failure.message, allowed)
+                    yield Diagnostic(message, failure.hint or "", path, entry, file=layer.name, line=line)
 
 
 def _drivers(layers: Iterable[Layer]) -> Iterator[tuple[Layer, int, dict[str, Any]]]:

@@ -100,7 +100,7 @@ def verify(
 def _read(paths: Sequence[str]) -> tuple[ResourceSlice, ...]:
     loaded = load(paths, stdin=sys.stdin)
     if loaded.errors:
-        raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
+        raise BadInputError(loaded.error_text)
     if not loaded.snapshot.slices:
         raise BadInputError(
             f"{', '.join(paths)}: no ResourceSlice found",

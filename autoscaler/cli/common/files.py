@@ -72,7 +72,7 @@ def read_manifests(
 
 def problems_text(loaded: Loaded) -> str:
     """Every problem, each marked as what it is."""
-    return "\n".join(f"{problem.severity.value.lower()}: {problem}" for problem in loaded.problems)
+    return "\n".join(f"{problem.severity.value}: {problem.block}" for problem in loaded.problems)
 
 
 def _counts(loaded: Loaded) -> str:

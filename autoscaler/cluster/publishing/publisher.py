@@ -34,7 +34,6 @@ from autoscaler.cluster.resources import (
     Resource,
 )
 from autoscaler.kube.custom.instance_type_overlay import OVERLAY_LAYER
-from autoscaler.kube.problem import Problem, Severity
 from autoscaler.lifecycle.capacity_block import phase_of
 from autoscaler.lifecycle.provisioned_node import counts_against_limits, has_machine, may_take_pods
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
@@ -46,6 +45,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
 from autoscaler.report.events import Event, ObjectEvents, invalid_event, object_events
 from autoscaler.report.reasons import text_of
+from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.frozen_map import FrozenMap
 from providers.at_once import each
@@ -117,7 +117,7 @@ class Publisher:
     def judge(
         self,
         snapshot: Snapshot,
-        problems: Iterable[tuple[str, str, Problem]],
+        problems: Iterable[tuple[str, str, Diagnostic]],
         now: datetime,
         *,
         zones: Mapping[tuple[str, str], tuple[str, ...]] = _NO_ZONES,

@@ -14,11 +14,11 @@ from autoscaler.cluster.publishing.capacity_answers import CapacityAnswers
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.publishing.template_status import TemplateStatuses
-from autoscaler.kube.problem import Problem
 from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.events import Event, not_launched_event, trouble_event
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.last_good import EffectiveCatalog
 from providers.contract import TemplateStatus
 
@@ -32,7 +32,7 @@ class TickReport:
     plan: Plan
     conditions: tuple[PoolCondition, ...]
     templates: tuple[TemplateStatus, ...]  # the providers' verdicts on their node templates
-    problems: tuple[tuple[str, str, Problem], ...]  # what is wrong with objects: kind, key, problem
+    problems: tuple[tuple[str, str, Diagnostic], ...]  # what is wrong with objects: kind, key, problem
     accelerators: Mapping[str, int]  # in use, by the name of the pool
     effective: EffectiveCatalog | None
     troubles: tuple[Trouble, ...]  # what could not be done

@@ -1,7 +1,8 @@
 """Extended resources served through DRA (KEP-5004): `nvidia.com/gpu: 1` becomes a request of a claim nobody wrote.
 
 Rules of kube-scheduler's plugin dynamicresources, extendeddynamicresources.go, v1.36. Which class serves a resource is
-decided on the snapshot; the scheduler maintains that map by events, with results that depend on history.
+decided on the snapshot; the scheduler maintains that map by events (dynamic-resource-allocation,
+deviceclass/extendedresourcecache), with results that depend on history: `contested_resources`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,32 @@ def extended_resource_classes(classes: Iterable[DeviceClass]) -> dict[str, Devic
         if device_class.extended_resource_name:
             serving.setdefault(device_class.extended_resource_name, device_class)
     return serving
+
+
+def contested_resources(classes: Iterable[DeviceClass]) -> frozenset[str]:
+    """Implicit names that kube-scheduler may or may not serve, depending on the order in which it saw the classes.
+
+    A class that appears after one that beats it for their explicit name gets neither name. Classes appear as they are
+    created, and by name after a restart of kube-scheduler; only a class that is first in both is certain of its
+    implicit name.
+    """
+    sharing: dict[str, list[DeviceClass]] = {}
+    for device_class in classes:
+        if device_class.extended_resource_name:
+            sharing.setdefault(device_class.extended_resource_name, []).append(device_class)
+    return frozenset(
+        f"{IMPLICIT_PREFIX}{loser.name}"
+        for rivals in sharing.values()
+        for loser in rivals
+        if any(_may_come_first(other, loser) for other in rivals)
+    )
+
+
+def _may_come_first(winner: DeviceClass, loser: DeviceClass) -> bool:
+    """Whether `winner` takes the explicit name from `loser` and may have appeared before it."""
+    if winner.created == loser.created:
+        return winner.name < loser.name
+    return winner.created > loser.created and winner.name < loser.name
 
 
 def extended_resource_claim(

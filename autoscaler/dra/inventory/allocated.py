@@ -6,7 +6,7 @@ cluster. Here they are kept per pool, so that a change copies one pool's entry a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -18,7 +18,6 @@ PoolKey: TypeAlias = tuple[str, str]  # driver, pool name
 Consumed: TypeAlias = FrozenMap[str, Quantity]
 
 _NOTHING: Consumed = FrozenMap()
-_ZERO = Quantity.of(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +53,12 @@ class AllocatedState:
 
     def plus(self, allocations: Iterable[Allocation]) -> AllocatedState:
         """The state after these allocations were made."""
-        return self._changed(allocations, _add)
-
-    def minus(self, allocations: Iterable[Allocation]) -> AllocatedState:
-        """The state after these allocations were given back."""
-        return self._changed(allocations, _remove)
-
-    def _changed(
-        self, allocations: Iterable[Allocation], change: Callable[[PoolUse, AllocatedDevice], PoolUse]
-    ) -> AllocatedState:
         pools = dict(self.pools)
         for allocation in allocations:
             for result in allocation.devices:
                 if not result.admin_access:
                     key = (result.driver, result.pool)
-                    pools[key] = change(pools.get(key, UNUSED), result)
+                    pools[key] = _add(pools.get(key, UNUSED), result)
         return AllocatedState(pools)
 
 
@@ -80,20 +70,6 @@ def _add(use: PoolUse, result: AllocatedDevice) -> PoolUse:
         return use
     total = added(use.consumed.get(result.device, _NOTHING), result.consumed_capacity)
     return replace(use, consumed=use.consumed.with_items({result.device: total}))
-
-
-def _remove(use: PoolUse, result: AllocatedDevice) -> PoolUse:
-    if result.share_id is None:
-        return replace(use, exclusive=use.exclusive - {result.device})
-    use = replace(use, shares=use.shares - {(result.device, result.share_id)})
-    held = use.consumed.get(result.device)
-    if result.consumed_capacity is None or held is None:
-        return use
-    left = {name: value - result.consumed_capacity.get(name, _ZERO) for name, value in held.items()}
-    rest = {name: value for name, value in use.consumed.items() if name != result.device}
-    if any(value.sign for value in left.values()):
-        rest[result.device] = FrozenMap(left)
-    return replace(use, consumed=FrozenMap(rest))
 
 
 def added(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> Consumed:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from autoscaler.kube.custom.objects import custom_object, read_spec, read_status
+from autoscaler.kube.custom.objects import read_spec, read_status
 from autoscaler.kube.custom.schema import (
     CRON_PATTERN,
     NO_ENTRIES,
@@ -29,10 +29,7 @@ from autoscaler.kube.custom.schema import (
     Text,
     TimeText,
     dollars,
-    dollars_text,
     duration,
-    duration_text,
-    taint_json,
 )
 from autoscaler.kube.custom.scope import ScopeSpec
 from autoscaler.kube.problem import Problems
@@ -286,48 +283,6 @@ def parse_capacity_pool(
         generation=metadata.generation,
         origin=origin,
     )
-
-
-def write_capacity_pool(pool: CapacityPool) -> dict[str, Any]:
-    """The manifest of a pool (spec only; its status is written apart). Raises ValueError for an implicit pool."""
-    if pool.implicit:
-        raise ValueError("an implicit pool exists only inside `foreslice plan` and has no manifest")
-    kind, name = pool.node_template
-    limits = {"accelerators": pool.limits.accelerators, "nodes": pool.limits.nodes}
-    spec = CapacityPoolSpec.model_validate(
-        {
-            "mode": pool.mode.value,
-            "requirements": [
-                {"key": r.key, "operator": r.operator, "values": list(r.values)} for r in pool.requirements
-            ],
-            "capacityTypes": list(pool.capacity_types),
-            "nodeTemplateRef": {"kind": kind, "name": name} if kind else None,
-            "labels": dict(pool.labels),
-            "taints": [taint_json(taint) for taint in pool.taints],
-            "startupTaints": [taint_json(taint) for taint in pool.startup_taints],
-            "kubeletReserved": {key: str(value) for key, value in pool.kubelet_reserved.items()},
-            "drivers": DriversSpec.of(pool.drivers).manifest(),
-            "limits": {**limits, "usdPerHour": dollars_text(pool.limits.usd_per_hour)},
-            "overflow": pool.overflow,
-            "baseline": [
-                {"replicas": b.replicas, "schedule": b.schedule, "timeZone": b.time_zone} for b in pool.baselines
-            ],
-            "disruption": {
-                "consolidate": pool.disruption.consolidate,
-                "after": duration_text(pool.disruption.after),
-                "drift": pool.disruption.drift,
-                "stopped": pool.disruption.stopped,
-                "budgets": [{"nodes": b.nodes, "schedule": b.schedule} for b in pool.disruption.budgets],
-            },
-            "weight": pool.weight,
-            "fractional": pool.fractional,
-            "deletionPolicy": pool.deletion_policy,
-            "scope": ScopeSpec.of(pool.scope).manifest(),
-            "launcher": pool.launcher.value,
-            "bootTimeout": duration_text(pool.boot_timeout) if pool.boot_timeout else None,
-        }
-    )
-    return custom_object("CapacityPool", pool.name, spec=spec, uid=pool.uid)
 
 
 def parse_pool_status(raw: object, problems: Problems | None = None) -> CapacityPoolStatus:

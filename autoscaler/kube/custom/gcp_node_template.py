@@ -65,6 +65,8 @@ class GcpGroupStatus(ApiModel):
     zone: Text
     instance_type: LongText = ""
     capacity_type: LongText = ""
+    reservation: LongText = ""
+    """The id of the reservation that its machines start in: what a CapacityBlock names."""
     node_pool: LongText = ""
 
 

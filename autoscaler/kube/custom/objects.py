@@ -10,7 +10,8 @@ from autoscaler.kube.custom.reading import read
 from autoscaler.kube.custom.schema import API_VERSION, NAME_LENGTH, ApiModel
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
-from autoscaler.kube.problem import Problems, Severity
+from autoscaler.kube.problem import Problems
+from instance_catalog.diagnostic import Severity
 
 M = TypeVar("M", bound=ApiModel)
 S = TypeVar("S", bound=ApiModel)

@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 
 from autoscaler.kube.custom.schema import PATTERN_STEPS, ApiModel
 from autoscaler.kube.fields import describe
-from autoscaler.kube.problem import UNREPLACED, Path, Problems, is_placeholder
+from autoscaler.kube.problem import UNREPLACED, Problems, is_placeholder
+from instance_catalog.diagnostic import Path
 from instance_catalog.spelling import did_you_mean
 
 M = TypeVar("M", bound=ApiModel)

@@ -268,11 +268,6 @@ def dollars(value: str | int | None) -> Decimal | None:
     return None if value is None else Decimal(str(value))
 
 
-def dollars_text(value: Decimal | None) -> str | None:
-    """Plain decimal text, never with an exponent."""
-    return None if value is None else f"{value:f}"
-
-
 class RequirementSpec(ApiModel):
     """One line of requirements, as in Karpenter's NodePools and in node affinity."""
 

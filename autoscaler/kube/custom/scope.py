@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from autoscaler.kube.custom.schema import ApiModel, Items, Rule, Text
-from autoscaler.kube.custom.selectors import SelectorSpec, selector_json
+from autoscaler.kube.custom.selectors import SelectorSpec
 from autoscaler.model.capacity import KNOWN_SCHEDULERS, PodScope, Scope
 
 
@@ -41,16 +41,4 @@ class ScopeSpec(ApiModel):
             self.pod_selector.model() if self.pod_selector else None,
             self.namespace_selector.model() if self.namespace_selector else None,
             self.scheduler_names,
-        )
-
-    @staticmethod
-    def of(scope: Scope) -> ScopeSpec:
-        """From a model value."""
-        return ScopeSpec.model_validate(
-            {
-                "pods": scope.pods.value,
-                "podSelector": selector_json(scope.pod_selector),
-                "namespaceSelector": selector_json(scope.namespace_selector),
-                "schedulerNames": list(scope.schedulers),
-            }
         )

@@ -126,6 +126,7 @@ def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str])
         pod.tolerations,
         pod.volumes,
         pod.host_network,
+        pod.node_features,
         pod.scheduler_name,
         pod.priority,
         pod.gang,

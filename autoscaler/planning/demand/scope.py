@@ -13,7 +13,7 @@ from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, ext
 from autoscaler.model.capacity import CapacityPool, Launcher, PodScope
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import EMPTY
 
@@ -92,8 +92,8 @@ def _refusal(
         return Reason.of(Code.OTHER_SCHEDULER, subject, scheduler=pod.scheduler_name)
     if scope.pods is PodScope.DEVICE_CLAIMS and not _claims_devices(pod, extended_resources):
         plugins = tuple(sorted({r for r in _requested(pod) if "/" in r}))
-        detail = {**({"resources": plugins} if plugins else {}), **_gated(plugins, snapshot)}
-        return Reason.of(Code.OUT_OF_SCOPE, subject, **detail)
+        named: dict[str, Fact] = {"resources": plugins} if plugins else {}
+        return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
         return Reason.of(Code.NOT_SELECTED, subject, pool=pool.name)
     return None

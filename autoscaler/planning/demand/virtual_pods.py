@@ -28,7 +28,7 @@ from autoscaler.model.requested_capacity import (
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import buffer_pod, is_virtual, request_gang, request_pod
-from autoscaler.planning.demand.buffers import need_of
+from autoscaler.planning.demand.buffers import BufferNeed, need_of
 from autoscaler.planning.demand.demand import unreadable
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels
@@ -51,7 +51,8 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
     found = without_virtual_pods(snapshot)
     held = _held_labels(found)
     wanting = [r for r in found.provisioning_requests if r.wants_nodes and not request_problems(r, found)]
-    admitted = admitted_keys(wanting, found)
+    needs = {buffer.key: need_of(buffer, found) for buffer in found.capacity_buffers}
+    admitted = admitted_keys(wanting, {key: need.replicas for key, need in needs.items()})
     requests = [r for r in wanting if f"ProvisioningRequest {r.key}" in admitted]
     requests += [r for r in checks if not request_problems(r, found)]
     found = _unmarked(found) if requests else found
@@ -68,8 +69,9 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
             steered = _steered(pod, request, others, alone=len(requests) == 1)
             made.add(_kept_off(steered, ordered), found)
     for buffer in found.capacity_buffers:
-        for pod in _buffer_pods(buffer, found) if f"CapacityBuffer {buffer.key}" in admitted else ():
-            made.add(pod, found)
+        if f"CapacityBuffer {buffer.key}" in admitted:
+            for pod in _buffer_pods(buffer, needs[buffer.key], found):
+                made.add(pod, found)
     if not made.pods:
         return found
     return replace(found, pods=(*found.pods, *made.pods), claims=FrozenMap(made.claims), gangs=FrozenMap(gangs))
@@ -87,8 +89,8 @@ def without_virtual_pods(snapshot: Snapshot) -> Snapshot:
     )
 
 
-def admitted_keys(requests: Iterable[ProvisioningRequest], snapshot: Snapshot) -> frozenset[str]:
-    """The requests and buffers that get pods in one reconcile, as "Kind namespace/name".
+def admitted_keys(requests: Iterable[ProvisioningRequest], buffers: Mapping[str, int]) -> frozenset[str]:
+    """The requests and buffers that get pods in one reconcile, as "Kind namespace/name". `buffers`: pods by key.
 
     No more than MOST_OBJECTS with MOST_PODS pods together: each costs memory and time that all others wait for. The
     namespace that has the fewest pods so far is served first, so a large one delays nobody but itself.
@@ -97,9 +99,8 @@ def admitted_keys(requests: Iterable[ProvisioningRequest], snapshot: Snapshot) -
     for request in requests:
         wanted = sum(s.count for s in request.pod_sets) + sum(request.spares.values())
         waiting.setdefault(request.namespace, []).append((wanted, f"ProvisioningRequest {request.key}"))
-    for buffer in snapshot.capacity_buffers:
-        replicas = need_of(buffer, snapshot).replicas
-        waiting.setdefault(buffer.namespace, []).append((replicas, f"CapacityBuffer {buffer.key}"))
+    for key, replicas in buffers.items():
+        waiting.setdefault(key.partition("/")[0], []).append((replicas, f"CapacityBuffer {key}"))
     heap = [(0, namespace) for namespace in sorted(waiting)]
     left, admitted = MOST_PODS, set[str]()
     while heap and len(admitted) < MOST_OBJECTS:
@@ -191,8 +192,7 @@ def _request_pods(request: ProvisioningRequest, snapshot: Snapshot) -> Iterator[
             yield _named(model, request_pod(request.name, pod_set.template, index))
 
 
-def _buffer_pods(buffer: CapacityBuffer, snapshot: Snapshot) -> Iterator[Pod]:
-    need = need_of(buffer, snapshot)
+def _buffer_pods(buffer: CapacityBuffer, need: BufferNeed, snapshot: Snapshot) -> Iterator[Pod]:
     if need.pod is None or need.problems or any(missing_claims(need.pod, snapshot)):
         return
     model = replace(

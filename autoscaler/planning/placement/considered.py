@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain, islice
 
 from autoscaler.model.plan import Considered, ConsideredOutcome
 from autoscaler.model.reason import Code, Reason
@@ -56,21 +57,31 @@ def considered(
     What is dearer than a sure answer needs no look; a few more are looked at, so that there is something to compare.
     """
     looked_at = _looked_at(packing, item, policy)
-    fitting = [i for i in looked_at if _fits(packing, i, item)]
-    place = packing.place_by_cost
-    order = sorted(
-        looked_at,
-        key=lambda i: (
-            _SHOWN_FIRST[_outcome(packing, i, item, chosen.get(i, 0))],
-            packing.bar(i, item) is not None,
-            place[i],
-        ),
-    )
-    return tuple(_considered(packing, i, item, chosen.get(i, 0), bought, fitting) for i in order[: policy.considered])
+    fitting = [i for i, outcome in looked_at.items() if outcome == "fits"]
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for i in packing.by_cost:
+        found = looked_at.get(i)
+        if found is not None:
+            outcome = "chosen" if chosen.get(i) else found
+            groups.setdefault((_SHOWN_FIRST[outcome], packing.bar(i, item) is not None), []).append(i)
+    order = chain.from_iterable(groups[key] for key in sorted(groups))
+    shown = islice(order, policy.considered)
+    return tuple(_considered(packing, i, item, chosen.get(i, 0), bought, fitting) for i in shown)
 
 
-def _outcome(packing: PackingInput, candidate: int, item: int, nodes: int) -> ConsideredOutcome:
-    return "chosen" if nodes else _OUTCOMES[type(packing.trials.verdict(packing.shape_of[candidate], item))]
+def _looked_at(packing: PackingInput, item: int, policy: Policy) -> dict[int, ConsideredOutcome]:
+    """What came of each candidate of which it is known, and of a few more by price."""
+    trials, shape_of = packing.trials, packing.shape_of
+    outcomes = {shape: _OUTCOMES[type(trials.verdict(shape, item))] for shape in trials.known_shapes(item)}
+    found = {i: outcomes[shape] for i, shape in enumerate(shape_of) if shape in outcomes}
+    fits = sum(outcome == "fits" for outcome in found.values())
+    for i in packing.by_cost:
+        if fits >= policy.shown_fits:
+            break
+        if i not in found:
+            found[i] = _OUTCOMES[type(trials.verdict(shape_of[i], item))]
+            fits += found[i] == "fits"
+    return found
 
 
 def undecided_cheaper(packing: PackingInput, item: int, chosen: Iterable[int]) -> Reason | None:
@@ -96,24 +107,6 @@ def undecided_cheaper(packing: PackingInput, item: int, chosen: Iterable[int]) -
     return Reason.of(Code.CHEAPER_UNKNOWN, f"pod {pod}", types=len(found), example=name, price=price, **facts)
 
 
-def _looked_at(packing: PackingInput, item: int, policy: Policy) -> list[int]:
-    indexes = range(len(packing.candidates))
-    found = [i for i in indexes if packing.trials.known(packing.shape_of[i], item)]
-    fits = sum(1 for i in found if _fits(packing, i, item))
-    known = set(found)
-    for i in packing.by_cost:
-        if fits >= policy.shown_fits:
-            break
-        if i not in known:
-            found.append(i)
-            fits += _fits(packing, i, item)
-    return found
-
-
-def _fits(packing: PackingInput, candidate: int, item: int) -> bool:
-    return isinstance(packing.trials.verdict(packing.shape_of[candidate], item), Fits)
-
-
 def cost_of(candidate: Candidate) -> tuple[bool, Decimal]:
     """Orders candidates by price, unpriced ones last."""
     return (candidate.usd_per_hour is None, candidate.usd_per_hour or Decimal(0))
@@ -124,7 +117,7 @@ def _considered(
 ) -> Considered:
     candidate = packing.candidates[index]
     verdict = packing.trials.explained(packing.shape_of[index], item)
-    outcome = _outcome(packing, index, item, nodes)
+    outcome: ConsideredOutcome = "chosen" if nodes else _OUTCOMES[type(verdict)]
     if nodes:
         reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, fitting),)
     elif isinstance(verdict, Fits):

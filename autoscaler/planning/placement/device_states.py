@@ -81,7 +81,8 @@ def _least(request: Request) -> int:
 class DeviceState:
     """The devices of one fresh node with what is in use; `held` are the claims that hold them.
 
-    `left` is how many devices are free, where each is used by one claim alone; None where they are divided or shared.
+    `left` is how many devices are free, where each is used by one claim alone; None where they are divided or shared,
+    or where the node reaches devices that are not its own.
     """
 
     allocated: AllocatedState
@@ -137,9 +138,8 @@ class DeviceStates:
         self._shape = shape
         self._world = world
         self._known: dict[Hashable, DeviceState] = {}
-        devices = [device for piece in shape.sample.slices for device in piece.devices]
-        whole = not any(d.consumes_counters or d.allow_multiple_allocations for d in devices)
-        self.empty = DeviceState(world.allocated, len(devices) if whole else None)
+        # Devices of other nodes or of none may be within reach as well.
+        self.empty = DeviceState(world.allocated, None if world.devices.layers.shared() else shape.whole_devices)
 
     def step(self, state: DeviceState, pod: PodApart) -> Step:
         """What kube-scheduler and the drivers say about the claims of the pod on top of the state."""
@@ -200,4 +200,5 @@ def _facts(state: DeviceState) -> Iterator[Hashable]:
 def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
     """The same finding about other objects: a subject is one of the `names`, or starts with one and a comma."""
     subject, comma, rest = reason.subject.partition(",")
-    return replace(reason, subject=f"{names.get(subject, subject)}{comma}{rest}")
+    new = names.get(subject)
+    return reason if new is None else Reason(reason.code, f"{new}{comma}{rest}", reason.detail)

@@ -14,6 +14,7 @@ from itertools import count
 
 from autoscaler.lifecycle.booting import boot_timeout
 from autoscaler.model.plan import PlannedNode, Target
+from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Prediction
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
@@ -75,6 +76,7 @@ def launch(
         repeats = Repeats(world)
         for purchase, future in zip(purchases, futures, strict=True):
             _place_alone(purchase, future, replay, repeats)
+        replay.settle()
     by_node: dict[str, list[Placed]] = {}
     for entry in replay.placed:
         by_node.setdefault(entry.node, []).append(entry)
@@ -103,17 +105,18 @@ def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, repe
     verdicts = repeats.repeated(purchase.candidate, pods, name) if pods else None
     if verdicts is not None:
         for bundle, verdict in zip(purchase.bundles, verdicts, strict=True):
-            replay.world = replay.world.booked(bundle.pods, verdict)
-            replay.placed.append(Placed(bundle, name, Target.NEW, verdict))
+            replay.book(bundle, name, verdict)
         return
+    replay.settle()
     present, before = replay.world, len(replay.placed)
     replay.world = future.added_to(present)
+    fresh = replay.world.nodes[name]
     for bundle in purchase.bundles:
         replay.place(bundle, name)
     after = replay.world
     replay.world = replace(present, claims=after.claims, allocated=after.allocated, volumes=after.volumes)
     if pods:
-        repeats.remember(purchase.candidate, pods, name, [entry.verdict for entry in replay.placed[before:]])
+        repeats.remember(purchase.candidate, pods, fresh, [entry.verdict for entry in replay.placed[before:]])
 
 
 class _Replay:
@@ -123,6 +126,18 @@ class _Replay:
         self.world = world
         self.placed: list[Placed] = []
         self.failed: list[tuple[Bundle, Verdict]] = []
+        self._booked: list[tuple[Sequence[Pod], Fits]] = []
+
+    def book(self, bundle: Bundle, name: str, verdict: Fits) -> None:
+        """Put the bundle onto a node that is not in sight, where this is known to come of it."""
+        self._booked.append((bundle.pods, verdict))
+        self.placed.append(Placed(bundle, name, Target.NEW, verdict))
+
+    def settle(self) -> None:
+        """Enter what was booked into the world: all at once, since each time everything in use is copied."""
+        if self._booked:
+            self.world = self.world.booked_each(self._booked)
+            self._booked = []
 
     def place(self, bundle: Bundle, name: str) -> None:
         """Put the bundle onto the node if it fits now."""

@@ -6,7 +6,7 @@ devices of the node itself.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.dra.allocation.results import owner_of_shares, with_shares_of
@@ -15,6 +15,7 @@ from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.placement.device_states import PodApart, claims_apart
 from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -23,11 +24,12 @@ from instance_catalog.kubernetes.node_selector import NodeSelector
 
 @dataclass(frozen=True, slots=True)
 class _Scheduled:
-    """A node that was scheduled: its name, its pods, and what each of them got."""
+    """A node that was scheduled: its name, its pods, what each of them got, and the amounts that were free before."""
 
     node: str
     pods: tuple[PodApart, ...]
     verdicts: tuple[Fits, ...]
+    free: Mapping[str, int]
 
 
 class Repeats:
@@ -48,18 +50,24 @@ class Repeats:
             found.append(pod)
         return tuple(found)
 
-    def remember(self, candidate: Candidate, pods: tuple[PodApart, ...], node: str, verdicts: Sequence[Fits]) -> None:
-        """Keep what the pods got on the node, if nothing but the node's own devices is in it."""
-        here = NodeSelector.for_node(node)
+    def remember(
+        self, candidate: Candidate, pods: tuple[PodApart, ...], node: NodeState, verdicts: Sequence[Fits]
+    ) -> None:
+        """Keep what the pods got on the fresh node, if nothing but the node's own devices is in it."""
+        name, here = node.node.name, NodeSelector.for_node(node.node.name)
         allocations = [allocation for verdict in verdicts for allocation in verdict.allocations.values()]
-        own = all(a.node_selector in (None, here) and all(d.pool == node for d in a.devices) for a in allocations)
+        own = all(a.node_selector in (None, here) and all(d.pool == name for d in a.devices) for a in allocations)
         if own and len(verdicts) == len(pods):
-            self._scheduled[_key(candidate, pods)] = _Scheduled(node, pods, tuple(verdicts))
+            free = {resource: node.free(resource) for resource in node.allocatable}
+            self._scheduled[_key(candidate, pods)] = _Scheduled(name, pods, tuple(verdicts), free)
 
     def repeated(self, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
-        """What the pods get on another node of the candidate; None if no such pods were scheduled on one."""
+        """What the pods get on another node of the candidate; None if no such pods were scheduled on one.
+
+        Only their claims need be equal: what else they take is compared with what a fresh node has.
+        """
         known = self._scheduled.get(_key(candidate, pods))
-        if known is None:
+        if known is None or not _suffices(known.free, pods):
             return None
         found: list[Fits] = []
         for old, new, verdict in zip(known.pods, pods, known.verdicts, strict=True):
@@ -74,7 +82,16 @@ class Repeats:
 
 def _key(candidate: Candidate, pods: Sequence[PodApart]) -> Hashable:
     """Candidates are those of one plan, and live as long as it is made."""
-    return id(candidate), tuple((pod.wants, pod.selects, tuple(sorted(pod.amounts.items()))) for pod in pods)
+    return id(candidate), tuple((pod.wants, pod.selects) for pod in pods)
+
+
+def _suffices(free: Mapping[str, int], pods: Sequence[PodApart]) -> bool:
+    """Whether the amounts of all pods together are there."""
+    wanted: dict[str, int] = {}
+    for pod in pods:
+        for resource, amount in pod.amounts.items():
+            wanted[resource] = wanted.get(resource, 0) + amount
+    return all(amount <= free.get(resource, 0) for resource, amount in wanted.items())
 
 
 def _moved(allocation: Allocation, node: str) -> Allocation:

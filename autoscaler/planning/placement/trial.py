@@ -77,6 +77,8 @@ class PackingOracle:
         self._classes = classes
         # A DaemonSet's pod may keep others away from its node.
         self._alone = alone and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
+        # Devices that fresh nodes may reach beside their own.
+        self._devices_anywhere = bool(world.devices.layers.shared())
         self.ledger = ledger
         self._empty: dict[int, Filled] = {}
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
@@ -108,9 +110,25 @@ class PackingOracle:
             self._told[key] = step.verdict_for(pod)
         return self._told[key]
 
+    def takes(self, shape: int, item: int) -> bool:
+        """Whether one bundle fits an empty node, which the number of devices and amounts deny at a lower price."""
+        devices, pod = self._shapes[shape].whole_devices, self._pod_apart(item, 0)
+        if pod is not None and devices is not None and pod.devices > devices and not self._devices_anywhere:
+            return False
+        return self.has_room(self.empty(shape), item) and isinstance(self.verdict(shape, item), Fits)
+
     def known(self, shape: int, item: int) -> bool:
         """Whether the verdict has been worked out already."""
         return (shape, item) in self._first or self._refused_like(shape, item) is not None
+
+    def known_shapes(self, item: int) -> list[int]:
+        """The shapes of which `known` is true for the class, in their order."""
+        first, refused, pod = self._first, self._refused, self._pod_apart(item, 0)
+        shapes = range(len(self._shapes))
+        if pod is None:
+            return [shape for shape in shapes if (shape, item) in first]
+        wants, selects = pod.wants, pod.selects
+        return [shape for shape in shapes if (shape, item) in first or (shape, wants, selects) in refused]
 
     def kin(self, item: int) -> Hashable:
         """Equal for classes that differ in amounts only."""
@@ -144,7 +162,8 @@ class PackingOracle:
             world = self._shapes[shape].sample.added_to(self._world)
             node = world.nodes[self._shapes[shape].node.name]
             # What an allocation sees of a node: machines with the same devices share all answers about claims.
-            devices = (self._shapes[shape].sample.slices, node.node.name, node.node.labels, node.node.refused_sharing)
+            seen = self._shapes[shape]
+            devices = (seen.likeness, node.node.name, node.node.labels, node.node.refused_sharing)
             if devices not in self._alike:
                 self._alike[devices] = DeviceStates(self._shapes[shape], world)
             self._states[shape] = self._alike[devices]

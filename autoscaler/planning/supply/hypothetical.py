@@ -17,6 +17,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate, offering_labels
+from autoscaler.planning.supply.likeness import Likeness, likeness
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
@@ -62,6 +63,18 @@ class Shape:
     def sample(self) -> Hypothetical:
         """The node with what its drivers publish."""
         return Hypothetical(self.node, _slices(self.candidate, self.profile, self.node.name), self.daemons)
+
+    @cached_property
+    def whole_devices(self) -> int | None:
+        """How many devices it has, if each is used by one claim alone; None where they are divided or shared."""
+        devices = [device for piece in self.sample.slices for device in piece.devices]
+        divided = any(d.consumes_counters or d.allow_multiple_allocations for d in devices)
+        return None if divided else len(devices)
+
+    @cached_property
+    def likeness(self) -> Likeness:
+        """The same for shapes whose devices no claim can tell apart."""
+        return likeness(self.sample.slices)
 
     @cached_property
     def units(self) -> DeviceUnits:

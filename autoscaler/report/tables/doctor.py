@@ -12,12 +12,12 @@ from enum import Enum
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.checks.publishing import devices_handed_out_twice, silent_drivers, without_gpudirect
 from autoscaler.checks.rights import Right
-from autoscaler.kube.problem import Problem, Severity
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from autoscaler.report.checks_text import verdict_of
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_tables import Table
+from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.kubernetes.feature_gates import feature_gates_text
 
 
@@ -32,7 +32,9 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that was looked at. `area` groups items; `message` says what was found, and what to do if it is bad."""
+    """One thing that was looked at, right or wrong. `area` groups items; `message` says what was found, and what to do
+    if it is bad.
+    """
 
     level: Level
     area: str
@@ -57,7 +59,7 @@ def items_of(
     installed: bool,
     missing: Sequence[Right] | None,
     needed: int,
-    problems: Iterable[tuple[str, str, Problem]],
+    problems: Iterable[tuple[str, str, Diagnostic]],
     gates: GatesTried = NO_GATES,
 ) -> tuple[Item, ...]:
     """Everything that was looked at, in reading order. `missing` None: the rights could not be asked for.
@@ -164,7 +166,7 @@ def _unreadable(snapshot: Snapshot) -> Iterator[Item]:
         yield Item(Level.WARNING, "rights", text)
 
 
-def _objects(problems: Iterable[tuple[str, str, Problem]]) -> Iterator[Item]:
+def _objects(problems: Iterable[tuple[str, str, Diagnostic]]) -> Iterator[Item]:
     for kind, key, problem in problems:
         level = Level.ERROR if problem.severity is Severity.ERROR else Level.WARNING
         yield Item(level, f"{kind} {key}", str(problem))

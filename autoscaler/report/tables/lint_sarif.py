@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.rules import RULES, Rule
+from instance_catalog.diagnostic import Diagnostic
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 _INDEX: Final = {rule.id: position for position, rule in enumerate(RULES)}
@@ -37,7 +38,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    text = f"{finding.message}\n{finding.fix}" if finding.fix else finding.message
+    found = finding.diagnostic
+    text = f"{found.message}\n{found.next_step}" if found.next_step else found.message
     result: dict[str, Any] = {
         "ruleId": finding.rule.id,
         "ruleIndex": _INDEX[finding.rule.id],
@@ -46,23 +48,24 @@ def _result(finding: Finding) -> dict[str, Any]:
         "partialFingerprints": {"foresliceFinding/v1": _fingerprint(finding)},
     }
     location: dict[str, Any] = {}
-    if finding.origin.path:
-        location["physicalLocation"] = _physical(finding)
-    if finding.object:
-        name = f"{finding.object}: {finding.field}" if finding.field else finding.object
+    if found.file:
+        location["physicalLocation"] = _physical(found)
+    if found.subject:
+        name = f"{found.subject}: {found.field}" if found.field else found.subject
         location["logicalLocations"] = [{"fullyQualifiedName": name, "kind": "object"}]
     return result | ({"locations": [location]} if location else {})
 
 
-def _physical(finding: Finding) -> dict[str, Any]:
-    path = PurePath("stdin" if finding.origin.path == "-" else finding.origin.path)
+def _physical(found: Diagnostic) -> dict[str, Any]:
+    path = PurePath("stdin" if found.file == "-" else found.file)
     uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
     place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
-    if finding.origin.line:
-        place["region"] = {"startLine": finding.origin.line}
+    if found.line:
+        place["region"] = {"startLine": found.line}
     return place
 
 
 def _fingerprint(finding: Finding) -> str:
-    parts = (finding.rule.id, finding.origin.path, finding.object, finding.field)
+    found = finding.diagnostic
+    parts = (finding.rule.id, found.file, found.subject, found.field)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

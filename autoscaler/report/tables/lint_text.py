@@ -14,9 +14,10 @@ from autoscaler.report.words import counted
 def lines_of(findings: Sequence[Finding]) -> Iterator[str]:
     """`file:line: level: object: field: message [rule]`, the fix indented below; counts at the end."""
     for finding in findings:
-        parts = (place(finding), finding.level.value, finding.object, finding.field, finding.message)
+        found = finding.diagnostic
+        parts = (found.place, finding.level.value, found.subject, found.field, found.message)
         yield f"{': '.join(part for part in parts if part)} [{finding.rule.id}]"
-        yield from (f"  {line}" for line in finding.fix.splitlines())
+        yield from (f"  {line}" for line in found.next_step.splitlines())
     if findings:
         yield ""
     yield summary_of(findings)
@@ -38,20 +39,15 @@ def document_of(findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def place(finding: Finding) -> str:
-    """file:line, or the file where no line is known."""
-    origin = finding.origin
-    return f"{origin.path}:{origin.line}" if origin.line else origin.path
-
-
 def _entry(finding: Finding) -> dict[str, Any]:
+    found = finding.diagnostic
     return {
         "rule": finding.rule.id,
         "level": finding.level.value,
-        "file": finding.origin.path,
-        "line": finding.origin.line,
-        "object": finding.object,
-        "field": finding.field,
-        "message": finding.message,
-        "fix": finding.fix,
+        "file": found.file,
+        "line": found.line,
+        "object": found.subject,
+        "field": found.field,
+        "message": found.message,
+        "fix": found.next_step,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -14,8 +14,9 @@ from autoscaler.cluster.resources import NODES, PODS, PROVISIONED_NODES
 from autoscaler.errors import InternalError
 from autoscaler.report.study.outcome import Outcome, Point
 from autoscaler.simulation.api_server import ApiServer
+from autoscaler.simulation.study.entrance import Waiting, kind_of
 from autoscaler.simulation.study.fragmentation import Room, fragmented
-from autoscaler.simulation.study.task import Shape, Study, Variant
+from autoscaler.simulation.study.task import Shape, Study, Task, Variant
 from autoscaler.simulation.study.timeline import State, Timeline
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
@@ -53,6 +54,7 @@ class _Node:
 @dataclass(slots=True)
 class _Pod:
     shape: Shape
+    kind: Hashable
     arrived: datetime
     node: str = ""
     started: datetime | None = None
@@ -82,6 +84,7 @@ class Ledger:
         self._names: dict[str, str] = {}  # machine by node
         self._pods: dict[str, _Pod] = {}
         self._waiting = 0
+        self._inside: dict[str, Hashable] = {}  # the pods that wait in the cluster, with their kinds
         self._running = 0
         self._fragments: dict[str, float] = {}
         self._usd = Decimal(0)
@@ -91,10 +94,23 @@ class Ledger:
         self._timeline = Timeline(start)
         self.finished = 0
 
-    def expect(self, key: str, shape: Shape, arrived: datetime) -> None:
-        """A pod arrives at this moment."""
-        self._pods[key] = _Pod(shape, arrived)
+    def expect(self, key: str, task: Task, arrived: datetime) -> None:
+        """A pod of the task arrives at this moment."""
+        self._pods[key] = _Pod(task.shape, kind_of(task), arrived)
         self._waiting += 1
+
+    def enter(self, key: str) -> None:
+        """An expected pod is in the cluster."""
+        self._inside[key] = self._pods[key].kind
+
+    @property
+    def inside(self) -> Waiting:
+        """Pods that wait in the cluster."""
+        return Counter(self._inside.values())
+
+    def kinds(self, keys: Iterable[str]) -> Waiting:
+        """How many of these pods there are of each kind."""
+        return Counter(self._pods[key].kind for key in keys if key in self._pods)
 
     @property
     def active(self) -> int:
@@ -193,12 +209,14 @@ class Ledger:
 
     def _follow_pod(self, raw: Object, *, gone: bool, now: datetime) -> None:
         metadata = raw["metadata"]
-        pod = self._pods.get(f"{metadata['namespace']}/{metadata['name']}")
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        pod = self._pods.get(key)
         if pod is None or pod.ended:
             return
         phase = raw.get("status", {}).get("phase", "")
         if pod.started is None and phase == "Running":
             pod.started, pod.node = now, raw["spec"]["nodeName"]
+            del self._inside[key]
             self._waiting -= 1
             self._running += 1
             self._use(pod, add=True)
@@ -210,6 +228,7 @@ class Ledger:
                 self._interrupted += 1
             if pod.started is None:
                 self._waiting -= 1
+                del self._inside[key]
             else:
                 self._running -= 1
                 self._use(pod, add=False)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from typing import Final
 
 from autoscaler.kube.custom.schema import duration, moment
 
+MOST_PODS: Final = 1_000_000
+"""Pods of a workload: more than any trace has, and as many as fit into memory."""
 # Longer than any trace; beyond it lies a mistake of units.
 _LONGEST = timedelta(days=3650)
 

@@ -11,6 +11,8 @@ from typing import Final
 
 _DAY: Final = timedelta(days=1)
 _Z95: Final = 1.6448536269514722  # the 95th percentile of the normal distribution
+# No task runs longer than a simulation lasts.
+_LONGEST: Final = timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,13 @@ class Arrivals:
     since: timedelta = timedelta(0)
     until: timedelta = _DAY
 
+    def expected(self, length: timedelta) -> float:
+        """How many arrivals are drawn before `length`, about: also those outside the part of the day."""
+        if self.at:
+            return len(self.at)
+        hours = length.total_seconds() / 3600
+        return hours * self.per_hour if self.every is None else length / self.every
+
     def times(self, length: timedelta, random: Random) -> Iterator[timedelta]:
         """The arrivals before `length`, ascending, in whole seconds."""
         if self.at:
@@ -32,7 +41,11 @@ class Arrivals:
         now = timedelta(0)
         while True:
             if self.every is None:
-                now += timedelta(seconds=random.expovariate(self.per_hour / 3600))
+                # A rate may be so small that the time to the first arrival is no number.
+                seconds = random.expovariate(1.0) * (3600 / self.per_hour)
+                if not seconds < (length - now).total_seconds():
+                    return
+                now += timedelta(seconds=seconds)
             if now >= length:
                 return
             if self.since <= now % _DAY < self.until:
@@ -44,7 +57,7 @@ class Arrivals:
 @dataclass(frozen=True, slots=True)
 class Durations:
     """How long a task runs: always `median`, or drawn from the lognormal distribution with this median and 95th
-    percentile, which is how durations of jobs usually look. None: to the end of the simulation."""
+    percentile, which is how durations of jobs usually look, at most ten years. None: to the end of the simulation."""
 
     median: timedelta | None
     p95: timedelta | None = None
@@ -55,4 +68,5 @@ class Durations:
             return self.median
         middle = math.log(self.median.total_seconds())
         sigma = (math.log(self.p95.total_seconds()) - middle) / _Z95
-        return timedelta(seconds=max(1, round(math.exp(random.gauss(middle, sigma)))))
+        drawn = math.exp(min(random.gauss(middle, sigma), math.log(_LONGEST.total_seconds())))
+        return timedelta(seconds=max(1, round(drawn)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
@@ -20,12 +20,24 @@ from autoscaler.planning.supply.candidates import candidates_of
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.words import counted
 from autoscaler.simulation.api_server import copied
-from autoscaler.simulation.study.objects import task_objects, templates_of
+from autoscaler.simulation.study.entrance import kind_of
+from autoscaler.simulation.study.objects import task_objects, template_name, templates_of
 from autoscaler.simulation.study.run import START
 from autoscaler.simulation.study.task import Study, Task
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.types.catalog import Catalog
 
 _SHOWN: Final = 5
+# Gangs that are planned for alone, to see whether the pools' limits suffice.
+_GANGS: Final = 50
+# What a person writes for fields of the objects that are made of it.
+_FIELDS: Final = {
+    ".deviceClassName": "deviceClass",
+    ".selectors": "selectors",
+    ".count": "gpus",
+    "requests.cpu": "cpu",
+    "requests.memory": "memory",
+}
 _PLENTY: Final = 100_000
 
 
@@ -45,9 +57,8 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
         step = "add a CapacityPool in mode Act: beside the scenario, or with -f; docs/simulate.md has one"
         raise BadInputError("there is no CapacityPool, so no node can be launched", next_step=step)
     objects = [_unlimited(manifest) for manifest in study.objects]
-    kinds = _kinds(study.tasks)
-    samples = [replace(task, name=f"kind-{index}") for index, task in enumerate(kinds)]
-    loaded = _loaded([*objects, *_objects_of(samples, catalog)], catalog)
+    samples = _kinds(study.tasks)
+    loaded = _loaded([*objects, *_objects_of(samples, catalog)], catalog, _places(samples))
     offered = candidates_of(loaded.snapshot, catalog, Policy(), now=START)
     named = {candidate.instance_type.name for candidate in offered}
     named |= {block.instance_type for block in loaded.snapshot.blocks}
@@ -55,18 +66,41 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
         (found for found in catalog if found.name in named), catalog.accelerators.values(), catalog.drivers.values()
     )
     _refuse_prices(kept, [c.usd_per_hour for c in offered], study)
-    hopeless = _hopeless(plan_for(loaded.snapshot, catalog, Policy(considered=0), START), samples)
-    told = tuple(_told(kinds[index], why, study.tasks) for index, why in sorted(hopeless.items()))
+    hopeless = dict(_hopeless(plan_for(loaded.snapshot, kept, Policy(considered=0), START), samples))
+    hopeless |= _beyond_limits(study, samples, hopeless.keys(), kept)
+    told = tuple(_told(samples[index], why, study.tasks) for index, why in sorted(hopeless.items()))
     if told and not skip:
         shown = "\n".join(f"  {line}" for line in told[:_SHOWN])
         more = f"\n  and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
         step = "change the pools or the tasks, or leave such tasks out with --skip-unplaceable"
         raise BadInputError(f"{counted(len(told), 'kind')} of tasks can never be placed\n{shown}{more}", next_step=step)
-    without = {_kind(kinds[index]) for index in hopeless}
-    tasks = tuple(task for task in study.tasks if _kind(task) not in without)
+    without = {kind_of(samples[index]) for index in hopeless}
+    tasks = tuple(task for task in study.tasks if kind_of(task) not in without)
     if not tasks:
         raise BadInputError("no task is left to simulate", next_step="\n  ".join(told[:_SHOWN]))
     return Prepared(replace(study, tasks=tasks), kept, told)
+
+
+def _beyond_limits(
+    study: Study, samples: Sequence[Task], hopeless: Collection[int], catalog: Catalog
+) -> Iterator[tuple[int, str]]:
+    """By number of the kind, why the largest gangs do not fit into what the pools may have at once."""
+    gangs = [index for index, task in enumerate(samples) if task.gang and index not in hopeless]
+    for index in sorted(gangs, key=lambda index: -samples[index].replicas)[:_GANGS]:
+        alone = [samples[index]]
+        loaded = _loaded([*study.objects, *_objects_of(alone, catalog)], catalog, _places(alone))
+        found = _hopeless(plan_for(loaded.snapshot, catalog, Policy(considered=0), START), alone)
+        yield from ((index, why) for why in found.values())
+
+
+def _places(samples: Sequence[Task]) -> Mapping[str, str]:
+    """By the names of the objects that are made for tasks, where a person wrote the first that needs them."""
+    found: dict[str, str] = {}
+    for task in samples:
+        found.setdefault(f"ResourceClaimTemplate default/{template_name(task.shape)}", task.place)
+        for resource, manifest in task_objects(_alone(task)):
+            found[f"{resource.kind} default/{manifest['metadata']['name']}"] = task.place
+    return found
 
 
 def _refuse_prices(catalog: Catalog, prices: Sequence[Decimal | None], study: Study) -> None:
@@ -81,12 +115,8 @@ def _kinds(tasks: Sequence[Task]) -> list[Task]:
     """The first task of each kind."""
     found: dict[object, Task] = {}
     for task in tasks:
-        found.setdefault(_kind(task), task)
+        found.setdefault(kind_of(task), task)
     return list(found.values())
-
-
-def _kind(task: Task) -> object:
-    return (task.shape, task.replicas if task.gang else 1)
 
 
 def _objects_of(samples: Sequence[Task], catalog: Catalog) -> list[Object]:
@@ -107,18 +137,26 @@ def _unlimited(manifest: Object) -> Object:
     return changed
 
 
-def _loaded(objects: Sequence[Object], catalog: Catalog) -> Loaded:
+def _loaded(objects: Sequence[Object], catalog: Catalog, places: Mapping[str, str]) -> Loaded:
+    """The objects as the planner reads them. Raises BadInputError with the place of the task that needs a wrong one."""
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
     loaded = load(["-"], stdin=io.StringIO(text), drivers=catalog.drivers.values())
     if not loaded.ok:
         # The places in a text that nobody wrote would not help.
-        wrong = "\n".join(
-            f"  {problem.object}: {problem.field}: {problem.message}" for problem in loaded.errors[:_SHOWN]
-        )
+        wrong = "\n".join(f"  {_said(problem, places)}" for problem in loaded.errors[:_SHOWN])
         raise BadInputError(
-            f"the objects cannot be used\n{wrong}", next_step="check them with `foreslice plan -f FILE`"
+            f"the objects cannot be used\n{wrong}", next_step="correct them; docs/simulate.md shows every field"
         )
     return loaded
+
+
+def _said(problem: Diagnostic, places: Mapping[str, str]) -> str:
+    """The problem with the place and the field of a person's file."""
+    place = places.get(problem.subject)
+    if place is None:
+        return f"{problem.subject}: {problem.field}: {problem.message}"
+    field = next((name for end, name in _FIELDS.items() if end in problem.field), problem.field)
+    return f"{place}: {field}: {problem.message}"
 
 
 def _hopeless(plan: Plan, samples: Sequence[Task]) -> Mapping[int, str]:
@@ -135,6 +173,6 @@ def _hopeless(plan: Plan, samples: Sequence[Task]) -> Mapping[int, str]:
 
 
 def _told(kind: Task, why: str, tasks: Sequence[Task]) -> str:
-    number = sum(_kind(task) == _kind(kind) for task in tasks)
+    number = sum(kind_of(task) == kind_of(kind) for task in tasks)
     gang = f"gang of {kind.replicas} × " if kind.gang else ""
     return f"{kind.place}: {gang}{kind.shape.text} ({counted(number, 'task')}): {why}"

@@ -25,6 +25,7 @@ from autoscaler.report.study.outcome import Outcome
 from autoscaler.settings.settings import LoopSettings, Settings
 from autoscaler.simulation.api_server import copied
 from autoscaler.simulation.simulation import Simulation
+from autoscaler.simulation.study.entrance import ENOUGH, Entrance, Waiting
 from autoscaler.simulation.study.fragmentation import usual_shapes
 from autoscaler.simulation.study.ledger import Ledger
 from autoscaler.simulation.study.objects import task_objects, templates_of
@@ -58,7 +59,8 @@ class _NoEvents(EventQueue):
 class Run:
     """One variant, from an empty cluster on."""
 
-    def __init__(self, study: Study, variant: Variant, catalog: Catalog) -> None:
+    def __init__(self, study: Study, variant: Variant, catalog: Catalog, *, enough: int = ENOUGH) -> None:
+        """`enough` equal pods wait in the cluster before others are held outside."""
         self._study = study
         self._variant = variant
         self.simulation = Simulation(
@@ -68,8 +70,11 @@ class Run:
         shapes = usual_shapes(study.tasks)
         self.ledger = Ledger(self.simulation.api, self.simulation.cloud, catalog, shapes, START)
         self._waiting = deque(_in_order(study.tasks, variant))
+        self._entrance = Entrance(self._enter, enough)
+        self._left_out: Waiting = {}
         self._reconciles = 0
         self._wakes: datetime | None = None
+        self._due: datetime | None = START  # when something but arrivals falls due next
         for manifest in study.objects:
             self.simulation.api.create(BY_KIND[manifest["kind"]], _kept_alive(manifest, variant.keep_alive))
         for resource, manifest in templates_of(study.tasks, catalog):
@@ -106,44 +111,71 @@ class Run:
         """Everything that happens at this moment."""
         now = self.simulation.clock.now()
         self.ledger.pass_time(now)
+        due = self._due is not None and self._due <= now
         while True:
-            arrived = self._arrive(now)
-            self.simulation.settle(self._note)
+            before = len(self._waiting)
+            # Nothing comes of tasks that are held.
+            if self._arrive(now) or due:
+                self._settle(now)
+            # What was bought may leave room for more than waits inside.
+            due = self._entrance.release(self._left_out)
+            if not due and not (len(self._waiting) < before and self._variant.policy == "greedy"):
+                return
+
+    def _settle(self, now: datetime) -> None:
+        self._take_turns(now)
+        self.simulation.settle(self._note)
+        self.ledger.observe(now)
+        if self.simulation.clock.now() != now:
+            raise InternalError("the simulated cloud has waited: its latency must be 0")
+
+    def _take_turns(self, now: datetime) -> None:
+        """Let those that are held take the places of those that find one, before the loop sees empty nodes."""
+        while self._entrance.holds:
+            self.simulation.settle_cluster()
             self.ledger.observe(now)
-            if self.simulation.clock.now() != now:
-                raise InternalError("the simulated cloud has waited: its latency must be 0")
-            if not arrived or self._variant.policy != "greedy":
+            if not self._entrance.release(self.ledger.inside):
                 return
 
     def _arrive(self, now: datetime) -> bool:
-        """Create the pods of the tasks that are due, of one task only where each is planned by itself."""
-        arrived = False
+        """Take the tasks that are due, one only where each is planned by itself; whether the cluster has one more."""
+        entered = False
         while self._waiting and START + self._waiting[0].arrives <= now:
             task = self._waiting.popleft()
             for resource, manifest in task_objects(task):
-                created = self.simulation.api.create(resource, manifest)
                 if resource == PODS:
-                    key = f"{created['metadata']['namespace']}/{created['metadata']['name']}"
-                    self.ledger.expect(key, task.shape, now)
-            arrived = True
+                    self.ledger.expect(_key(manifest), task, now)
+            entered |= self._entrance.arrive(task, now, self._left_out)
             if self._variant.policy == "greedy":
                 break
-        return arrived
+        return entered
+
+    def _enter(self, task: Task, arrived: datetime) -> None:
+        for resource, manifest in task_objects(task):
+            self.simulation.api.create(resource, manifest, since=arrived)
+            if resource == PODS:
+                self.ledger.enter(_key(manifest))
 
     def _note(self, tick: Tick) -> None:
         self._reconciles += 1
+        self._left_out = self.ledger.kinds(left.pod for left in tick.plan.left_out)
         drains = any(decision.action is NodeAction.DRAIN for decision in tick.plan.nodes)
         self._wakes = tick.now + _TAINT_SEEN if drains else None
 
     def _next_moment(self) -> datetime | None:
         now = self.simulation.clock.now()
         arrival = START + self._waiting[0].arrives if self._waiting else None
-        moments = (arrival, self.simulation.next_moment(), self._wakes)
-        return min((moment for moment in moments if moment is not None and moment > now), default=None)
+        others = (self.simulation.next_moment(), self._wakes)
+        self._due = min((moment for moment in others if moment is not None and moment > now), default=None)
+        return min((moment for moment in (arrival, self._due) if moment is not None), default=None)
 
     def _is_over(self) -> bool:
         """Nothing will run any more, and nothing costs anything."""
-        return not (self._waiting or self.ledger.active or self.ledger.paid_machines)
+        return not (self._waiting or self._entrance.holds or self.ledger.active or self.ledger.paid_machines)
+
+
+def _key(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _in_order(tasks: tuple[Task, ...], variant: Variant) -> list[Task]:

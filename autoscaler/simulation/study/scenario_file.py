@@ -10,11 +10,12 @@ from typing import Any, Final, TypeVar
 
 from autoscaler.errors import BadInputError
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.problem import Problems, Severity
+from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
-from autoscaler.simulation.study.numbers import amount, span
+from autoscaler.simulation.study.numbers import MOST_PODS, amount, span
 from autoscaler.simulation.study.pattern import Arrivals, Durations
 from autoscaler.simulation.study.task import GPU_CLASS, Shape, Study, Task
+from instance_catalog.diagnostic import Severity
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.spelling import did_you_mean
 
@@ -22,7 +23,6 @@ V = TypeVar("V")
 
 KIND: Final = "Simulation"
 _MIB: Final = 1 << 20
-_MOST: Final = 1_000_000
 _MOST_REPLICAS: Final = 10_000
 
 
@@ -65,7 +65,7 @@ def read_scenario(document: Document, known: Collection[str]) -> Study:
     fields.unread()
     wrong = [problem for problem in problems if problem.severity is not Severity.WARNING]
     if wrong or length is None:
-        found = "\n".join(str(document.located(problem, strict=True)) for problem in wrong)
+        found = "\n".join(document.located(problem, strict=True).block for problem in wrong)
         raise BadInputError(f"the scenario cannot be used\n{found}", next_step="docs/simulate.md shows every field")
     tasks = tuple(sorted(_tasks(workloads, length, seed), key=lambda task: (task.arrives, task.name)))
     study = Study(name, tasks, (), length)
@@ -80,12 +80,14 @@ def _refuse_twice(workloads: list[_Workload], spec: Fields) -> None:
 
 def _tasks(workloads: list[_Workload], length: timedelta, seed: int) -> Iterator[Task]:
     """Each workload has a generator of its own, so that a change of one leaves the others as they are."""
+    expected = 0.0
     for workload in workloads:
         random = Random(f"{seed}/{workload.name}")
+        expected += workload.arrivals.expected(length) * workload.replicas
+        if expected > MOST_PODS:
+            step = "lower arrivals.perHour, replicas or the length"
+            raise BadInputError(f"{workload.place}: {workload.name}: more than {MOST_PODS:,} pods", next_step=step)
         for index, moment in enumerate(workload.arrivals.times(length, random)):
-            if index >= _MOST:
-                step = "lower arrivals.perHour, or the length"
-                raise BadInputError(f"{workload.place}: {workload.name}: more than {_MOST:,} tasks", next_step=step)
             yield Task(
                 name=f"{workload.name}-{index + 1}",
                 arrives=moment,

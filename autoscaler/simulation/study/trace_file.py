@@ -7,10 +7,11 @@ import csv
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from typing import Final, TypeVar
 
 from autoscaler.errors import BadInputError
-from autoscaler.simulation.study.numbers import amount, count, instant, span
+from autoscaler.simulation.study.numbers import MOST_PODS, amount, count, instant, span
 from autoscaler.simulation.study.task import Shape, Task
 from instance_catalog.spelling import did_you_mean
 
@@ -47,6 +48,9 @@ def parse_columns(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         meaning, separator, column = (piece.strip() for piece in part.partition("="))
+        if meaning in found:
+            step = "say once which column it is"
+            raise BadInputError(f"--columns: {meaning} is there twice", next_step=step)
         if not separator or not column:
             raise BadInputError(
                 f"--columns: {part!r} has no column", next_step="write MEANING=COLUMN, such as arrival=t"
@@ -63,19 +67,28 @@ def read_trace(lines: Iterable[str], file: str, options: TraceOptions) -> tuple[
     reader = csv.DictReader(lines)
     try:
         columns = _columns(reader.fieldnames or (), file, options)
-        rows = [_Row(file, reader.line_num, found, columns) for found in reader]
+        rows = [_Row(file, reader.line_num, found, columns) for found in islice(reader, MOST_PODS)]
+        more = next(reader, None) is not None
     except csv.Error as error:
         raise BadInputError(f"{file}:{reader.line_num}: {error}", next_step="save the trace as CSV text") from error
     if not rows:
         raise BadInputError(
             f"{file}:1: the trace has no tasks", next_step="give a CSV with a head line and a row a task"
         )
-    return tuple(_tasks(rows, options))
+    tasks = tuple(_tasks(rows, options))
+    if more or sum(task.replicas for task in tasks) > MOST_PODS:
+        step = "simulate a part of it"
+        raise BadInputError(f"{file}: the trace has more than {MOST_PODS:,} pods", next_step=step)
+    return tasks
 
 
 def _columns(header: Sequence[str], file: str, options: TraceOptions) -> dict[str, str]:
     """The given columns, and those of the file that are called like their meaning."""
     columns = {meaning: meaning for meaning in MEANINGS if meaning in header} | dict(options.columns)
+    twice = sorted({column for column in columns.values() if header.count(column) > 1})
+    if twice:
+        step = "give each column a name of its own"
+        raise BadInputError(f"{file}:1: the column {twice[0]!r} is there twice", next_step=step)
     there = f"the file has {', '.join(header) or 'no head line'}"
     for meaning, column in columns.items():
         if column not in header:

@@ -15,9 +15,9 @@ from providers.aws.errors import MEANINGS, of_code, translated
 from providers.aws.node_groups.slots import SLOT_TAG, slot_of
 from providers.aws.node_template.template import GroupTemplate
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock, LaunchForm, OfferingKey
 from providers.errors import NotOfferedError, ProviderError, TemplateError
+from providers.ttl_cache import TtlCache
 
 # What a launch template says does not change under a version number; numbers such as $Latest are read again soon.
 _LIFETIME: Final = timedelta(minutes=5)

@@ -9,9 +9,9 @@ from typing import Final
 
 from instance_catalog.frozen_map import FrozenMap
 from providers.aws.node_template.template import GroupTemplates, Templates
-from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock, TemplateRef
 from providers.errors import TemplateError
+from providers.ttl_cache import TtlCache
 
 # Templates are read from Kubernetes one by one, and every reconcile asks.
 _LIFETIME: Final = timedelta(minutes=1)

@@ -9,8 +9,8 @@ from typing import Final
 from providers.aws.errors import translated
 from providers.aws.node_template.template import Cluster
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock
+from providers.ttl_cache import TtlCache
 
 # An endpoint changes only when the cluster is made anew.
 _LIFETIME: Final = timedelta(hours=1)

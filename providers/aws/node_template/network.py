@@ -17,9 +17,9 @@ from instance_catalog.types.instance_type import ANY_ZONE, InstanceType
 from providers.aws.errors import translated
 from providers.aws.node_template.template import Interfaces, NodeTemplate, Selector
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock
 from providers.errors import NoSubnetError, TemplateError
+from providers.ttl_cache import TtlCache
 
 # Subnets and groups change by hand, rarely.
 _LIFETIME: Final = timedelta(minutes=5)

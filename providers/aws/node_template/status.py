@@ -18,7 +18,6 @@ from providers.aws.node_groups.groups import Groups
 from providers.aws.node_template.images import ImageFacts, facts, resolve
 from providers.aws.node_template.template import GroupTemplates, NodeTemplate, Templates
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import (
     PermissionDeniedError,
@@ -28,6 +27,7 @@ from providers.errors import (
     UncertainError,
     UnknownRefusalError,
 )
+from providers.ttl_cache import TtlCache
 
 # Six calls or so for each template. What was wrong is looked at sooner, because somebody may be correcting it.
 _LIFETIME: Final = timedelta(minutes=10)

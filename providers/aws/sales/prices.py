@@ -22,9 +22,9 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, partition_of
 from providers.aws.errors import translated
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock, OfferingKey, OfferingStatus
 from providers.errors import TemplateError
+from providers.ttl_cache import TtlCache
 
 _LIST_LIFETIME: Final = timedelta(hours=12)
 _SPOT_LIFETIME: Final = timedelta(minutes=10)

@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
-from providers.contract import Clock, OfferingKey
+from providers.contract import Clock, OfferingKey, Reservation
 from providers.errors import GoneError, NotOfferedError, ProviderError, TemplateError
+from providers.gcp.capacity import Ref, Reservations, ref_of
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.session import Gcp
 
@@ -18,7 +20,14 @@ from providers.gcp.session import Gcp
 _LIFETIME: Final = timedelta(minutes=5)
 # Without the first, GKE's device plugin runs; the kubelet plugin of the NVIDIA DRA driver selects nodes by the second.
 _DRA_LABELS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT)
-_MODELS: Final = {"SPOT": CapacityType.SPOT, "STANDARD": CapacityType.ON_DEMAND, "": CapacityType.ON_DEMAND}
+_MODELS: Final = {
+    "SPOT": CapacityType.SPOT,
+    "STANDARD": CapacityType.ON_DEMAND,
+    "": CapacityType.ON_DEMAND,
+    "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK,
+}
+_HELD: Final = frozenset({CapacityType.CAPACITY_BLOCK.value, CapacityType.RESERVED.value})
+_EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 V = TypeVar("V")
 
 
@@ -34,6 +43,8 @@ class Pool:
     accelerator: str = ""
     driver: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    max_pods: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +60,32 @@ class Group:
     pool: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     unsupported: str = ""
+    reservation: str = ""
+    reserved: Ref | None = None
 
     def serves(self, offering: OfferingKey) -> bool:
-        """Whether its machines are what the offering says."""
+        """Whether its machines are what the offering says. A CapacityBlock may hold any kind of reservation."""
+        kinds = _HELD if self.reservation else {self.capacity_type}
         return (
             not self.unsupported
             and offering.instance_type == self.instance_type
             and offering.zone in (self.ref.zone, ANY_ZONE)
-            and offering.capacity_type == self.capacity_type
-            and not offering.reservation
+            and offering.capacity_type in kinds
+            and offering.reservation == self.reservation
         )
 
     @property
     def offering(self) -> OfferingKey:
         """What its machines are."""
-        return OfferingKey(self.instance_type, self.ref.zone, self.capacity_type)
+        return OfferingKey(self.instance_type, self.ref.zone, self.capacity_type, self.reservation)
 
 
 class Groups:
     """Reads groups and node pools."""
 
-    def __init__(self, gcp: Gcp, clock: Clock) -> None:
+    def __init__(self, gcp: Gcp, clock: Clock, reservations: Reservations) -> None:
         self._gcp = gcp
+        self._reservations = reservations
         self._clock = clock
         self._known: dict[object, tuple[float, Any]] = {}
 
@@ -134,18 +149,22 @@ class Groups:
         url = found.instance_template or next((one.instance_template for one in found.versions), "")
         properties = self._remembered(("template", url), lambda: self._properties(ref, url))
         model = properties.scheduling.provisioning_model
-        affinity = properties.reservation_affinity.consume_reservation_type
-        capacity = _MODELS.get(model)
+        affinity = properties.reservation_affinity
+        reserved = _reserved(ref, affinity, self._gcp.project)
+        held = self._reservations.of(reserved) if reserved is not None else None
+        capacity = held.capacity_type if held is not None else getattr(_MODELS.get(model), "value", "")
         return Group(
             ref=ref,
             base=found.base_instance_name,
             size=found.target_size,
             instance_type=properties.machine_type.rpartition("/")[2],
-            capacity_type=capacity.value if capacity else "",
+            capacity_type=capacity,
             repairs=found.instance_lifecycle_policy.default_action_on_failure != "DO_NOTHING",
             pool=pool,
             labels=_kube_labels(properties),
-            unsupported=_unsupported(model, affinity),
+            unsupported=_unsupported(model, affinity, reserved, held),
+            reservation=held.id if held is not None else "",
+            reserved=reserved,
         )
 
     def forget(self) -> None:
@@ -191,6 +210,8 @@ class Groups:
             accelerator=str(accelerators[0].get("acceleratorType", "")),
             driver=str((accelerators[0].get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion", "")),
             labels=dict(config.get("labels") or {}),
+            taints=tuple(_taint(found) for found in config.get("taints") or ()),
+            max_pods=int((found.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or 0) or None,
         )
 
     def _remembered(self, key: object, read: Callable[[], V]) -> V:
@@ -205,7 +226,10 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class PoolFault:
-    """What is wrong with a node pool, and the command that corrects it. `blocking`: nothing is launched in it."""
+    """What is wrong with a node pool, and the command that corrects it: a TemplateFault to be.
+
+    `blocking`: nothing is launched in it. A TemplateFault has no such field; the launch asks here.
+    """
 
     kind: str
     message: str
@@ -259,17 +283,38 @@ def pool_faults(template: GroupTemplate, pool: Pool) -> Iterator[PoolFault]:
         )
 
 
-def _unsupported(model: str, affinity: str) -> str:
+def _reserved(ref: GroupRef, affinity: Any, project: str) -> Ref | None:
+    """The reservation that the machines of a group start in; None for those that need none."""
+    if affinity.consume_reservation_type != "SPECIFIC_RESERVATION" or not affinity.values:
+        return None
+    return ref_of(ref.zone, affinity.values[0], project)
+
+
+def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservation | None) -> str:
     if model not in _MODELS:
         return f"the provisioning model {model} is not supported yet"
-    if affinity == "SPECIFIC_RESERVATION":
-        return "machines of a reservation are not supported yet"
+    if model == "SPOT" and reserved is not None:
+        return "Spot machines of a reservation do not exist"
+    if reserved is not None and len(affinity.values) > 1:
+        return "it names more than one reservation"
+    if reserved is not None and "/reservationBlocks/" in affinity.values[0]:
+        return "blocks and sub-blocks of a reservation are not supported yet"
+    if reserved is not None and held is None:
+        return f"{reserved.id} does not exist, or cannot be read"
+    if model == "RESERVATION_BOUND" and reserved is None:
+        return "its machines are bound to a reservation, and it names none"
     return ""
 
 
 def _ref(url: str) -> GroupRef:
     parts = url.split("/")
     return GroupRef(parts[parts.index("zones") + 1], parts[-1])
+
+
+def _taint(found: Mapping[str, Any]) -> Taint:
+    """GKE writes the effect as its API's enums are written."""
+    effect = str(found.get("effect", "NO_SCHEDULE"))
+    return Taint(str(found.get("key", "")), str(found.get("value", "")), _EFFECTS.get(effect, effect))
 
 
 def _kube_labels(properties: Any) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
@@ -11,7 +11,8 @@ from providers.contract import Clock, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.names import Names
 from providers.gcp.node_template.groups import Group, Groups, pool_faults
-from providers.gcp.node_template.template import GroupTemplate, GroupTemplates
+from providers.gcp.node_template.registered import differences
+from providers.gcp.node_template.template import GroupTemplate, GroupTemplates, PoolNodes
 
 _LIFETIME: Final = timedelta(minutes=5)
 
@@ -19,8 +20,12 @@ _LIFETIME: Final = timedelta(minutes=5)
 class Verdicts:
     """Judges templates, and remembers what it said for a few minutes."""
 
-    def __init__(self, groups: Groups, templates: GroupTemplates, clock: Clock) -> None:
+    def __init__(
+        self, groups: Groups, templates: GroupTemplates, clock: Clock, expected: Callable[[], Iterable[PoolNodes]]
+    ) -> None:
+        """`expected` is what plans for CapacityPools assume of their nodes."""
         self._groups = groups
+        self._expected = expected
         self._templates = templates
         self._clock = clock
         self._said: dict[TemplateRef, tuple[float, TemplateStatus]] = {}
@@ -56,29 +61,33 @@ class Verdicts:
         faults: list[TemplateFault] = []
         rows: list[dict[str, Any]] = []
         zones: list[str] = []
+        expected = tuple(self._expected())
         for group, missing in self._groups.existing(template):
             if missing is not None:
                 faults.append(_fault("spec", missing))
             if group is None:
                 continue
-            wrong = [*_of_group(group), *self._of_pool(template, group)]
+            wrong = [*_of_group(group), *self._of_pool(template, group, expected)]
             faults += [fault for fault in wrong if fault not in faults]
             rows.append(_row(group))
             zones.append(group.ref.zone)
         resolved = {"groups": sorted(rows, key=lambda row: (row["zone"], row["name"]))}
         return TemplateStatus(reference, resolved, tuple(faults), tuple(sorted(set(zones))))
 
-    def _of_pool(self, template: GroupTemplate, group: Group) -> Iterator[TemplateFault]:
+    def _of_pool(self, template: GroupTemplate, group: Group, expected: Iterable[PoolNodes]) -> Iterator[TemplateFault]:
         if not group.pool:
             return
-        for fault in pool_faults(template, self._groups.pool(template, group.pool)):
+        pool = self._groups.pool(template, group.pool)
+        for fault in pool_faults(template, pool):
+            yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
+        for fault in differences(template, group, pool, expected):
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
 
 
 def _of_group(group: Group) -> Iterator[TemplateFault]:
     field = "nodePools" if group.pool else "groups"
     if group.unsupported:
-        step = "name a group that starts on-demand or Spot machines"
+        step = "name a group that starts on-demand or Spot machines, or those of a whole reservation (docs/gcp.md)"
         yield TemplateFault(field, "NotSupported", f"group {group.ref}: {group.unsupported}", step)
     try:
         _ = Names("", "", "", "", group.base).width
@@ -92,6 +101,7 @@ def _row(group: Group) -> dict[str, Any]:
         "zone": group.ref.zone,
         "instanceType": group.instance_type,
         "capacityType": group.capacity_type,
+        **({"reservation": group.reservation} if group.reservation else {}),
         "nodePool": group.pool,
     }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.kubernetes.taint import Taint
 from providers.contract import TemplateRef
 
 
@@ -31,6 +33,20 @@ class GroupTemplate:
     location: str = ""
     node_pools: tuple[str, ...] = ()
     groups: tuple[GroupRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNodes:
+    """What plans for a CapacityPool assume of its nodes, beside what follows from their type.
+
+    `startup_taints` are those that something removes before pods come.
+    """
+
+    pool: str
+    template: str
+    labels: FrozenMap[str, str] = EMPTY
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
 
 
 class GroupTemplates(Protocol):

@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Final
 
 from autoscaler.kube.custom.capacity_block import write_capacity_block
-from autoscaler.kube.custom.capacity_pool import write_capacity_pool
 from autoscaler.kube.custom.launch_batch import write_launch_batch
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
 from autoscaler.model.capacity import (
@@ -36,6 +35,7 @@ from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from tests.e2e.harness.control_plane import Json
+from tests.pool_manifest import write_capacity_pool
 
 NOW: Final = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", "cr-1", "november")

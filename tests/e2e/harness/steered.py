@@ -11,10 +11,11 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from autoscaler.clock import ShiftedClock, SystemClock
+from autoscaler.clock import SystemClock
 from autoscaler.composition.build import controller
 from autoscaler.serve.logs import log_to_stderr
 from autoscaler.settings.load import read_settings
+from tests.fakes.clocks import ShiftedClock
 
 
 class SteeredClock:

@@ -15,8 +15,8 @@ from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes.profile import REFERENCE
 from tests.e2e.harness.cluster import Cluster
 from tests.e2e.harness.control_plane import ControlPlane, Json
-from tests.oracle.placement_cases import draw_node
-from tests.oracle.placement_pods import draw_pod
+from tests.oracle.cases.placement_cases import draw_node
+from tests.oracle.cases.placement_pods import draw_pod
 
 SEEDS: Final = (1, 2, 3)
 NODES, PODS = 5, 30

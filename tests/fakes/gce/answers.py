@@ -44,6 +44,9 @@ def instance(project: Project, machine: Machine) -> compute_v1.Instance:
         status.upcoming_maintenance = compute_v1.UpcomingMaintenance(
             type_="SCHEDULED", maintenance_status="PENDING", window_start_time=moment(machine.maintenance)
         )
+    holding = project.holding(machine.zone, machine.reservation)
+    if holding is not None and holding.bound and holding.ends is not None:
+        status.scheduling = compute_v1.ResourceStatusScheduling(termination_timestamp=moment(holding.ends))
     return compute_v1.Instance(
         id=machine.id,
         name=machine.name,
@@ -54,7 +57,16 @@ def instance(project: Project, machine: Machine) -> compute_v1.Instance:
         labels=machine.labels,
         metadata=compute_v1.Metadata(items=items),
         scheduling=compute_v1.Scheduling(provisioning_model=machine.model, on_host_maintenance="TERMINATE"),
+        reservation_affinity=_affinity(machine.reservation),
         resource_status=status,
+    )
+
+
+def _affinity(named: str) -> compute_v1.ReservationAffinity:
+    return compute_v1.ReservationAffinity(
+        consume_reservation_type="SPECIFIC_RESERVATION" if named else "NO_RESERVATION",
+        key="compute.googleapis.com/reservation-name" if named else "",
+        values=[named] if named else [],
     )
 
 
@@ -96,18 +108,13 @@ def template(group: Group) -> compute_v1.InstanceTemplate:
     """What a group makes its machines from."""
     labels = ",".join(f"{key}={value}" for key, value in sorted(group.kube_labels.items()))
     accelerator = compute_v1.AcceleratorConfig(accelerator_type=group.accelerator, accelerator_count=group.accelerators)
-    affinity = compute_v1.ReservationAffinity(
-        consume_reservation_type="SPECIFIC_RESERVATION" if group.reservation else "NO_RESERVATION",
-        key="compute.googleapis.com/reservation-name" if group.reservation else "",
-        values=[group.reservation] if group.reservation else [],
-    )
     return compute_v1.InstanceTemplate(
         name=group.name,
         properties=compute_v1.InstanceProperties(
             machine_type=group.machine_type,
             guest_accelerators=[accelerator],
             scheduling=compute_v1.Scheduling(provisioning_model=group.model),
-            reservation_affinity=affinity,
+            reservation_affinity=_affinity(group.reservation),
             metadata=compute_v1.Metadata(items=[compute_v1.Items(key="kube-labels", value=labels)] if labels else []),
         ),
     )

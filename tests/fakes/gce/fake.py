@@ -15,6 +15,7 @@ from tests.fakes.gce import answers
 from tests.fakes.gce.answers import rendered
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
 from tests.fakes.gce.gke import Clusters
+from tests.fakes.gce.holdings import Holding, future_reservation, reservation
 from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group, Machine, Member, Project
 
 Json = Mapping[str, Any]
@@ -54,6 +55,9 @@ class FakeGce:
     faults: Faults = field(default_factory=Faults)
     denied: set[str] = field(default_factory=set)
     unreachable: set[str] = field(default_factory=set)
+    owners: set[str] = field(default_factory=set)  # other projects that share reservations
+    unreadable: set[str] = field(default_factory=set)  # those of them that this project may not read
+    hidden: set[str] = field(default_factory=set)  # reservations that lists do not show yet
     calls: Counter[str] = field(default_factory=Counter)
     clusters: Clusters = field(default_factory=Clusters)
 
@@ -69,6 +73,9 @@ class FakeGce:
                 ("GET", "instanceGroupManagers.get", _GROUP, self._group),
                 ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
                 ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
+                ("GET", "reservations.get", rf"{_ZONAL}/reservations/(?P<name>[^/]+)", self._reservation),
+                ("GET", "reservations.aggregatedList", _aggregated("reservations"), self._reservations),
+                ("GET", "futureReservations.aggregatedList", _aggregated("futureReservations"), self._futures),
                 ("GET", "operations.aggregatedList", _aggregated("operations"), self._events),
                 ("GET", "zoneOperations.get", rf"{_ZONAL}/operations/(?P<name>[^/]+)", self._operation),
                 (
@@ -104,7 +111,7 @@ class FakeGce:
             self.calls[name] += 1
             if name in self.denied:
                 raise ApiError(403, "forbidden", f"Required 'compute.{name}' permission for 'projects/{PROJECT}'")
-            if found["project"] != PROJECT:
+            if found["project"] != PROJECT and not (name == "reservations.get" and found["project"] in self.owners):
                 raise ApiError(404, "notFound", f"The resource 'projects/{found['project']}' was not found")
             self.project.catch_up()
             fault = self.faults.next(name)
@@ -254,6 +261,42 @@ class FakeGce:
         scopes["regions/us-central1"] = compute_v1.InstancesScopedList(warning=empty)
         missing = [answers.zone_url(zone) for zone in sorted(self.unreachable)]
         return compute_v1.InstanceAggregatedList(items=scopes, next_page_token=after, unreachables=missing)
+
+    # --- reservations ------------------------------------------------------------------------------------------
+
+    def _reservation(self, request: Request) -> Any:
+        project, zone, name = (request.groups[key] for key in ("project", "zone", "name"))
+        if project in self.unreadable:
+            raise ApiError(403, "forbidden", f"Required 'compute.reservations.get' permission for 'projects/{project}'")
+        owner = "" if project == PROJECT else project
+        for one in self.project.holdings:
+            if (one.owner, one.zone, one.name) == (owner, zone, name) and one.exists(self.clock.now()):
+                return self._shown(one)
+        raise ApiError(404, "notFound", f"The resource 'projects/{project}/zones/{zone}/reservations/{name}'")
+
+    def _shown(self, one: Holding) -> Any:
+        return reservation(one, self.project.used(one, counted=True), answers.zone_url(one.zone), answers.moment)
+
+    def _reservations(self, request: Request) -> Any:
+        now = self.clock.now()
+        found = [
+            one for one in self.project.holdings if not one.owner and one.exists(now) and one.name not in self.hidden
+        ]
+        rows, after = self._page(request, found)
+        scopes: dict[str, Any] = {}
+        for one in rows:
+            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.ReservationsScopedList())
+            scope.reservations.append(self._shown(one))
+        return compute_v1.ReservationAggregatedList(items=scopes, next_page_token=after)
+
+    def _futures(self, request: Request) -> Any:
+        rows, after = self._page(request, [one for one in self.project.holdings if one.future and not one.owner])
+        scopes: dict[str, Any] = {}
+        for one in rows:
+            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.FutureReservationsScopedList())
+            shown = future_reservation(one, self.clock.now(), answers.zone_url(one.zone), answers.moment)
+            scope.future_reservations.append(shown)
+        return compute_v1.FutureReservationsAggregatedListResponse(items=scopes, next_page_token=after)
 
     # --- operations --------------------------------------------------------------------------------------------
 

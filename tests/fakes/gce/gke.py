@@ -28,6 +28,9 @@ class NodePool:
     driver: str = "INSTALLATION_DISABLED"
     labels: dict[str, str] = field(default_factory=lambda: dict(DRA_LABELS))
     queued: bool = False
+    # GKE gives it to pools with GPUs where the cluster has nodes without any.
+    taints: tuple[tuple[str, str, str], ...] = (("nvidia.com/gpu", "present", "NO_SCHEDULE"),)
+    max_pods: int = 110
 
     def as_json(self, name: str) -> Mapping[str, Any]:
         """As nodePools.get answers."""
@@ -39,7 +42,9 @@ class NodePool:
             "autoscaling": {"enabled": True} if self.autoscaling else {},
             "management": {"autoRepair": True} if self.auto_repair else {},
             "queuedProvisioning": {"enabled": True} if self.queued else {},
+            "maxPodsConstraint": {"maxPodsPerNode": str(self.max_pods)},
             "config": {
+                "taints": [{"key": key, "value": value, "effect": effect} for key, value, effect in self.taints],
                 "labels": self.labels,
                 "accelerators": [{**accelerator, "gpuDriverInstallationConfig": install}],
             },

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from instance_catalog.kubernetes.taint import Taint
 from providers.contract import Clock
+from tests.fakes.gce.holdings import Holding
 
 PROJECT: Final = "gpu-project"
 NUMBER: Final = "424242424242"
@@ -16,7 +18,8 @@ Error = tuple[str, str]  # code and message
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How long things take. `retry` is how often a group tries again what failed; `visibility` is how far lists lag."""
+    """How long things take. `retry` is how often a group tries again what failed; `visibility` is how far lists lag,
+    `counting` how far what reservations say is in use."""
 
     operation: timedelta = timedelta(seconds=1)
     provisioning: timedelta = timedelta(seconds=3)
@@ -24,6 +27,7 @@ class Behaviour:
     stopping: timedelta = timedelta(seconds=30)
     retry: timedelta = timedelta(seconds=30)
     visibility: timedelta = timedelta(0)
+    counting: timedelta = timedelta(0)
     page: int = 500
 
 
@@ -35,6 +39,7 @@ SLUGGISH: Final = Behaviour(
     stopping=timedelta(minutes=2),
     retry=timedelta(minutes=1),
     visibility=timedelta(seconds=45),
+    counting=timedelta(seconds=90),
     page=7,
 )
 
@@ -50,6 +55,7 @@ class Machine:
     model: str
     created: datetime
     group: str = ""
+    reservation: str = ""  # as the instance template names it
     ended: datetime | None = None
     deleting: bool = False
     stopped: bool = False
@@ -90,6 +96,7 @@ class Group:
     accelerators: int = 8
     reservation: str = ""
     kube_labels: dict[str, str] = field(default_factory=dict)
+    kube_taints: tuple[Taint, ...] = ()
     repairs: bool = False
     regional: bool = False  # its instance template
     pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for
@@ -123,6 +130,7 @@ class Project:
         self.requests: dict[str, str] = {}  # request id: operation
         self.stock: dict[tuple[str, str, str], int] = {}
         self.errors: dict[tuple[str, str, str], Error] = {}  # what creation fails with instead
+        self.holdings: list[Holding] = []
         self._next = 7_000_000_000_000_000_000
 
     def new_id(self) -> int:
@@ -151,9 +159,43 @@ class Project:
 
     def catch_up(self) -> None:
         """Let everything happen that is due by now."""
+        self._stop_bound()
         for group in self.groups.values():
             for member in list(group.members.values()):
                 self._member(group, member)
+
+    def _stop_bound(self) -> None:
+        """Google stops what was bound to a reservation that has ended. Its disks and its name stay."""
+        now = self.clock.now()
+        for machine in self.machines.values():
+            holding = self.holding(machine.zone, machine.reservation)
+            if holding is not None and holding.bound and holding.ends is not None and now >= holding.ends:
+                machine.ended = machine.ended or holding.ends
+
+    def holding(self, zone: str, named: str) -> Holding | None:
+        """The reservation that an instance template names: NAME, or projects/OWNER/reservations/NAME."""
+        owner = named.split("/")[1] if named.startswith("projects/") else ""
+        wanted = (zone, named.rpartition("/")[2], owner)
+        return next((one for one in self.holdings if (one.zone, one.name, one.owner) == wanted), None)
+
+    def used(self, holding: Holding, *, counted: bool = False) -> int:
+        """How many machines are in it; `counted`: as far as it says so already."""
+        latest = self.clock.now() - (self.behaviour.counting if counted else timedelta(0))
+        return sum(
+            self.holding(machine.zone, machine.reservation) is holding
+            and self.status(machine) not in ("", "TERMINATED")
+            and machine.created <= latest
+            for machine in self.machines.values()
+        )
+
+    def _refusal(self, group: Group, at: datetime) -> Error | None:
+        """Why the group's reservation gives it no machine."""
+        if not group.reservation:
+            return None
+        holding = self.holding(group.zone, group.reservation)
+        if holding is None:
+            return "INVALID_USAGE", f"Specified reservations [{group.reservation}] do not exist."
+        return holding.refusal(group.machine_type, group.model, self.used(holding), at)
 
     def _member(self, group: Group, member: Member) -> None:
         machine, now = self.named(member.name, group.zone), self.clock.now()
@@ -174,7 +216,7 @@ class Project:
     def _create(self, group: Group, member: Member) -> None:
         """Try at the moment that the group tries, whenever somebody looks."""
         now, key = member.tries_at, (group.machine_type, group.zone, group.model)
-        error = self.errors.get(key)
+        error = self.errors.get(key) or self._refusal(group, now)
         if error is None and self.stock.get(key, 1 << 30) <= self._used(key):
             resource = f"projects/{PROJECT}/zones/{group.zone}"
             text = f"The zone '{resource}' does not have enough resources available to fulfill the request."
@@ -185,6 +227,7 @@ class Project:
             group.history.append((now, member.name, error))
             return
         machine = Machine(self.new_id(), member.name, group.zone, group.machine_type, group.model, now, group.name)
+        machine.reservation = group.reservation
         self.machines[machine.id] = machine
         self.note("insert", machine)
 

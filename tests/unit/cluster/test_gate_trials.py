@@ -10,10 +10,10 @@ from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import ForbiddenError, InvalidError, NotFoundError, Object, UnavailableError
 from autoscaler.cluster.gate_trials import TRIALS, Proof, prove
 from autoscaler.cluster.resources import Resource
-from autoscaler.kube.problem import path_text
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.tables.doctor import GatesTried, Item, Level, items_of
 from autoscaler.simulation.api_server import ApiServer, copied
+from instance_catalog.diagnostic import path_text
 from instance_catalog.kubernetes.feature_gates import GATES
 from instance_catalog.kubernetes.profile import REFERENCE
 

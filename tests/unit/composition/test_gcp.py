@@ -8,16 +8,18 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
-from autoscaler.cluster.resources import GCP_NODE_TEMPLATES, LAUNCH_BATCHES
-from autoscaler.composition.gcp import GcpTemplates, written_batches
+from autoscaler.cluster.resources import CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.composition.gcp import GcpTemplates, expected_nodes, written_batches
 from autoscaler.composition.providers import providers_of
 from autoscaler.settings.settings import ClusterSettings, GcpSettings, Settings
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.files.loader import load_catalog
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.taint import Taint
 from providers.contract import TemplateRef
 from providers.errors import TemplateError
-from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate
+from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
 from providers.plugins import Surroundings
 
 SPEC: dict[str, Any] = {
@@ -76,3 +78,15 @@ def test_the_settings_select_it() -> None:
     found = providers_of(surroundings, profile_for("1.36"), settings)
     assert {kind: one.name for kind, one in found.items()} == {"GCPNodeTemplate": "gcp"}
     assert found["GCPNodeTemplate"].place() == "p/"
+
+
+def test_what_plans_assume_of_nodes() -> None:
+    api = ApiServer(VirtualClock())
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    spec = {"limits": {"nodes": 1}, "drivers": {"profiles": ["nvidia"]}, "labels": {"team": "a"}, "taints": [taint]}
+    for name, kind in (("gpu", "GCPNodeTemplate"), ("other", "AWSNodeTemplate")):
+        template = {"nodeTemplateRef": {"kind": kind, "name": "t"}}
+        api.create(CAPACITY_POOLS, {"metadata": {"name": name}, "spec": {**spec, **template}})
+    assert expected_nodes(ProviderObjects(api)) == (
+        PoolNodes("gpu", "t", FrozenMap({"team": "a"}), (Taint("nvidia.com/gpu", "present"),)),
+    )

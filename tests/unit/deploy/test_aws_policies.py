@@ -15,7 +15,7 @@ import yaml
 from botocore import xform_name
 
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES
-from providers.aws.calls import CALLS, PARAMETERS, Call, Role, actions_of
+from providers.aws.calls import CALLS, PARAMETERS, Call, Role
 from providers.aws.interruptions import KINDS
 from providers.aws.node_template.images import resolve
 from providers.aws.node_template.template import Image
@@ -34,6 +34,11 @@ UID = "${cluster_uid}"
 OPTIONAL = ("groups", "volume-keys")
 # EC2 makes these calls for whoever launches: no call of the adapter.
 THROUGH_EC2 = "kms:"
+
+
+def actions_of(role: Role) -> frozenset[str]:
+    """The IAM actions that a role's policy must allow."""
+    return frozenset(action for call in CALLS if role in call.roles for action in call.actions)
 
 
 def policy(name: str) -> list[dict[str, Any]]:

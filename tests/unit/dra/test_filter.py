@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.dra.allocation.allocator import ClusterDevices
+from autoscaler.dra.claims.extended_resources import contested_resources
 from autoscaler.dra.claims.pod_claims import extended_resource_classes
 from autoscaler.dra.filter import filter_claims
 from autoscaler.dra.inventory.allocated import AllocatedState
@@ -273,3 +274,21 @@ def test_every_class_serves_its_implicit_name_and_the_newest_the_explicit_one() 
     assert serving["x/gpu"] is twin
     assert serving["deviceclass.resource.kubernetes.io/old"] is old
     assert extended_resource_classes([old, new])["x/gpu"] is new
+
+
+@pytest.mark.parametrize(
+    ("created", "contested"),
+    [
+        ({"a": 1.0, "b": 1.0}, {"b"}),  # which of both appeared first is not known
+        ({"a": 1.0, "b": 2.0}, set()),  # a appears first, and loses its explicit name only then
+        ({"a": 2.0, "b": 1.0}, {"b"}),  # after a restart a appears first, and b gets no name at all
+        ({"a": 1.0, "b": 2.0, "c": 1.0}, {"c"}),
+    ],
+)
+def test_an_implicit_name_is_open_if_a_class_may_have_appeared_after_one_that_beats_it(
+    created: dict[str, float], contested: set[str]
+) -> None:
+    classes = [DeviceClass(name, (), "x/gpu", created=age) for name, age in created.items()]
+    assert contested_resources(classes) == {f"deviceclass.resource.kubernetes.io/{name}" for name in contested}
+    assert not contested_resources([replace(one, extended_resource_name=f"x/{one.name}") for one in classes])
+    assert not contested_resources([replace(one, extended_resource_name=None) for one in classes])

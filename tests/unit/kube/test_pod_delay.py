@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from autoscaler.kube.pod import parse_pod
-from autoscaler.kube.problem import Problems, Severity
+from autoscaler.kube.problem import Problems
+from instance_catalog.diagnostic import Severity
 from instance_catalog.kubernetes.labels import CA_POD_SCALE_UP_DELAY
 
 CREATED = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.kube.fields import Fields, describe
-from autoscaler.kube.problem import Path, Problem, Problems
+from autoscaler.kube.problem import Problems
+from instance_catalog.diagnostic import Diagnostic, Path
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ from autoscaler.kube.problem import Path, Problem, Problems
     ],
 )
 def test_paths(path: Path, text: str) -> None:
-    assert Problem(path, "x").field == text
+    assert Diagnostic("x", path=path).field == text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.kube.problem import Problems, Severity
+from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
 from autoscaler.model.device_class import Selector
 from autoscaler.model.resource_claim import (
@@ -15,6 +15,7 @@ from autoscaler.model.resource_claim import (
     ResourceClaim,
     UnknownConstraint,
 )
+from instance_catalog.diagnostic import Severity
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
 

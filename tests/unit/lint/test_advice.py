@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.lint.advice import Advice, advice, plan_advice
+from autoscaler.lint.advice import advice, plan_advice
 from autoscaler.model.capacity import Baseline, CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import Container, Pod, PodAffinityTerm
 from autoscaler.model.resource_claim import ClaimConfig, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
@@ -27,7 +28,7 @@ CHANNEL = replace(claim("c"), config=(ClaimConfig((), "compute-domain.nvidia.com
 RULE = DeviceTaintRule("broken", taint=Taint("a", "", "NoExecute"))
 
 
-def told(state: Snapshot) -> list[Advice]:
+def told(state: Snapshot) -> list[Diagnostic]:
     return list(advice(state))
 
 
@@ -58,7 +59,7 @@ def test_an_extended_resource_beside_a_claim_whose_gate_is_off(version: str, exp
 )
 def test_a_window_of_one_minute(schedule: str, expected: list[str]) -> None:
     pool = CapacityPool("r", baselines=(Baseline(1, schedule),))
-    assert [one.step.split("write ")[1].split(",")[0] for one in told(snapshot([], pools=(pool,)))] == expected
+    assert [one.next_step.split("write ")[1].split(",")[0] for one in told(snapshot([], pools=(pool,)))] == expected
 
 
 @pytest.mark.parametrize(
@@ -74,19 +75,19 @@ def test_a_compute_domain_that_nothing_holds_to_one_nvlink_domain(consumer: Pod,
     gangs = FrozenMap({"default/g": Gang("default", "g", "PodGroup", 1, labels.NVIDIA_GPU_CLIQUE)})
     found = told(snapshot([consumer], [CHANNEL], gangs=gangs))
     assert len(found) == expected
-    assert all("topologyKey: nvidia.com/gpu.clique" in one.step for one in found)
+    assert all("topologyKey: nvidia.com/gpu.clique" in one.next_step for one in found)
 
 
 def test_a_pod_that_claims_a_gpu_and_no_cpu() -> None:
     (found,) = told(snapshot([pod("a", "c", cpu="0"), pod("b", "d", cpu="0")], [claim("c"), claim("d")]))
-    assert (found.object, "(and 1 more)" in found.message) == ("Pod default/a", True)
+    assert (found.subject, "(and 1 more)" in found.message) == ("Pod default/a", True)
     assert told(snapshot([pod("a", "c")], [claim("c")])) == []
 
 
 def test_a_prepaid_block_that_no_pod_uses() -> None:
     state = snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("team"),), blocks=(block(pool="other"),))
     (found,) = plan_advice(state, plan(state))
-    assert (found.object, "prepaid" in found.message) == ("CapacityBlock november", True)
+    assert (found.subject, "prepaid" in found.message) == ("CapacityBlock november", True)
     used = snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("team"),), blocks=(block(),))
     assert list(plan_advice(used, plan(used))) == []
 
@@ -95,7 +96,7 @@ def test_claims_for_a_part_of_a_gpu_that_get_a_whole_one() -> None:
     part = replace(gpus(), capacity=FrozenMap({"memory": Quantity.parse("4Gi")}))
     state = snapshot([pod("p", "c"), pod("q", "d")], [claim("c", part), claim("d", part)])
     (found,) = plan_advice(state, plan(state))
-    assert "consumable-shares=4" in found.step
+    assert "consumable-shares=4" in found.next_step
     whole = snapshot([pod("p", "c"), pod("q", "d")], [claim("c"), claim("d")])
     assert list(plan_advice(whole, plan(whole))) == []
 
@@ -132,7 +133,7 @@ def test_sharing_that_the_driver_refuses_names_the_gate(
     pools = (CapacityPool("team", drivers=drivers),) if drivers else ()
     state = snapshot([pod("p", "c")], [sharing(strategy)], pools=pools)
     found = [one for one in told(state) if one.field == "spec.devices.config"]
-    assert [one.step.split("featureGates.")[1].split("=")[0] for one in found] == gates
+    assert [one.next_step.split("featureGates.")[1].split("=")[0] for one in found] == gates
 
 
 @pytest.mark.parametrize("parameters", ["[]", "null", '{"sharing": 1}', '{"sharing": {"strategy": ["MPS"]}}'])

@@ -242,23 +242,23 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str, str]] = {
 @pytest.mark.parametrize(("written", "rule", "place", "fix"), MISTAKES.values(), ids=MISTAKES)
 def test_mistakes_are_found_with_place_and_fix(written: dict[str, Any], rule: str, place: str, fix: str) -> None:
     (finding,) = found(written)
-    assert (finding.rule.id, finding.field) == (rule, place)
-    assert fix in finding.fix
-    assert finding.origin == Origin("a.yaml", 7)
+    assert (finding.rule.id, finding.diagnostic.field) == (rule, place)
+    assert fix in finding.diagnostic.next_step
+    assert finding.diagnostic.place == "a.yaml:7"
 
 
 def test_a_class_that_reads_without_guard_fails_on_the_devices_beside() -> None:
     (finding,) = found(device_class(f'{GPU}.type == "gpu"'))
     assert finding.rule.id == "selector-fails"
-    assert "p5.48xlarge" in finding.message
-    assert "no such key: type" in finding.message
-    assert finding.fix == 'put `device.driver == "gpu.nvidia.com" && …` in front'
+    assert "p5.48xlarge" in finding.diagnostic.message
+    assert "no such key: type" in finding.diagnostic.message
+    assert finding.diagnostic.next_step == 'put `device.driver == "gpu.nvidia.com" && …` in front'
 
 
 def test_an_attribute_of_partitions_fails_on_types_that_are_whole() -> None:
     (finding,) = found(claim(request(f'{GPU_CAPACITY}.multiprocessors.isGreaterThan(quantity("50"))')))
     assert finding.rule.id == "selector-fails-elsewhere"
-    assert finding.fix == 'guard it: `has(device.capacity["gpu.nvidia.com"].multiprocessors) && …`'
+    assert finding.diagnostic.next_step == 'guard it: `has(device.capacity["gpu.nvidia.com"].multiprocessors) && …`'
 
 
 def test_an_attribute_of_an_old_release_names_the_release() -> None:
@@ -268,7 +268,7 @@ def test_an_attribute_of_an_old_release_names_the_release() -> None:
     classes = (DeviceClass("gpu.nvidia.com", (Selector('device.driver == "gpu.nvidia.com"'),)),)
     findings = lint([subject], Snapshot(classes=classes), offers(), releases=names_of_releases(catalog, REFERENCE))
     assert rules(findings) == ["unknown-attribute", "never-matches"]
-    assert "nvidia@v25.3.2" in findings[0].message
+    assert "nvidia@v25.3.2" in findings[0].diagnostic.message
 
 
 def test_a_pool_with_the_old_release_makes_it_right() -> None:
@@ -283,7 +283,7 @@ def test_a_pool_with_the_old_release_makes_it_right() -> None:
 def test_the_scheduler_gives_a_claim_at_most_32_devices() -> None:
     findings = found(claim(request(count=8), *[request(count=5, device_class="dra.net")] * 5))
     assert rules(findings) == ["too-many-devices"]
-    assert "33" in findings[0].message
+    assert "33" in findings[0].diagnostic.message
 
 
 def test_alternatives_count_by_the_smallest() -> None:
@@ -300,7 +300,7 @@ def test_lists_have_limits() -> None:
     tolerations = [{"key": f"k{n}", "operator": "Exists"} for n in range(17)]
     findings = found(claim(*[request()] * 33, constraints=[{"matchAttribute": "gpu.nvidia.com/type"}] * 33))
     assert rules(findings) == ["too-many-entries", "too-many-entries", "too-many-devices"]
-    assert [f.field for f in found(claim(request(tolerations=tolerations)))] == [
+    assert [f.diagnostic.field for f in found(claim(request(tolerations=tolerations)))] == [
         "spec.devices.requests[0].exactly.tolerations"
     ]
 
@@ -308,7 +308,7 @@ def test_lists_have_limits() -> None:
 def test_gates_that_are_off_are_named() -> None:
     findings = found(claim(request(capacity={"requests": {"memory": "4Gi"}})), profile=profile_for("1.34"))
     assert rules(findings) == ["feature-off"]
-    assert "DRAConsumableCapacity" in findings[0].message
+    assert "DRAConsumableCapacity" in findings[0].diagnostic.message
 
 
 def test_taints_that_rules_put_on_matching_devices_need_a_toleration() -> None:
@@ -316,7 +316,7 @@ def test_taints_that_rules_put_on_matching_devices_need_a_toleration() -> None:
     newer = profile_for("1.37")
     (finding,) = found(claim(request()), taint_rules=(rule,), profile=newer)
     assert finding.rule.id == "missing-toleration"
-    assert "all matching devices carry the taint maintenance:NoSchedule" in finding.message
+    assert "all matching devices carry the taint maintenance:NoSchedule" in finding.diagnostic.message
     tolerant = claim(request(tolerations=[{"key": "maintenance", "operator": "Exists"}]))
     assert found(tolerant, taint_rules=(rule,), profile=newer) == ()
     assert found(claim(request()), taint_rules=(rule,)) == ()  # the gate is off in 1.36
@@ -335,15 +335,15 @@ def test_versions_should_not_be_mixed() -> None:
     flat["spec"]["devices"]["requests"] = [{"name": "r0", **request(f'{GPU}.architecture == "Hoper"')}]
     findings = found(claim(request()), flat)
     assert rules(findings) == ["mixed-versions", "never-matches"]
-    assert findings[0].object == "flat"
-    assert findings[1].field == "spec.devices.requests[0].selectors[0].cel.expression"
+    assert findings[0].diagnostic.subject == "flat"
+    assert findings[1].diagnostic.field == "spec.devices.requests[0].selectors[0].cel.expression"
 
 
 def test_a_template_is_linted_without_a_pod() -> None:
     template = claim(request(f'{GPU}.architecture == "Hoper"'))
     template |= {"kind": "ResourceClaimTemplate", "spec": {"spec": template["spec"]}}
     (finding,) = found(template)
-    assert finding.field == "spec.spec.devices.requests[0].exactly.selectors[0].cel.expression"
+    assert finding.diagnostic.field == "spec.spec.devices.requests[0].exactly.selectors[0].cel.expression"
 
 
 def test_what_an_api_server_has_accepted_is_judged_as_the_scheduler_does() -> None:
@@ -360,7 +360,7 @@ def test_a_misspelt_product_gets_the_nearest_known_one_where_the_catalog_has_gap
     classes = (DeviceClass("gpu.nvidia.com", (Selector('device.driver == "gpu.nvidia.com"'),)),)
     (finding,) = lint([subject], Snapshot(classes=classes), (*offers(), *more))
     assert finding.rule.id == "catalog-gap"
-    assert "did you mean 'NVIDIA H100 80GB HBM3'?" in finding.fix
+    assert "did you mean 'NVIDIA H100 80GB HBM3'?" in finding.diagnostic.next_step
 
 
 LOOP = (
@@ -370,16 +370,16 @@ LOOP = (
 
 def test_selectors_that_take_too_much_work_are_not_tried_and_it_is_said() -> None:
     (finding,) = found(claim(request(LOOP)), effort=Effort(allowed=1_000))
-    assert (finding.rule.id, finding.field) == ("not-tried", "spec.devices.requests[0].exactly.selectors")
+    assert (finding.rule.id, finding.diagnostic.field) == ("not-tried", "spec.devices.requests[0].exactly.selectors")
     (finding,) = found(device_class(LOOP), effort=Effort(allowed=1_000))
-    assert (finding.rule.id, finding.field) == ("not-tried", "spec.selectors")
+    assert (finding.rule.id, finding.diagnostic.field) == ("not-tried", "spec.selectors")
 
 
 def test_looking_for_the_closest_device_ends_with_the_effort() -> None:
     (finding,) = found(claim(request(f"false && {LOOP}")), effort=Effort(allowed=1_000))
-    assert (finding.rule.id, finding.message) == ("never-matches", "no device of the catalog meets it")
+    assert (finding.rule.id, finding.diagnostic.message) == ("never-matches", "no device of the catalog meets it")
 
 
 def test_ordinary_selectors_take_no_effort() -> None:
     (finding,) = found(claim(request(f'{GPU}.architecture == "Hoper"')), effort=Effort(allowed=1))
-    assert finding.fix == "did you mean 'Hopper'?"
+    assert finding.diagnostic.next_step == "did you mean 'Hopper'?"

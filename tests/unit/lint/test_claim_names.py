@@ -66,5 +66,7 @@ def test_names_are_as_the_api_server_wants_them(case: str) -> None:
     }
     subject = subject_of(written, "ResourceClaim c", Origin())
     assert subject is not None
-    errors = [finding.field for finding in lint([subject], Snapshot(), ()) if finding.rule.level is Level.ERROR]
+    errors = [
+        finding.diagnostic.field for finding in lint([subject], Snapshot(), ()) if finding.rule.level is Level.ERROR
+    ]
     assert errors == [f"spec.devices.{field}" for field in expected]

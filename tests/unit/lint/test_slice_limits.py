@@ -23,7 +23,10 @@ def found(spec: dict[str, Any], *, version: str = "v1", minor: str = "1.36", uid
     }
     subject = subject_of(written, "ResourceSlice s", Origin())
     assert subject is not None
-    return [(finding.rule.id, finding.field) for finding in lint([subject], Snapshot(profile=profile_for(minor)), ())]
+    return [
+        (finding.rule.id, finding.diagnostic.field)
+        for finding in lint([subject], Snapshot(profile=profile_for(minor)), ())
+    ]
 
 
 def devices(count: int, **fields: Any) -> dict[str, Any]:

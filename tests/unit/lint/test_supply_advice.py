@@ -28,7 +28,7 @@ def launching(instance_type: str, *drivers: str) -> Plan:
 
 
 def told(plan: Plan, *pools: CapacityPool) -> list[str]:
-    return [f"{one.object}: {one.message}" for one in supply_advice(replace(STATE, pools=pools), plan, SHIPPED)]
+    return [f"{one.subject}: {one.message}" for one in supply_advice(replace(STATE, pools=pools), plan, SHIPPED)]
 
 
 @pytest.mark.parametrize(

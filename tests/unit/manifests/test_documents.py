@@ -8,11 +8,11 @@ import pytest
 
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import read_documents
-from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.sources import Source
+from instance_catalog.diagnostic import Diagnostic
 
 
-def read(text: str, file: str = "f.yaml") -> list[Document | LocatedProblem]:
+def read(text: str, file: str = "f.yaml") -> list[Document | Diagnostic]:
     return list(read_documents(Source(file, text)))
 
 
@@ -151,7 +151,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9
 )
 def test_hostile_texts_are_problems(text: str, message: str) -> None:
     (problem,) = read(text)
-    assert isinstance(problem, LocatedProblem)
+    assert isinstance(problem, Diagnostic)
     assert message in problem.message
     assert problem.next_step
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.kube.problem import Severity
 from autoscaler.manifests.load import Loaded, load
+from instance_catalog.diagnostic import Severity
 
 OLD_CLAIM = """apiVersion: resource.k8s.io/v1alpha2
 kind: ResourceClaimTemplate
@@ -27,7 +27,7 @@ def read(text: str, *, skip: bool = False) -> Loaded:
 
 
 def problems(found: Loaded) -> str:
-    return "\n".join(f"{one.severity.value}: {one}" for one in found.problems)
+    return "\n".join(f"{one.severity.value}: {one.block}" for one in found.problems)
 
 
 def test_count_and_class_of_inline_parameters_are_kept() -> None:
@@ -208,4 +208,4 @@ def test_what_a_template_left_over_is_named(text: str, step: str) -> None:
 def test_a_name_cannot_begin_a_line_of_a_log() -> None:
     found = read('apiVersion: v1\nkind: Pod\nmetadata: {name: "p\\n::error::x"}\nspec: {containers: []}')
     assert found.problems
-    assert all("\n::error" not in str(problem) for problem in found.problems)
+    assert all("\n::error" not in problem.block for problem in found.problems)

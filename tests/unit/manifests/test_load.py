@@ -186,7 +186,7 @@ def test_each_replica_of_a_workloads_pod_group_is_a_gang() -> None:
 def test_unknown_fields_warn_and_fail_when_strict(strict: bool) -> None:
     found = loaded(changed(POD, "  containers", "  nodeSelecter: {a: b}\n  containers"), CLAIM, strict=strict)
     (problem,) = found.problems
-    assert str(problem) == (
+    assert problem.block == (
         "-:7: Pod main: spec.nodeSelecter: unknown field 'nodeSelecter'\n  did you mean 'nodeSelector'?"
     )
     assert found.ok is not strict

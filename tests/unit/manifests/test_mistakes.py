@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.kube.problem import Severity
+from instance_catalog.diagnostic import Severity
 from tests.unit.manifests.texts import (
     CLAIM,
     GANG_POD,
@@ -235,4 +235,4 @@ def test_what_is_only_worth_knowing_is_a_warning(text: str, expected: str) -> No
     assert found.ok
     (problem,) = found.problems
     assert problem.severity is Severity.WARNING
-    assert expected in str(problem)
+    assert expected in problem.block

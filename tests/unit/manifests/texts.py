@@ -53,7 +53,7 @@ def loaded(*texts: str, strict: bool = False) -> Loaded:
 
 
 def messages(found: Loaded) -> list[str]:
-    return [str(problem) for problem in found.problems]
+    return [problem.block for problem in found.problems]
 
 
 def changed(text: str, old: str, new: str) -> str:

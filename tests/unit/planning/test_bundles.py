@@ -48,6 +48,11 @@ def test_names_do_not_make_a_difference() -> None:
     assert class_sizes(state) == [2]
 
 
+def test_declared_features_that_a_pod_needs_make_a_difference() -> None:
+    needy = replace(pod("b", "y"), node_features=("GuestClock",))
+    assert class_sizes(snapshot([pod("a", "x"), needy], [claim("x"), claim("y")])) == [1, 1]
+
+
 def test_pods_that_wait_for_a_node_each_remain_one_class_and_get_their_own_nodes() -> None:
     nominated = [pod("p1", "x", nominated_node="n2"), pod("p2", "y", nominated_node="n1"), pod("p3", "z")]
     coming = tuple(ours(name, "s1") for name in ("n0", "n1", "n2"))

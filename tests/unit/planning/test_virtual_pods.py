@@ -158,14 +158,14 @@ def test_a_namespace_that_asks_for_too_much_delays_itself_alone() -> None:
 
     greedy = [asking("greedy", f"r{number}", 4_000) for number in range(25)]
     small = asking("small", "one", 2)
-    admitted = admitted_keys([*greedy, small], snapshot([]))
+    admitted = admitted_keys([*greedy, small], {})
     assert admitted == {
         "ProvisioningRequest greedy/r0",
         "ProvisioningRequest small/one",
         "ProvisioningRequest greedy/r1",
     }
     many = [asking("greedy", f"r{number:03}", 1) for number in range(300)]
-    admitted = admitted_keys([*many, small], snapshot([]))
+    admitted = admitted_keys([*many, small], {})
     assert (len(admitted), "ProvisioningRequest small/one" in admitted) == (MOST_OBJECTS, True)
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, HostPort, Pod, PodAffinityTerm, TopologySpread
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet
-from autoscaler.model.verdict import DoesNotFit, Fits
+from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.fit import fit, fit_one
@@ -19,6 +20,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import ZONE
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from tests.unit.scheduling.scene import APP, bound, codes, node, pod, selector, world
 
@@ -27,6 +29,11 @@ def spread(**fields: object) -> TopologySpread:
     return replace(TopologySpread(1, ZONE, "DoNotSchedule", selector(app="x")), **fields)  # type: ignore[arg-type]
 
 
+def amounts(**found: str) -> FrozenMap[str, Quantity]:
+    return FrozenMap({name: Quantity.parse(text) for name, text in found.items()})
+
+
+GPU = {"deviceclass.resource.kubernetes.io/b": "1"}
 TAINTED = replace(node(), taints=(Taint("dedicated", "gpu", "NoSchedule"),))
 PREFER = replace(node(), taints=(Taint("dedicated", "gpu", "PreferNoSchedule"),))
 CORDONED = replace(node(), unschedulable=True)
@@ -87,6 +94,21 @@ def test_pods_on_the_node_use_its_resources() -> None:
     verdict = fit_one(pod(cpu="1"), "n1", full)
     assert isinstance(verdict, DoesNotFit)
     assert verdict.reasons[0].detail == {"resource": "cpu", "wanted": 1000, "free": 500}
+
+
+def test_whether_a_contested_class_serves_its_implicit_name_is_open() -> None:
+    classes = tuple(DeviceClass(name, (), "x/gpu") for name in ("a", "b"))
+    seen = world(
+        classes=classes, nodes=(node(), replace(node("plugin"), allocatable=amounts(cpu="4", pods="9", **GPU)))
+    )
+    wanted = Pod("ns", "p", containers=(Container("c", amounts(cpu="1", **GPU)),))
+    verdict = fit_one(wanted, "n1", seen)
+    assert isinstance(verdict, Unknown)
+    assert [reason.code for reason in verdict.reasons] == [Code.CONTESTED_RESOURCE]
+    assert codes(wanted, "plugin", seen) == []
+    too_large = fit_one(replace(wanted, containers=(Container("c", amounts(cpu="9", **GPU)),)), "n1", seen)
+    assert isinstance(too_large, DoesNotFit)
+    assert [reason.code for reason in too_large.reasons] == [Code.INSUFFICIENT_RESOURCE, Code.CONTESTED_RESOURCE]
 
 
 def test_finished_pods_use_nothing() -> None:

@@ -13,7 +13,6 @@ from autoscaler.cluster.api import list_all
 from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS
 from autoscaler.kube.custom.capacity_block import write_capacity_block
-from autoscaler.kube.problem import Problem, Severity
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.plan import LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod, PodClaim
@@ -21,6 +20,7 @@ from autoscaler.model.provisioned_node import Phase, Prediction, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.frozen_map import FrozenMap
 from tests.desk import POOL, SPEC, A, Desk, new_desk, planned
 
@@ -153,8 +153,8 @@ def test_what_is_wrong_with_a_pool_is_an_event_too(desk: Desk) -> None:
 
 
 def test_a_pool_that_cannot_be_used_names_the_field_and_what_to_do(desk: Desk) -> None:
-    problem = Problem(("spec", "mode"), "'Perhaps' is not one of Observe, Act", "did you mean 'Act'?")
-    warning = Problem(("spec", "x"), "unknown field 'x'", severity=Severity.UNKNOWN_FIELD)
+    problem = Diagnostic("'Perhaps' is not one of Observe, Act", "did you mean 'Act'?", ("spec", "mode"))
+    warning = Diagnostic("unknown field 'x'", path=("spec", "x"), severity=Severity.UNKNOWN_FIELD)
     problems = [("CapacityPool", "gpu", problem), ("CapacityPool", "gpu", warning), ("Pod", "default/a", problem)]
     Publisher(desk.api).judge(Snapshot(), problems, desk.now)
     status, reason, message, _ = ready(desk)
@@ -168,7 +168,7 @@ def test_readiness_is_written_only_when_it_changes(desk: Desk) -> None:
     later = desk.now + timedelta(hours=1)
     Publisher(desk.api).check([FINE], Snapshot(pools=(POOL,)), later)
     assert desk.api.writes == before
-    problem = Problem(("spec",), "is wrong")
+    problem = Diagnostic("is wrong", path=("spec",))
     Publisher(desk.api).judge(Snapshot(), [("CapacityPool", "gpu", problem)], later)
     assert ready(desk) == ("False", "Invalid", "spec: is wrong", "2026-01-01T01:00:00Z")
 

@@ -7,16 +7,17 @@ import pytest
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.resources import EVENTS
-from autoscaler.kube.problem import Problem, Severity
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.diagnostic import Diagnostic, Severity
 from tests.desk import new_desk
 
 POD = Pod("team", "a", uid="u-a")
 
 
-def problem(severity: Severity) -> Problem:
-    return Problem(("metadata", "annotations", "x/delay"), "'soon' is not a duration", "write it like 30s", severity)
+def problem(severity: Severity) -> Diagnostic:
+    path = ("metadata", "annotations", "x/delay")
+    return Diagnostic("'soon' is not a duration", "write it like 30s", path, severity=severity)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.files.yaml_text import Path, YamlTextError, contains, line_of, read
+from instance_catalog.diagnostic import Path
+from instance_catalog.files.yaml_text import YamlTextError, contains, line_of, read
 
 
 @pytest.mark.parametrize(

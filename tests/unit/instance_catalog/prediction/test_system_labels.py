@@ -69,9 +69,11 @@ def test_labels_of_a_capacity_type(capacity_type: str, karpenter: str, eks: str)
     assert dict(found) == {"karpenter.sh/capacity-type": karpenter, "eks.amazonaws.com/capacityType": eks}
 
 
-def test_only_spot_nodes_of_gke_say_so() -> None:
-    assert dict(capacity_labels("gcp", "spot")) == {"cloud.google.com/gke-spot": "true"}
-    assert not capacity_labels("gcp", "on-demand")
+def test_nodes_of_gke_say_how_they_are_provisioned() -> None:
+    spot = {"cloud.google.com/gke-spot": "true", "cloud.google.com/gke-provisioning": "spot"}
+    assert dict(capacity_labels("gcp", "spot")) == spot
+    assert dict(capacity_labels("gcp", "on-demand")) == {"cloud.google.com/gke-provisioning": "standard"}
+    assert not capacity_labels("gcp", "capacity-block")
     assert not capacity_labels("lab", "spot")
 
 

@@ -16,7 +16,6 @@ from autoscaler.kube.custom.capacity_pool import (
     CapacityPoolStatus,
     parse_capacity_pool,
     parse_pool_status,
-    write_capacity_pool,
 )
 from autoscaler.kube.custom.pool_memory import (
     REMEMBERED,
@@ -26,7 +25,7 @@ from autoscaler.kube.custom.pool_memory import (
     quarantines_of,
 )
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
-from autoscaler.kube.problem import Problems, Severity
+from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import (
     Baseline,
     CapacityBlock,
@@ -49,10 +48,12 @@ from autoscaler.model.provisioned_node import (
 )
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine
+from instance_catalog.diagnostic import Severity
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
+from tests.pool_manifest import write_capacity_pool
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", "cr-1", "november")

@@ -208,7 +208,10 @@ def test_autopilot_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [({"reservation": "r"}, "machines of a reservation"), ({"model": "FLEX_START"}, "FLEX_START is not supported yet")],
+    [
+        ({"reservation": "r"}, "reservations/r does not exist"),
+        ({"model": "FLEX_START"}, "FLEX_START is not supported yet"),
+    ],
 )
 def test_what_is_not_supported_is_not_offered(change: dict[str, str], why: str) -> None:
     rig = Rig()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from autoscaler.cluster.resources import PODS
 from autoscaler.errors import BadInputError
+from autoscaler.kube.custom.schema import duration, duration_text
 from autoscaler.manifests.yaml_documents import read_yaml
+from autoscaler.simulation.api_server import copied
 from autoscaler.simulation.study.objects import task_objects
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.scenario_file import read_scenario
@@ -102,6 +105,21 @@ def test_columns_have_known_meanings_and_exist() -> None:
     assert "has no tasks" in trace()
 
 
+def test_a_column_is_there_once() -> None:
+    assert "trace.csv:1: the column 'gpus' is there twice" in trace("1,1,1,2", head="arrival,duration,gpus,gpus")
+    assert trace("1,1,1,2", head="arrival,duration,gpus,x,x") == ""
+    with pytest.raises(BadInputError, match="gpus is there twice"):
+        parse_columns("gpus=a,gpus=b")
+
+
+def test_a_trace_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autoscaler.simulation.study.trace_file.MOST_PODS", 3)
+    rows = ["1,5,1,,1,1"] * 3
+    assert trace(*rows) == ""
+    assert "the trace has more than 3 pods" in trace(*rows, rows[0])
+    assert "the trace has more than 3 pods" in trace("1,5,1,,1,4")
+
+
 SCENARIO = """
 apiVersion: simulation.foreslice.dev/v1alpha1
 kind: Simulation
@@ -155,6 +173,58 @@ def test_a_wrong_field_has_its_line(changed: dict[str, str], said: str) -> None:
     with pytest.raises(BadInputError) as raised:
         scenario(**changed)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"arrivals": "{perHour: 1000000}"},
+        {"arrivals": "{perHour: 1e300, between: 08:00-18:00}"},
+        {"arrivals": "{every: 1s, between: 00:00-00:01}", "length": "3650d"},
+        {"arrivals": "{perHour: 500}", "more": "replicas: 100"},
+    ],
+)
+def test_a_scenario_has_a_bound(changed: dict[str, str]) -> None:
+    with pytest.raises(BadInputError, match=r"s\.yaml:8: a: more than 1,000,000 pods"):
+        scenario(**changed)
+
+
+@pytest.mark.parametrize("p95", ["365d", "3650d"])
+def test_extreme_durations_are_durations(p95: str) -> None:
+    drawn = scenario(duration=f"{{median: 1s, p95: {p95}}}", arrivals="{perHour: 200}").tasks
+    assert len(drawn) > 4000
+    assert all(t.runs is not None and timedelta(seconds=1) <= t.runs <= timedelta(days=3650) for t in drawn)
+    assert all(duration(duration_text(t.runs)) == t.runs for t in drawn if t.runs is not None)
+
+
+@pytest.mark.parametrize("rate", ["1e-320", "5e-324", "1e-9"])
+def test_a_rate_may_be_too_small_for_any_arrival(rate: str) -> None:
+    assert scenario(arrivals=f"{{perHour: {rate}}}").tasks == ()
+
+
+def test_a_gang_that_the_limits_never_admit_is_refused() -> None:
+    pool = copied(POOL)
+    pool["spec"]["limits"] = {"nodes": 1}
+    fits, large = (task(n, 0, 60, gpus=1, replicas=r, gang=True) for n, r in ((1, 4), (2, 5)))
+    assert prepare(Study("s", (fits,), (pool,)), catalog(), skip=False).left_out == ()
+    with pytest.raises(BadInputError, match=r"gang of 5 × .*limit of pool gpu on nodes \(1\)"):
+        prepare(Study("s", (fits, large), (pool,)), catalog(), skip=False)
+    assert prepare(Study("s", (fits, large), (pool,)), catalog(), skip=True).study.tasks == (fits,)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"selectors": ("device.foo(",)}, "here:1: selectors: does not compile"),
+        ({"device_class": "no.such.class"}, "here:1: deviceClass: there is no DeviceClass 'no.such.class'"),
+    ],
+)
+def test_an_error_names_what_a_person_wrote(changed: dict[str, Any], said: str) -> None:
+    wrong = replace(task(1, 0, 60), shape=replace(task(1, 0, 60).shape, **changed))
+    with pytest.raises(BadInputError) as raised:
+        prepare(Study("s", (wrong,), (POOL,)), catalog(), skip=False)
+    assert said in str(raised.value)
+    assert "devices-" not in str(raised.value)
 
 
 def test_what_no_pool_can_place_is_refused_or_left_out() -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.oracle.claims import Demand
-from tests.oracle.devices import DRIVERS, Supply
-from tests.oracle.long_names import lengthened
+from tests.oracle.cases.claims import Demand
+from tests.oracle.cases.devices import DRIVERS, Supply
+from tests.oracle.cases.long_names import lengthened
 from tests.oracle.upstream import Json
 
 # Never DRAConsumableCapacity and the binding conditions together: without both, kube-scheduler takes another allocator

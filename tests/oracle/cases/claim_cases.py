@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.oracle.claim_groups import Groups
-from tests.oracle.claims import Demand
-from tests.oracle.devices import DRIVERS, NODES, TAINT_KEYS, Supply
-from tests.oracle.long_names import lengthened
-from tests.oracle.near_equal import stored
+from tests.oracle.cases.claim_groups import Groups
+from tests.oracle.cases.claims import Demand
+from tests.oracle.cases.devices import DRIVERS, NODES, TAINT_KEYS, Supply
+from tests.oracle.cases.long_names import lengthened
+from tests.oracle.cases.near_equal import stored
 from tests.oracle.upstream import Json
 
 _EXTENDED = ("example.com/gpu", "example.com/nic")
@@ -81,7 +81,17 @@ class _Draw:
         # kube-scheduler sums a claim's own `1.5Gi` in place, from one node to the next; in a cluster it is 1536Mi.
         for field in ("claims", "slices"):
             question[field] = stored(question[field])
-        return lengthened(question) if rng.random() < 0.08 else question
+        question = lengthened(question) if rng.random() < 0.08 else question
+        question["classes"] = self._appearing(question["classes"])
+        return question
+
+    def _appearing(self, classes: list[Json]) -> list[Json]:
+        """In an order in which kube-scheduler may see them: as they were created, or by name after its restart."""
+        rng = self._rng
+        if rng.random() < 0.5:
+            return sorted(classes, key=lambda entry: entry["metadata"]["name"])
+        rng.shuffle(classes)
+        return sorted(classes, key=lambda entry: entry["metadata"].get("creationTimestamp", ""))
 
     def _question(self, wanted: Json) -> Json:
         rng = self._rng
@@ -116,10 +126,7 @@ class _Draw:
                 entry["spec"]["extendedResourceName"] = rng.choice(_EXTENDED)
             if rng.random() < 0.6:
                 entry["metadata"]["creationTimestamp"] = rng.choice(("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"))
-        # As they were created. The order in which kube-scheduler hears of them decides about implicit names: a class
-        # that loses its explicit name to another when it appears gets no implicit one either.
-        found.sort(key=lambda entry: entry["metadata"]["name"], reverse=True)
-        return sorted(found, key=lambda entry: entry["metadata"].get("creationTimestamp", ""))
+        return found
 
     def _rule(self, name: str) -> Json:
         rng = self._rng

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tests.oracle.chance import Chance
-from tests.oracle.difference import Difference, Field
+from tests.oracle.comparing.chance import Chance
+from tests.oracle.comparing.difference import Difference, Field
 from tests.oracle.upstream import Given, Json, OracleError, Release, Upstream
 
 # Nothing to compare with: upstream ran into the limit, or crashed (as on a list with an optional entry of type dyn).

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.oracle.placement_claims import add_claims
-from tests.oracle.placement_pods import NAMESPACES, add_resize, draw_pod
-from tests.oracle.placement_volumes import add_volumes
+from tests.oracle.cases.placement_claims import add_claims
+from tests.oracle.cases.placement_pods import NAMESPACES, add_resize, draw_pod
+from tests.oracle.cases.placement_volumes import add_volumes
 from tests.oracle.upstream import Json
 
 _SUBJECTS = (

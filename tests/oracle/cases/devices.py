@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from random import Random
 
-from tests.oracle.near_equal import varied
+from tests.oracle.cases.near_equal import varied
 from tests.oracle.upstream import Json
 
 DRIVERS = ("gpu.example.com", "nic.example.com", "mig.example.com", "tpu.example.org")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any, TypeAlias
 
-from tests.oracle.selector_cases import Tree
+from tests.oracle.cases.selector_cases import Tree
 from tests.oracle.upstream import Json
 
 Path: TypeAlias = tuple["str | int", ...]

@@ -11,8 +11,8 @@ from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import compile_selector, estimated_cost
 from autoscaler.kube.resource_slice import parse_resource_slice
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
-from tests.oracle.difference import Difference, Field
-from tests.oracle.selector_cases import text
+from tests.oracle.cases.selector_cases import text
+from tests.oracle.comparing.difference import Difference, Field
 from tests.oracle.upstream import Given, Json, Release
 
 _OUTCOMES = {Outcome.TRUE: "true", Outcome.FALSE: "false", Outcome.ERROR: "runtime_error", Outcome.UNKNOWN: "unknown"}

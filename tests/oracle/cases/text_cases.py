@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from random import Random
 
-from tests.oracle.selector_grammar import GPU
+from tests.oracle.cases.selector_grammar import GPU
 from tests.oracle.upstream import Json
 
 # By parser: strings, and expressions with @ for a string of that sort and # for a part of it.

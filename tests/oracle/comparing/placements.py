@@ -38,13 +38,14 @@ from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.scores import plugin_scores
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
-from tests.oracle.allocations import described_allocation, plain
-from tests.oracle.difference import Difference, Field
+from tests.oracle.comparing.allocations import described_allocation, plain
+from tests.oracle.comparing.difference import Difference, Field
 from tests.oracle.upstream import Given, Json, Release
 
 T = TypeVar("T")
 # Upstream writes "!" behind a plugin that ends the attempt; "?" stands behind one that the simulator cannot answer for.
 _MARKS: dict[type[Verdict], str] = {DoesNotFit: "", Fatal: "!", Unknown: "?"}
+_OPEN = frozenset({Code.UNSUPPORTED, Code.CONTESTED_RESOURCE})
 # What is compared are decisions, so nothing may be left undecided for want of steps.
 _BUDGET = SearchBudget(steps=10**6)
 _SPECIAL = "<extended-resources>"  # upstream's name for the claim that stands for extended resources
@@ -72,7 +73,8 @@ def simulated(case: Json, release: Release) -> Given:
     scores = plugin_scores(pod, fitting, world)
     taken = perf_counter_ns() - start
     allocations = {name: _allocations(verdict) for name, verdict in fitting.items()}
-    return Given({"outcome": "decided", "refused": refused, "scores": scores, "allocations": allocations}, taken)
+    outcome = "unknown" if any(text.endswith("?") for found in refused.values() for text in found) else "decided"
+    return Given({"outcome": outcome, "refused": refused, "scores": scores, "allocations": allocations}, taken)
 
 
 def _allocations(verdict: Fits) -> Json:
@@ -90,7 +92,7 @@ def _refusing(pod: Pod, state: NodeState, world: World, verdict: Verdict) -> lis
     for entry in FILTERS:
         reasons = entry.rule(pod, state, world)
         if reasons:
-            unknown = any(reason.code is Code.UNSUPPORTED for reason in reasons)
+            unknown = any(reason.code in _OPEN for reason in reasons)
             found.append(entry.plugin + (_MARKS[Unknown] if unknown else ""))
     if not isinstance(verdict, Fits):
         found.append("DynamicResources" + _MARKS[type(verdict)])

@@ -1,4 +1,4 @@
-"""Values that are read from AWS now and then, and kept for a while in between; never across restarts."""
+"""Values that are read from a cloud now and then, and kept for a while in between; never across restarts."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 
 from autoscaler.cel.program import compile_selector
-from tests.oracle.comparison import RAISED, Kind
+from tests.oracle.comparing.comparison import RAISED, Kind
 from tests.oracle.kinds import KINDS
 from tests.oracle.upstream import RELEASES, Given, Json, Release
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import TypeAlias
 
-from tests.oracle.long_names import lengthened
-from tests.oracle.near_equal import near_equal
-from tests.oracle.selector_grammar import GPU, LEAVES, NIC, RULES
+from tests.oracle.cases.long_names import lengthened
+from tests.oracle.cases.near_equal import near_equal
+from tests.oracle.cases.selector_grammar import GPU, LEAVES, NIC, RULES
 from tests.oracle.upstream import Json
 
 Tree: TypeAlias = list["str | Tree"]  # the template first, then one tree per hole

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 from random import Random
 
-from tests.oracle.devices import CAPACITIES, DRIVERS, MODELS, PCIE_ROOT, TAINT_KEYS, VERSIONS
+from tests.oracle.cases.devices import CAPACITIES, DRIVERS, MODELS, PCIE_ROOT, TAINT_KEYS, VERSIONS
 from tests.oracle.upstream import Json
 
 _ATTRIBUTES = ("model", "gen", "numa", "ecc", "drv", "id")
@@ -182,10 +182,12 @@ class Demand:
         if shared != (rng.random() < 0.05):  # a device may have changed since
             found["shareID"] = f"00000000-0000-0000-0000-{next(self._shares):012d}"
             if rng.random() < 0.95:
-                found["consumedCapacity"] = {
+                consumed = {
                     name: rng.choice((amount["value"], *_AMOUNTS[:4], "1Gi"))
                     for name, amount in device.get("capacity", {}).items()
                 }
+                if consumed:  # an API server does not store an empty map, which upstream tells from none
+                    found["consumedCapacity"] = consumed
         return found
 
 

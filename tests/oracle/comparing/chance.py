@@ -6,14 +6,15 @@ Whatever is not named here is a difference.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.oracle.difference import Field
-from tests.oracle.selector_cases import text
+from tests.oracle.cases.selector_cases import text
+from tests.oracle.comparing.difference import Field
 from tests.oracle.upstream import Json, Release
 
 _PATTERN = re.compile(r"\b(matches|find|findAll)\(")
+_IMPLICIT = "deviceclass.resource.kubernetes.io/"
 _LOOP = re.compile(r"\.(all|exists|exists_one|existsOne)\(")
 
 
@@ -53,6 +54,20 @@ def beyond_libraries(case: Json) -> bool:
 def needs_a_search(_: Json) -> bool:
     """An allocation of 1.34, which tries permutations: a million steps do not always suffice."""
     return True
+
+
+def asks_a_contested_class(case: Json) -> bool:
+    """A pod asks by its implicit name for a class whose explicit name another class has as well."""
+    explicit = [(entry["metadata"]["name"], entry["spec"].get("extendedResourceName")) for entry in case["classes"]]
+    names = [name for _, name in explicit if name]
+    containers = (case["pod"]["spec"].get(kind, ()) for kind in ("containers", "initContainers"))
+    asked = {name for found in containers for entry in found for name in _limits(entry)}
+    return any(f"{_IMPLICIT}{name}" in asked and names.count(resource) > 1 for name, resource in explicit)
+
+
+def _limits(container: Json) -> Iterator[str]:
+    resources = container.get("resources", {})
+    yield from (*resources.get("limits", ()), *resources.get("requests", ()))
 
 
 MAP_ORDER = Chance(

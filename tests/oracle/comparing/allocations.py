@@ -24,7 +24,7 @@ from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.kube.writing.allocation import write_allocation
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from instance_catalog.kubernetes.profile import KubernetesProfile
-from tests.oracle.difference import Difference, Field
+from tests.oracle.comparing.difference import Difference, Field
 from tests.oracle.upstream import Given, Json, Release
 
 # An answer that upstream gives in time is compared, however many steps it took.

@@ -1,0 +1,287 @@
+"""Reserved capacity: reservations, shared ones among them, and future reservations, of which those in calendar mode are
+Capacity Blocks.
+
+A reservation is named as Google names it, below its project: `zones/ZONE/reservations/NAME`, and with
+`projects/PROJECT/` before it where another project shares it. A future reservation keeps its own name,
+`zones/ZONE/futureReservations/NAME`, before and after Google has made the reservation that machines start in.
+Machines of calendar capacity are bound to that reservation: Google stops them when it ends. Sources: Compute Engine
+API reference (FutureReservation.status.procurementStatus, Reservation.status), docs of calendar mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from instance_catalog.types.instance_type import CapacityType
+from providers.bookings import Bookings
+from providers.contract import Clock, Reservation, ReservationState
+from providers.errors import GoneError, PermissionDeniedError
+from providers.gcp.session import Gcp
+from providers.ttl_cache import TtlCache
+
+# Several parts of one reconcile read the same answer; between reconciles it is read again.
+_LIFETIME: Final = timedelta(seconds=5)
+_CALENDAR: Final = "CALENDAR"
+# What a future reservation is while no reservation of it can be launched into.
+STATES: Final[Mapping[str, ReservationState]] = {
+    "DRAFTING": ReservationState.PENDING,
+    "PENDING_APPROVAL": ReservationState.PENDING,
+    "PENDING_AMENDMENT_APPROVAL": ReservationState.SCHEDULED,
+    "APPROVED": ReservationState.SCHEDULED,
+    "COMMITTED": ReservationState.SCHEDULED,
+    "PROCURING": ReservationState.SCHEDULED,
+    "PROVISIONING": ReservationState.SCHEDULED,
+    "FULFILLED": ReservationState.ENDED,
+    "FAILED": ReservationState.ENDED,
+    "FAILED_PARTIALLY_FULFILLED": ReservationState.ENDED,
+    "DECLINED": ReservationState.ENDED,
+    "CANCELLED": ReservationState.ENDED,
+}
+# Its reservation exists from here on, until it ends.
+_DELIVERED: Final = frozenset({"FULFILLED", "FAILED_PARTIALLY_FULFILLED"})
+_NOTES: Final[Mapping[str, str]] = {
+    "DRAFTING": "it is a draft: submit it, or Google reserves nothing",
+    "PENDING_APPROVAL": "Google has not approved it yet",
+    "PENDING_AMENDMENT_APPROVAL": "Google has not approved its change yet",
+    "PROVISIONING": "Google is making its machines available; that may take until a day after its start",
+    "FULFILLED": "its reservation does not exist any more",
+    "FAILED": "Google could not deliver it",
+    "FAILED_PARTIALLY_FULFILLED": "Google could deliver only a part of it",
+    "DECLINED": "Google declined it",
+    "CANCELLED": "it was cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ref:
+    """A reservation that machines start in. `project` is "" for the project of this adapter."""
+
+    zone: str
+    name: str
+    project: str = ""
+
+    @property
+    def id(self) -> str:
+        """As CapacityBlocks and offerings name it."""
+        own = f"zones/{self.zone}/reservations/{self.name}"
+        return f"projects/{self.project}/{own}" if self.project else own
+
+
+def ref_of(zone: str, value: str, project: str) -> Ref:
+    """What an instance template, or a machine, names: NAME, or projects/PROJECT/reservations/NAME."""
+    owner, name = "", value
+    parts = value.split("/")
+    if "reservations" in parts[:-1]:
+        name = parts[parts.index("reservations") + 1]
+        if "projects" in parts[:-1]:
+            owner = parts[parts.index("projects") + 1]
+    return Ref(zone, name, "" if owner == project else owner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """All reservations by id, and under which id machines of a reservation are counted."""
+
+    reservations: Mapping[str, Reservation]
+    ids: Mapping[Ref, str]
+
+
+class Reservations:
+    """The reservations that a project can use. `window` is how long Google's counts may lag."""
+
+    def __init__(self, gcp: Gcp, clock: Clock, *, window: timedelta) -> None:
+        self._gcp = gcp
+        self._seen: TtlCache[_Seen] = TtlCache(clock, _LIFETIME)
+        self._others: TtlCache[Reservation] = TtlCache(clock, _LIFETIME)
+        self._bookings = Bookings(clock, window)
+        self._gone: set[Ref] = set()
+
+    def all(self, shared: Iterable[Ref] = ()) -> tuple[Reservation, ...]:
+        """All of them, by id, with what is left of them after our own launches, and `shared` ones of other projects."""
+        seen = self._read_once()
+        found = [*seen.reservations.values()]
+        found += [self._of_another_project(ref) for ref in sorted(set(shared)) if ref.project]
+        return tuple(sorted(map(self._bookings.less, found), key=lambda one: one.id))
+
+    def of(self, ref: Ref) -> Reservation | None:
+        """The reservation, or future reservation, that machines of this one are counted in; None if there is none."""
+        if ref.project:
+            return self._bookings.less(self._of_another_project(ref))
+        seen = self._read_once()
+        found = seen.reservations.get(seen.ids.get(ref, ""))
+        return self._bookings.less(found) if found is not None else None
+
+    def launched(self, reservation: str, ids: Iterable[str]) -> None:
+        """Count machines that were just started."""
+        seen = self._seen.last("")
+        self._bookings.launched(reservation, ids, seen.reservations.get(reservation) if seen else None)
+
+    def exhausted(self, reservation: str) -> None:
+        """Google has just refused a launch: none is left."""
+        self._bookings.exhausted(reservation)
+
+    def _read_once(self) -> _Seen:
+        return self._seen.get("", self._read)
+
+    def _read(self) -> _Seen:
+        # In this order: a reservation that is fulfilled in the first list was there before the second was read.
+        coming = [*self._rows("futureReservations.aggregatedList", "future_reservations")]
+        there = {}
+        for found in self._rows("reservations.aggregatedList", "reservations"):
+            with suppress(ValueError):
+                there[Ref(_last(found.zone), found.name)] = found
+        reservations: dict[str, Reservation] = {}
+        ids: dict[Ref, str] = {}
+        for found in coming:
+            with suppress(ValueError):  # one that cannot be read, perhaps somebody else's, hides no other
+                refs = [*_refs(found, there)]
+                delivered = found.status.procurement_status in _DELIVERED
+                made = [self._made(ref, there) for ref in refs] if delivered else [there.get(ref) for ref in refs]
+                read = _future(found, [one for one in made if one is not None])
+                reservations[read.id] = read
+                ids |= dict.fromkeys(refs, read.id)
+        for ref, found in there.items():
+            if ref not in ids:
+                with suppress(ValueError):
+                    reservations[ref.id] = _plain(ref, found)
+                    ids[ref] = ref.id
+        return _Seen(reservations, ids)
+
+    def _made(self, ref: Ref, there: Mapping[Ref, Any]) -> Any | None:
+        """The reservation that Google has made of a future one. A list may lag, so one it lacks is asked for, once."""
+        if ref in there:
+            self._gone.discard(ref)
+            return there[ref]
+        if ref not in self._gone:
+            with suppress(GoneError):
+                return self._gcp.call("reservations.get", about=ref.id, zone=ref.zone, reservation=ref.name)
+            self._gone.add(ref)
+        return None
+
+    def _of_another_project(self, ref: Ref) -> Reservation:
+        return self._others.get(ref, lambda: self._shared(ref))
+
+    def _shared(self, ref: Ref) -> Reservation:
+        """A reservation that another project shares. Where it may not be read, that is what it says."""
+        try:
+            found = self._gcp.call(
+                "reservations.get", about=ref.id, project=ref.project, zone=ref.zone, reservation=ref.name
+            )
+            return _plain(ref, found)
+        except GoneError:
+            return _unread(ref, ReservationState.ENDED, f"project {ref.project} has no such reservation")
+        except PermissionDeniedError:
+            step = f"give the controller's service account roles/compute.viewer in project {ref.project}"
+            return _unread(ref, ReservationState.PENDING, f"it cannot be read: {step}")
+
+    def _rows(self, method: str, kind: str) -> Iterator[Any]:
+        for page in self._gcp.pages(method):
+            for scoped in page.items.values():
+                yield from getattr(scoped, kind)
+
+
+def _future(found: Any, made: list[Any]) -> Reservation:
+    """A future reservation, with the reservations that Google has made of it. Raises ValueError."""
+    zone, window = _last(found.zone), found.time_window
+    status = found.status.procurement_status
+    ready = [one for one in made if one.status == "READY"]
+    calendar = found.reservation_mode == _CALENDAR
+    starts_at, ends_at = _moment(window.start_time), _end(window)
+    state = ReservationState.ACTIVE if ready else STATES.get(status, ReservationState.PENDING)
+    note = _NOTES.get(status, "")
+    if made and not ready and state is ReservationState.ENDED:
+        state, note = ReservationState.SCHEDULED, f"its reservation is {made[0].status or 'not ready'}"
+    if ready:
+        note = note if status == "FAILED_PARTIALLY_FULFILLED" else _health(ready)
+    counts = [one.specific_reservation for one in ready]
+    return Reservation(
+        id=f"zones/{zone}/futureReservations/{found.name}",
+        capacity_type=(CapacityType.CAPACITY_BLOCK if calendar else CapacityType.RESERVED).value,
+        instance_type=_type(found.specific_sku_properties.instance_properties),
+        zone=zone,
+        state=state,
+        count=sum(one.count for one in counts) if ready else found.specific_sku_properties.total_count,
+        available=sum(max(one.count - one.in_use_count, 0) for one in counts),
+        starts_at=starts_at,
+        ends_at=ends_at,
+        reclaim_at=ends_at if calendar else None,
+        note=note,
+    )
+
+
+def _plain(ref: Ref, found: Any) -> Reservation:
+    """A reservation that somebody has made. Machines stay when it ends, at the on-demand price. Raises ValueError."""
+    specific, ready = found.specific_reservation, found.status == "READY"
+    gone = found.status in ("DELETING", "INVALID")
+    note = _health([found]) if ready else f"its status is {found.status or 'not known'}"
+    return Reservation(
+        id=ref.id,
+        capacity_type=CapacityType.RESERVED.value,
+        instance_type=_type(specific.instance_properties),
+        zone=ref.zone,
+        state=ReservationState.ACTIVE if ready else ReservationState.ENDED if gone else ReservationState.PENDING,
+        count=specific.count,
+        available=max(specific.count - specific.in_use_count, 0) if ready else 0,
+        starts_at=_moment(found.creation_timestamp),
+        ends_at=_moment(found.delete_at_time) if found.delete_at_time else None,
+        note=note,
+    )
+
+
+def _unread(ref: Ref, state: ReservationState, note: str) -> Reservation:
+    began = datetime.fromtimestamp(0, UTC)
+    kind = CapacityType.RESERVED.value
+    return Reservation(ref.id, kind, "", ref.zone, state, count=0, available=0, starts_at=began, note=note)
+
+
+def _refs(found: Any, there: Mapping[Ref, Any]) -> Iterator[Ref]:
+    """The reservations that Google makes of a future one: those it has made, or the one that it is told to make. One of
+    that name that exists before is somebody's own."""
+    zone = _last(found.zone)
+    made = [Ref(zone, _last(url)) for url in found.status.auto_created_reservations]
+    told = Ref(zone, found.reservation_name)
+    if not made and told.name and (found.status.procurement_status in _DELIVERED or told not in there):
+        made = [told]
+    yield from made
+
+
+def _health(found: list[Any]) -> str:
+    """Which part of a dense reservation is impaired. Google moves nothing for it, so a person decides."""
+    for one in found:
+        health = one.resource_status.health_info
+        if health.degraded_block_count:
+            blocks = health.degraded_block_count + health.healthy_block_count
+            return (
+                f"{health.degraded_block_count} of {blocks} blocks of {one.name} are degraded: report the faulty hosts"
+            )
+    return ""
+
+
+def _end(window: Any) -> datetime:
+    if window.end_time:
+        return _moment(window.end_time)
+    if not window.duration.seconds:
+        raise ValueError("a future reservation has no end")
+    return _moment(window.start_time) + timedelta(seconds=window.duration.seconds)
+
+
+def _type(properties: Any) -> str:
+    found = _last(properties.machine_type)
+    if not found:
+        raise ValueError("a reservation without a machine type")
+    return found
+
+
+def _last(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset")
+    return found.astimezone(UTC)

@@ -1,0 +1,89 @@
+"""What nodes of a GKE node pool register with, beside what plans for their CapacityPool assume.
+
+A launch cannot add labels or taints: those of the node pool count. A pod that a plan places on such a node would stay
+pending where the two differ, so each difference is a fault with the step that ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Taint
+from providers.gcp.node_template.groups import Group, Pool, PoolFault
+from providers.gcp.node_template.template import GroupTemplate, PoolNodes
+
+# What the catalog assumes of GKE nodes (instance_catalog/data/nodes.yaml): GKE's default on Standard clusters.
+_PODS: Final = 110
+# Labels below this domain are GKE's own; gcloud sets none of them.
+_GKE: Final = "cloud.google.com/"
+
+
+def differences(
+    template: GroupTemplate, group: Group, pool: Pool, expected: Iterable[PoolNodes]
+) -> Iterator[PoolFault]:
+    """How the nodes of a group differ from what the CapacityPools of its template assume. None of it blocks."""
+    of = f"{pool.name} --cluster {template.cluster} --location {template.location}"
+    registered = {**group.labels, **pool.labels, labels.GKE_NODE_POOL: pool.name}
+    for wanted in expected:
+        if wanted.template == template.name:
+            yield from _of_labels(wanted, pool, registered, of)
+            yield from _of_taints(wanted, pool, of)
+    if pool.max_pods is not None and pool.max_pods < _PODS:
+        yield PoolFault(
+            "MaxPods",
+            f"a node of node pool {pool.name} takes {pool.max_pods} pods, and plans assume {_PODS}",
+            f"gcloud container node-pools create NEW --cluster {template.cluster} --location {template.location} "
+            f"--num-nodes 0 --max-pods-per-node {_PODS}",
+            blocking=False,
+        )
+
+
+def _of_labels(wanted: PoolNodes, pool: Pool, registered: Mapping[str, str], of: str) -> Iterator[PoolFault]:
+    assumed = {labels.POOL: wanted.pool, **wanted.labels}
+    lacking = {key: value for key, value in assumed.items() if registered.get(key) != value}
+    if not lacking:
+        return
+    settable = {key: value for key, value in lacking.items() if not key.startswith(_GKE)}
+    step = f"gcloud container node-pools update {of} --node-labels={_pairs({**pool.labels, **settable})}"
+    if len(settable) < len(lacking):
+        wrong = " and ".join(sorted(lacking.keys() - settable.keys()))
+        step = f"correct {wrong} in spec.labels of CapacityPool {wanted.pool}"
+    yield PoolFault(
+        "PoolLabels",
+        f"nodes of node pool {pool.name} register without {_pairs(lacking)}, which plans for CapacityPool "
+        f"{wanted.pool} assume",
+        step,
+        blocking=False,
+    )
+
+
+def _of_taints(wanted: PoolNodes, pool: Pool, of: str) -> Iterator[PoolFault]:
+    known = {*wanted.taints, *wanted.startup_taints}
+    unexpected = [taint for taint in pool.taints if taint not in known and taint.key != labels.CAPACITY_BLOCK]
+    if unexpected:
+        yield PoolFault(
+            "PoolTaints",
+            f"nodes of node pool {pool.name} have the taint {_taints(unexpected)}, which plans for CapacityPool "
+            f"{wanted.pool} do not know: pods that do not tolerate it would stay pending beside a new node",
+            f"add it to spec.taints of CapacityPool {wanted.pool}",
+            blocking=False,
+        )
+    lacking = [taint for taint in wanted.taints if taint not in pool.taints]
+    if lacking:
+        yield PoolFault(
+            "PoolTaints",
+            f"nodes of node pool {pool.name} register without the taint {_taints(lacking)} of CapacityPool "
+            f"{wanted.pool}: pods of others may come to them",
+            f"gcloud container node-pools update {of} --node-taints={_taints([*pool.taints, *lacking])}",
+            blocking=False,
+        )
+
+
+def _pairs(found: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(found.items()))
+
+
+def _taints(found: Iterable[Taint]) -> str:
+    return ",".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found)

@@ -1,0 +1,125 @@
+"""Reservations and future reservations: what they are follows from the clock, as do the machines that they stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from google.cloud import compute_v1
+
+Write = Callable[[datetime], str]
+
+
+@dataclass
+class Holding:
+    """A reservation. `future` is the name of the future reservation that makes it, "" for one that somebody made.
+
+    `mode` is that future reservation's: CALENDAR stops the machines at the end, DEFAULT leaves them. `late` is how long
+    after its start it is delivered. `told`: the future reservation says beforehand what its reservation is called.
+    `taken` is what somebody else uses. `override` is a procurement status set by hand. `owner` is another project that
+    shares it, "" for the own. `degraded` are blocks of it that are not healthy.
+    """
+
+    name: str
+    zone: str
+    machine_type: str
+    count: int
+    created: datetime
+    starts: datetime
+    ends: datetime | None = None
+    future: str = ""
+    mode: str = "CALENDAR"
+    late: timedelta = timedelta(0)
+    told: bool = True
+    taken: int = 0
+    override: str = ""
+    owner: str = ""
+    status: str = "READY"
+    degraded: int = 0
+
+    @property
+    def bound(self) -> bool:
+        """Whether machines live no longer than it."""
+        return bool(self.future) and self.mode == "CALENDAR"
+
+    def exists(self, now: datetime) -> bool:
+        """Whether there is a reservation, as opposed to a future one."""
+        if self.override not in ("", "FULFILLED", "FAILED_PARTIALLY_FULFILLED"):
+            return False
+        return self.starts + self.late <= now and (self.ends is None or now < self.ends)
+
+    def procurement(self, now: datetime) -> str:
+        """FutureReservation.status.procurementStatus."""
+        if self.override:
+            return self.override
+        if now < self.starts - timedelta(hours=1):
+            return "COMMITTED"
+        if now < self.starts:
+            return "PROCURING"
+        return "PROVISIONING" if now < self.starts + self.late else "FULFILLED"
+
+    def refusal(self, machine_type: str, model: str, used: int, now: datetime) -> tuple[str, str] | None:
+        """Why a machine cannot be started in it."""
+        if not self.exists(now):
+            return "INVALID_USAGE", f"Specified reservations [{self.name}] do not exist."
+        if self.status != "READY":
+            return "RESOURCE_NOT_READY", f"it requires reservation to be in READY state: {self.name}"
+        if machine_type != self.machine_type:
+            return "INVALID_USAGE", f"No available resources in specified reservations {self.name} for {machine_type}"
+        if self.bound and model != "RESERVATION_BOUND":
+            return "INVALID_FIELD_VALUE", f"{self.name} needs provisioningModel RESERVATION_BOUND"
+        if used + self.taken >= self.count:
+            text = f"Specified reservation '{self.name}' does not have available resources for the request."
+            return "INVALID_USAGE", text
+        return None
+
+
+def reservation(found: Holding, used: int, zone_url: str, write: Write) -> compute_v1.Reservation:
+    """As reservations.get answers. `write` writes times."""
+    health = compute_v1.AllocationResourceStatusHealthInfo(
+        degraded_block_count=found.degraded, healthy_block_count=1, health_status="DEGRADED" if found.degraded else "OK"
+    )
+    return compute_v1.Reservation(
+        name=found.name,
+        zone=zone_url,
+        status=found.status,
+        creation_timestamp=write(found.created if not found.future else found.starts),
+        delete_at_time=write(found.ends) if found.ends is not None else "",
+        deployment_type="DENSE" if found.future else "",
+        specific_reservation_required=True,
+        resource_status=compute_v1.AllocationResourceStatus(health_info=health),
+        specific_reservation=compute_v1.AllocationSpecificSKUReservation(
+            count=found.count,
+            in_use_count=min(used + found.taken, found.count),
+            instance_properties=compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(
+                machine_type=found.machine_type
+            ),
+        ),
+    )
+
+
+def future_reservation(found: Holding, now: datetime, zone_url: str, write: Write) -> compute_v1.FutureReservation:
+    """As futureReservations.list answers."""
+    assert found.ends is not None
+    made = now >= found.starts + found.late
+    return compute_v1.FutureReservation(
+        name=found.future,
+        zone=zone_url,
+        reservation_mode=found.mode,
+        planning_status="SUBMITTED",
+        reservation_name=found.name if found.told else "",
+        deployment_type="DENSE",
+        time_window=compute_v1.FutureReservationTimeWindow(start_time=write(found.starts), end_time=write(found.ends)),
+        specific_sku_properties=compute_v1.FutureReservationSpecificSKUProperties(
+            total_count=found.count,
+            instance_properties=compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(
+                machine_type=found.machine_type
+            ),
+        ),
+        status=compute_v1.FutureReservationStatus(
+            procurement_status=found.procurement(now),
+            auto_created_reservations=[f"{zone_url}/reservations/{found.name}"] if made else [],
+            fulfilled_count=found.count if made else 0,
+        ),
+    )

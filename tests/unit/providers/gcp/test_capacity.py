@@ -1,0 +1,215 @@
+"""Reservations and future reservations: states, ends, what is left, and which machines start in them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from providers.contract import OfferingKey, Reservation, ReservationState
+from providers.errors import NotOfferedError, ReservationExhaustedError
+from providers.gcp.capacity import STATES, Ref, ref_of
+from tests.fakes.gce.holdings import Holding
+from tests.fakes.gce.state import SLUGGISH
+from tests.gcp import A3, ZONE, Rig, request
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+BLOCK = f"zones/{ZONE}/futureReservations/block"
+
+
+def only(rig: Rig) -> Reservation:
+    """The one reservation, read anew."""
+    rig.restart()
+    (found,) = rig.provider.reservations()
+    return found
+
+
+def test_a_block_keeps_its_name_and_its_window_from_submission_to_end() -> None:
+    rig = Rig()
+    rig.hold(count=2, starts_in=2 * HOUR, lasts=DAY)
+    seen = [only(rig)]
+    for step in (1.5 * HOUR, 0.5 * HOUR, DAY):
+        rig.advance(step)
+        seen.append(only(rig))
+    assert [one.state.value for one in seen] == ["scheduled", "scheduled", "active", "ended"]
+    assert [one.available for one in seen] == [0, 0, 2, 0]
+    assert {(one.id, one.count, one.capacity_type) for one in seen} == {(BLOCK, 2, "capacity-block")}
+    assert {(one.starts_at, one.ends_at, one.reclaim_at) for one in seen} == {
+        (rig.holding.starts, rig.holding.ends, rig.holding.ends)
+    }
+    assert seen[-1].note == "its reservation does not exist any more"
+
+
+def test_a_block_that_is_delivered_late_says_so_and_takes_nothing() -> None:
+    rig = Rig()
+    offering = rig.hold(starts_in=HOUR, lasts=DAY, late=3 * HOUR, told=False)
+    rig.advance(2 * HOUR)
+    found = only(rig)
+    assert (found.state, found.available) == (ReservationState.SCHEDULED, 0)
+    assert "until a day after its start" in found.note
+    assert rig.provider.launch(request(offerings=(offering,))).instances == ()
+    assert rig.fake.calls["createInstances"] == 0
+    rig.advance(2 * HOUR)
+    rig.restart()
+    assert len(rig.provider.launch(request(offerings=(offering,))).instances) == 1
+
+
+def test_nothing_is_asked_for_in_a_block_that_has_not_begun_or_is_over() -> None:
+    """The group would try for ever."""
+    rig = Rig()
+    offering = rig.hold(starts_in=HOUR, lasts=DAY)
+    for at in (timedelta(0), HOUR + DAY):
+        rig.advance(at)
+        rig.restart()
+        answer = rig.provider.launch(request(offerings=(offering,)))
+        (failure,) = answer.failures
+        assert isinstance(failure.error, ReservationExhaustedError)
+        assert answer.instances == ()
+    assert rig.fake.calls["createInstances"] == 0
+
+
+def test_machines_of_a_block_know_it_and_its_end_and_are_stopped_by_google() -> None:
+    rig = Rig()
+    offering = rig.hold(starts_in=timedelta(0), lasts=DAY)
+    rig.provider.launch(request(offerings=(offering,)))
+    rig.settle()
+    (machine,) = rig.provider.describe({}).instances
+    assert (machine.offering, machine.reclaim_at) == (offering, rig.holding.ends)
+    rig.advance(DAY)
+    rig.settle()
+    rig.restart()
+    (stopped,) = rig.provider.describe({}).instances
+    assert (stopped.state.value, stopped.reclaim_at) == ("stopped", rig.holding.ends)
+
+
+@pytest.mark.parametrize("status", sorted(STATES))
+def test_every_procurement_status_is_something(status: str) -> None:
+    rig = Rig()
+    rig.hold(starts_in=HOUR, lasts=DAY, override=status)
+    found = only(rig)
+    assert found.state is STATES[status]
+    assert found.available == 0
+
+
+def test_the_table_of_states_has_every_status_of_the_api() -> None:
+    from google.cloud import compute_v1
+
+    known = compute_v1.FutureReservationStatus.ProcurementStatus.__members__.keys()
+    assert known - STATES.keys() == {"PROCUREMENT_STATUS_UNSPECIFIED", "UNDEFINED_PROCUREMENT_STATUS"}
+
+
+def test_what_is_delivered_in_part_counts_as_it_is() -> None:
+    rig = Rig()
+    rig.hold(count=3, starts_in=timedelta(0), lasts=DAY, override="FAILED_PARTIALLY_FULFILLED")
+    found = only(rig)
+    assert (found.state, found.available) == (ReservationState.ACTIVE, 3)
+    assert "only a part" in found.note
+
+
+def test_a_reservation_that_a_list_lacks_is_asked_for_before_it_is_gone() -> None:
+    """A block whose reservation the list has not caught up with is not lost."""
+    rig = Rig()
+    rig.hold(starts_in=timedelta(0), lasts=DAY)
+    rig.fake.hidden.add("block-res")
+    assert only(rig).state is ReservationState.ACTIVE
+
+
+def test_a_future_reservation_of_default_mode_lets_machines_stay() -> None:
+    rig = Rig()
+    offering = rig.hold(starts_in=timedelta(0), lasts=DAY, mode="DEFAULT")
+    found = only(rig)
+    assert (found.capacity_type, found.reclaim_at) == ("reserved", None)
+    rig.provider.launch(request(offerings=(offering,)))
+    rig.advance(2 * DAY)
+    (machine,) = rig.provider.describe({}).instances
+    assert (machine.state.value, machine.reclaim_at) == ("running", None)
+
+
+def test_a_reservation_counts_and_a_capacity_block_may_hold_it() -> None:
+    rig = Rig()
+    reserved = rig.hold(count=2, starts_in=timedelta(0), lasts=DAY, future="")
+    assert (only(rig).offering, only(rig).available) == (reserved, 2)
+    held = OfferingKey(A3.instance_type, ZONE, "capacity-block", reserved.reservation)
+    assert len(rig.provider.launch(request(offerings=(held,))).instances) == 1
+    rig.settle()
+    assert only(rig).available == 1
+
+
+def test_what_was_launched_is_not_available_while_google_counts_it_not_yet() -> None:
+    rig = Rig(SLUGGISH)
+    offering = rig.hold(count=3, starts_in=timedelta(0), lasts=DAY)
+    assert rig.provider.reservations()[0].available == 3
+    rig.provider.launch(request("a", "b", offerings=(offering,)))
+    assert rig.fake.project.used(rig.holding, counted=True) == 0
+    assert rig.provider.reservations()[0].available == 1
+
+
+def test_a_reservation_of_another_project() -> None:
+    rig = Rig()
+    rig.fake.owners.add("owner")
+    offering = rig.hold(starts_in=timedelta(0), lasts=DAY, future="", owner="owner")
+    found = only(rig)
+    assert found.id == f"projects/owner/zones/{ZONE}/reservations/block-res"
+    assert len(rig.provider.launch(request(offerings=(offering,))).instances) == 1
+    rig.fake.unreadable.add("owner")
+    found = only(rig)
+    assert (found.state, found.available) == (ReservationState.PENDING, 0)
+    assert "roles/compute.viewer in project owner" in found.note
+
+
+@pytest.mark.parametrize(
+    ("named", "model", "why"),
+    [
+        ("gone", "STANDARD", "reservations/gone does not exist"),
+        ("block-res/reservationBlocks/b1", "RESERVATION_BOUND", "blocks and sub-blocks"),
+        ("", "RESERVATION_BOUND", "it names none"),
+        ("block-res", "SPOT", "Spot machines of a reservation do not exist"),
+    ],
+)
+def test_groups_that_start_nothing_say_why(named: str, model: str, why: str) -> None:
+    rig = Rig()
+    rig.hold(starts_in=timedelta(0), lasts=DAY)
+    group = rig.group(A3)
+    group.reservation, group.model = named, model
+    rig.restart()
+    (failure,) = rig.provider.launch(request()).failures
+    assert isinstance(failure.error, NotOfferedError)
+    assert why in failure.error.message
+
+
+def test_a_degraded_block_is_named() -> None:
+    rig = Rig()
+    rig.hold(starts_in=timedelta(0), lasts=DAY, degraded=2)
+    assert "2 of 3 blocks of block-res are degraded" in only(rig).note
+
+
+def test_a_reservation_that_cannot_be_read_hides_no_other() -> None:
+    rig = Rig()
+    rig.hold(starts_in=timedelta(0), lasts=DAY)
+    now = rig.clock.now()
+    rig.fake.project.holdings.append(Holding("odd", ZONE, "", 1, now, now))
+    assert only(rig).id == BLOCK
+
+
+def test_a_plain_reservation_with_the_name_of_a_coming_one_is_not_the_coming_one() -> None:
+    rig = Rig()
+    rig.hold(starts_in=DAY, lasts=DAY)
+    now = rig.clock.now()
+    rig.fake.project.holdings.append(Holding("block-res", ZONE, A3.instance_type, 1, now, now))
+    rig.restart()
+    found = {one.id: one.state.value for one in rig.provider.reservations()}
+    assert found == {BLOCK: "scheduled", f"zones/{ZONE}/reservations/block-res": "active"}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("r", Ref(ZONE, "r")),
+        ("projects/own/reservations/r", Ref(ZONE, "r")),
+        ("projects/p/reservations/r", Ref(ZONE, "r", "p")),
+        ("projects/p/reservations/r/reservationBlocks/b", Ref(ZONE, "r", "p")),
+    ],
+)
+def test_how_templates_name_reservations(value: str, expected: Ref) -> None:
+    assert ref_of(ZONE, value, "own") == expected

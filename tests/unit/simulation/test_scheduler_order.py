@@ -1,0 +1,57 @@
+"""Who comes first in the simulated scheduler's queue: the more important pod, then the older one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from autoscaler.cluster.resources import NODES, PODS
+from autoscaler.simulation.simulation import Simulation
+from tests.builders import shipped
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+def started(*pods: tuple[str, int, int]) -> list[str]:
+    """Of pods (name, priority, minutes after the start), those that run on a node that has room for two."""
+    simulation = Simulation(catalog=shipped("g6.xlarge"), start=START)
+    for name, priority, minutes in pods:
+        container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "1"}}}
+        manifest = {"metadata": {"name": name}, "spec": {"priority": priority, "containers": [container]}}
+        simulation.api.create(PODS, manifest, since=START + timedelta(minutes=minutes))
+    allocatable = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+    ready = [{"type": "Ready", "status": "True"}]
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": allocatable, "conditions": ready}}
+    simulation.api.create(NODES, node)
+    simulation.settle_cluster()
+    return [pod["metadata"]["name"] for pod in simulation.api.stored(PODS) if pod["spec"].get("nodeName")]
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([("a", 0, 3), ("b", 0, 1), ("c", 0, 2)], ["b", "c"]),
+        ([("a", 0, 1), ("b", 5, 9), ("c", 0, 2)], ["a", "b"]),
+        ([("pod-10", 0, 1), ("pod-2", 0, 0), ("pod-1", 0, 2)], ["pod-10", "pod-2"]),
+        ([("c", 0, 1), ("b", 0, 1), ("a", 0, 1)], ["a", "b"]),
+    ],
+)
+def test_the_queue_is_ordered_by_priority_then_age(pods: list[tuple[str, int, int]], expected: list[str]) -> None:
+    assert started(*pods) == expected
+
+
+def test_a_kind_that_fits_nowhere_does_not_hold_up_another() -> None:
+    simulation = Simulation(catalog=shipped("g6.xlarge"), start=START)
+    for name, cpu in (("large-1", "3"), ("large-2", "3"), ("small-1", "1"), ("small-2", "1"), ("small-3", "1")):
+        container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+        simulation.api.create(PODS, {"metadata": {"name": name}, "spec": {"containers": [container]}})
+    allocatable = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+    node = {
+        "metadata": {"name": "n"},
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    simulation.api.create(NODES, node)
+    simulation.settle_cluster()
+    bound = [pod["metadata"]["name"] for pod in simulation.api.stored(PODS) if pod["spec"].get("nodeName")]
+    assert bound == ["small-1", "small-2"]
