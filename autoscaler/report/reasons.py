@@ -185,9 +185,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.SPENDING_GUARD: ("the spending limit {guard} of {limit} is reached",),
     Code.REPLAY_STUCK: ("may find no node, depending on which of equally good nodes kube-scheduler picks",),
     Code.CHEAPER_UNKNOWN: (
-        "{types} cheaper instance types are undecided, such as {example} at {price} $/h: they depend on {attributes}, "
-        "which the catalog does not have (-o wide lists them)",
-        "{types} cheaper instance types are undecided, such as {example} at {price} $/h (-o wide lists them)",
+        "of {types} instance type(s) that may be cheaper, such as {example} at {price} $/h, nobody knows whether they "
+        "fit: that depends on {attributes}, which the catalog does not have (-o wide lists them)",
+        "of {types} instance type(s) that may be cheaper, such as {example} at {price} $/h, nobody knows whether they "
+        "fit (-o wide lists them)",
     ),
     Code.PRICE_GUESSED: (
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",
