@@ -85,6 +85,11 @@ class GcpProvider:
         """Machines are named one by one."""
         return TRAITS
 
+    @property
+    def launcher(self) -> Launcher:
+        """What starts its machines, for a trial."""
+        return self._launcher
+
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
         """One createInstances call in the group that starts the offering (launch.py)."""
         return self._launcher.launch(request, self._templates.template(request.template))

@@ -35,6 +35,7 @@ _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     ),
     "instanceGroupManagers.createInstances": (compute_v1.InstanceGroupManagersClient, "create_instances_unary"),
     "instanceGroupManagers.deleteInstances": (compute_v1.InstanceGroupManagersClient, "delete_instances_unary"),
+    "advice.calendarMode": (compute_v1.AdviceClient, "calendar_mode"),
     "reservations.aggregatedList": (compute_v1.ReservationsClient, "aggregated_list"),
     "reservations.get": (compute_v1.ReservationsClient, "get"),
     "futureReservations.aggregatedList": (compute_v1.FutureReservationsClient, "aggregated_list"),

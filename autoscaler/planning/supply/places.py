@@ -15,6 +15,7 @@ from autoscaler.model.node import Node
 from autoscaler.planning.policy import Where
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_names, region_of
 from instance_catalog.types.instance_type import ANY_ZONE
 
@@ -48,6 +49,15 @@ class Place:
         if self.zone != ANY_ZONE:
             return names.zone.match(self.zone) is not None
         return not self.region or names.region.match(self.region) is not None
+
+
+def priced_regions(catalog: Catalog) -> frozenset[str]:
+    """The regions of which the catalog has zones or prices."""
+    types = tuple(catalog)
+    prices = [
+        price for found in types for known in (found.prices, *found.zone_prices.values()) for price in known.values()
+    ]
+    return frozenset({price.region for price in prices} | {name for found in types for name in found.zones}) - {""}
 
 
 def narrowed(pool: CapacityPool, where: Where) -> CapacityPool:

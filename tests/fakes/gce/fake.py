@@ -13,6 +13,7 @@ from google.cloud import compute_v1
 from providers.contract import Clock
 from tests.fakes.gce import answers
 from tests.fakes.gce.answers import rendered
+from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
 from tests.fakes.gce.gke import Clusters
 from tests.fakes.gce.holdings import Holding, future_reservation, reservation
@@ -79,6 +80,12 @@ class FakeGce:
                 ("GET", "futureReservations.aggregatedList", _aggregated("futureReservations"), self._futures),
                 ("GET", "operations.aggregatedList", _aggregated("operations"), self._events),
                 ("GET", "zoneOperations.get", rf"{_ZONAL}/operations/(?P<name>[^/]+)", self._operation),
+                (
+                    "POST",
+                    "advice.calendarMode",
+                    r"/compute/v1/projects/(?P<project>[^/]+)/regions/us-central1/advice/calendarMode",
+                    self._advice,
+                ),
                 (
                     "GET",
                     "instanceTemplates.get",
@@ -303,6 +310,10 @@ class FakeGce:
             shown = future_reservation(one, self.clock.now(), answers.zone_url(one.zone), answers.moment)
             scope.future_reservations.append(shown)
         return compute_v1.FutureReservationsAggregatedListResponse(items=scopes, next_page_token=after)
+
+    def _advice(self, request: Request) -> Any:
+        asked = request.message(compute_v1.CalendarModeAdviceRequest)
+        return recommended(asked, self.project.free, self.clock.now(), answers.moment)
 
     # --- operations --------------------------------------------------------------------------------------------
 
