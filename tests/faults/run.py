@@ -40,8 +40,8 @@ KINDS = ("schedules", "lives", "gcp", "gcp-lives", "both")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Some lives from number `first` on ("gcp-lives": of Google Cloud), or schedules drawn from the seed `first` ("gcp":
-    of Google Cloud, "both": of AWS and Google Cloud)."""
+    """Some lives from number `first` on ("gcp-lives": of Google Cloud), or schedules drawn from the seed `first`
+    ("gcp": of Google Cloud, "both": of AWS and Google Cloud)."""
 
     what: str
     first: int

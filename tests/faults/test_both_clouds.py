@@ -12,7 +12,8 @@ from autoscaler.cluster.resources import NODES, PODS, PROVISIONED_NODES
 from tests.crash.life import SMALL, START, small_catalog
 from tests.fakes.ec2 import INTERNAL_ERROR
 from tests.fakes.gce.errors import UNAVAILABLE
-from tests.faults.both_clouds import BothClouds, BothSchedules
+from tests.faults.both_clouds import AWS_POOL, BothClouds, BothSchedules
+from tests.faults.gcp_schedules import GcpSchedules
 from tests.faults.gcp_world import ACCELERATORS, ZONES
 from tests.faults.schedules import scenario
 
@@ -42,7 +43,7 @@ def begun(*, late: str = "") -> BothClouds:
     work = [WORK.format(name=f"on-{cloud}", minutes=60, at=0, zone=zone) for cloud, zone in zones.items()]
     if late:
         work.append(WORK.format(name=f"late-on-{late}", minutes=20, at=10, zone=zones[late]))
-    simulation.add(scenario(f"{BothSchedules.pools}{''.join(work)}"))
+    simulation.add(scenario(f"{GcpSchedules.pools}---{AWS_POOL}{''.join(work)}"))
     return simulation
 
 
