@@ -42,5 +42,5 @@ def _has(gcp: Gcp, group: GroupRef, cluster: str, launched: Callable[[Launched],
     except GoneError as error:
         # As it stands it would say that nothing of the launch exists.
         step = "Nothing to do: the launch is repeated."
-        raise AmbiguousError(f"group {group} went away while it was looked at", next_step=step) from error
+        raise AmbiguousError(f"group {group} was deleted while it was read", next_step=step) from error
     return False

@@ -242,7 +242,7 @@ class _Attempt:
             if clock.monotonic() >= deadline:
                 raise AmbiguousError(
                     f"group {self.group.ref} has not started {len(open_)} of {len(wanted)} machines yet",
-                    next_step="Nothing to do: it is looked at again until the group has started them or failed to.",
+                    next_step="Nothing to do: it is checked again until the group has started its machines.",
                 )
             clock.wait(_LOOK.total_seconds())
 

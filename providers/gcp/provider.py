@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
-from instance_catalog.types.instance_type import region_of
+from instance_catalog.types.clouds import region_of
 from providers.contract import (
     Clock,
     Finding,

@@ -295,3 +295,15 @@ def test_a_token_that_was_used_with_another_template_holds_up_nobody(schedule: S
         schedule.everything_holds()
     assert len(schedule.fake.account.machines) == 2
     assert {one["status"]["phase"] for one in list_all(schedule.simulation.api, PROVISIONED_NODES)[0]} == {"Ready"}
+
+
+def test_a_machine_that_a_node_on_its_way_out_gets_is_as_young_as_any() -> None:
+    """A person deletes a node whose launch is then held up, by a write, until the node is old."""
+    found = begun(pace=SLUGGISH)
+    found.mishap(after=11, mishap=Mishap.CONFLICT)
+    found.submit(copies=3, gang=False, minutes=18)
+    found.deletes_a_node(index=7)
+    for _ in range(3):
+        found.passes(seconds=150)
+        found.everything_holds()
+    over(found)

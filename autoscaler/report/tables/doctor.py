@@ -86,7 +86,7 @@ def _versions(snapshot: Snapshot, installed: bool, tried: GatesTried) -> Iterato
         yield Item(Level.WARNING, "kubernetes", profile.note)
     if profile.proven:
         gates = feature_gates_text(profile, proven=True)
-        yield Item(Level.OK, "kubernetes", f"feature gates proven by creates for show: {gates}")
+        yield Item(Level.OK, "kubernetes", f"feature gates verified by server-side dry runs: {gates}")
     gates = feature_gates_text(profile, proven=False)
     yield Item(Level.INFO, "kubernetes", f"feature gates are assumed, give --feature-gates where they differ: {gates}")
     for why in dict.fromkeys(tried.unproven.values()):

@@ -273,7 +273,7 @@ class AwsNodeGroups(Booting, Placed):
         if error is None:
             raise AmbiguousError(
                 f"group {group.name} has started {len(owned)} of {len(request.nodes)} machines",
-                next_step="Nothing to do: it is looked at again until the group has started them or failed to.",
+                next_step="Nothing to do: it is checked again until the group has started its machines.",
             )
         self._resize(group, slot.size - (len(request.nodes) - len(owned)))
         self._write(group, replace(slot, open=False))

@@ -56,5 +56,5 @@ def slot_of(tags: Mapping[str, str]) -> Slot | None:
 
 def busy_for_another(group: str) -> BusyError:
     """Why a group cannot be changed while its slot is open for another launch."""
-    step = f"Nothing to do while that launch goes on; when none does, take the tag {SLOT_TAG} off the group."
+    step = f"Nothing to do while that launch runs; if none runs, remove the tag {SLOT_TAG} from the group."
     return BusyError(f"group {group} is being resized for another launch", next_step=step)

@@ -32,11 +32,11 @@ def decided_twice(monkeypatch: pytest.MonkeyPatch) -> list[Decisions]:
     made: list[Decisions] = []
 
     def checked(
-        seen: Snapshot, catalog: Catalog, settings: Settings, now: datetime, *, odd: Mapping[str, Odd], **given: Any
+        observed: Snapshot, catalog: Catalog, settings: Settings, now: datetime, *, odd: Mapping[str, Odd], **given: Any
     ) -> Decisions:
-        before = copy.deepcopy(seen)
-        first = decide(seen, catalog, settings, now, odd=odd, **given)
-        assert seen == before
+        before = copy.deepcopy(observed)
+        first = decide(observed, catalog, settings, now, odd=odd, **given)
+        assert observed == before
         assert decide(before, catalog, settings, now, odd=odd, **given) == first
         made.append(first)
         return first

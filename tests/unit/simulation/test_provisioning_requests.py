@@ -10,6 +10,7 @@ import pytest
 from autoscaler.cluster.api import Object, list_all
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
+    DEVICE_CLASSES,
     LAUNCH_BATCHES,
     NODES,
     POD_TEMPLATES,
@@ -113,6 +114,60 @@ def test_templates_that_do_not_come_fail_the_request() -> None:
     failed = condition(queue.request("train"), "Failed")
     assert failed["reason"] == "FailedToCreatePods"
     assert "PodTemplate default/ppt-train-0" in failed["message"]
+
+
+CLASS_OF_GPUS = "gpu.nvidia.com"
+
+
+def without_class(simulation: Simulation, seconds: float, *, restart: bool = False) -> None:
+    """Somebody installs the driver anew: its DeviceClass is away for so long."""
+    found = simulation.api.get(DEVICE_CLASSES, CLASS_OF_GPUS)
+    simulation.api.delete(DEVICE_CLASSES, CLASS_OF_GPUS)
+    simulation.run(simulation.clock.now() + timedelta(seconds=seconds / 2))
+    if restart:
+        simulation.new_loop()
+    simulation.run(simulation.clock.now() + timedelta(seconds=seconds / 2))
+    again = {"metadata": {"name": CLASS_OF_GPUS}, "spec": found["spec"]}
+    simulation.api.create(DEVICE_CLASSES, again)
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["one-process", "a-restart-meanwhile"])
+def test_what_is_away_for_a_moment_fails_no_request_however_old_it_is(*, restart: bool) -> None:
+    simulation, queue = cluster()
+    queue.ask(Gang("large", ((40, 1, "1"),)))  # it waits: the pool's limit is too low for it
+    simulation.run(START + timedelta(minutes=30))
+    said = condition(queue.request("large"), "Provisioned")["message"]
+    for _ in range(3):
+        without_class(simulation, 20, restart=restart)
+        simulation.run(simulation.clock.now() + timedelta(seconds=15))
+        assert not holds(queue.request("large"), "Failed")
+        assert condition(queue.request("large"), "Provisioned")["message"] == said
+    without_class(simulation, 40)
+    assert holds(queue.request("large"), "Failed"), "thirty seconds on end are no moment"
+
+
+def test_a_pod_template_that_is_away_for_a_moment_fails_no_request() -> None:
+    simulation, queue = cluster()
+    queue.ask(Gang("large", ((40, 1, "1"),)))
+    simulation.run(START + timedelta(minutes=30))
+    found = simulation.api.get(POD_TEMPLATES, "ppt-large-0", namespace="default")
+    simulation.api.delete(POD_TEMPLATES, "ppt-large-0", namespace="default")
+    simulation.run(simulation.clock.now() + timedelta(seconds=20))
+    assert "ppt-large-0" in condition(queue.request("large"), "Provisioned")["message"]
+    simulation.api.create(POD_TEMPLATES, {"metadata": named("ppt-large-0"), "template": found["template"]})
+    simulation.run(simulation.clock.now() + timedelta(minutes=2))
+    assert not holds(queue.request("large"), "Failed")
+
+
+def test_a_restart_begins_the_time_of_grace_anew() -> None:
+    simulation, queue = cluster()
+    simulation.api.create(PROVISIONING_REQUESTS, request_of(TWO))
+    simulation.run(START + timedelta(seconds=25))
+    simulation.new_loop()
+    simulation.run(START + timedelta(seconds=50))
+    assert not holds(queue.request("train"), "Failed")
+    simulation.run(START + timedelta(seconds=60))
+    assert holds(queue.request("train"), "Failed")
 
 
 def test_a_claim_template_that_does_not_exist_fails_the_request() -> None:
