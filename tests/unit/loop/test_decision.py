@@ -12,7 +12,7 @@ import pytest
 
 from autoscaler.loop import loop
 from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.planning.apart import Odd
 from autoscaler.settings.settings import DEFAULTS, Settings
@@ -23,7 +23,7 @@ from tests.builders import CATALOG, NOW, claim, pod, snapshot
 from tests.crash.life import START, scenario, small_catalog
 from tests.unit.simulation.test_contradictions import believed, live, with_another_gpu
 
-POOL = CapacityPool("team", mode=Mode.ACT, node_template=(TEMPLATE_KIND, "gpu"))
+POOL = CapacityPool("team", mode=Mode.ACT, node_template=NodeTemplateRef(TEMPLATE_KIND, "gpu"))
 WAITING = snapshot([pod("a", "a")], [claim("a")], pools=(POOL,))
 
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import yaml
 
 from autoscaler.cluster.api import Object, list_all
 from autoscaler.cluster.resources import (
@@ -16,30 +15,20 @@ from autoscaler.cluster.resources import (
     NODES,
     POD_TEMPLATES,
     PODS,
-    PROVISIONED_NODES,
     PROVISIONING_REQUESTS,
 )
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.kubernetes import labels
-from tests.builders import shipped
-from tests.unit.simulation.queue import Gang, Queue, condition, holds, named, request_of
+from tests.builders import pool_manifest, shipped
+from tests.unit.simulation.queue import Gang, Queue, condition, holds, machines, named, request_of
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
-POOL = """
-metadata: {name: gpu}
-spec:
-  mode: MODE
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
-  nodeTemplateRef: {kind: SimulatedNodeTemplate, name: default}
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 6}
-"""
 TWO = Gang("train", ((2, 1, "1"),))
 
 
 def cluster(mode: str = "Act") -> tuple[Simulation, Queue]:
     simulation = Simulation(catalog=shipped("g6.xlarge", "g6.12xlarge"), start=START)
-    simulation.api.create(CAPACITY_POOLS, yaml.safe_load(POOL.replace("MODE", mode)))
+    simulation.api.create(CAPACITY_POOLS, pool_manifest(nodes=6, mode=mode))
     return simulation, Queue(simulation.api)
 
 
@@ -56,10 +45,6 @@ def nodes_of(simulation: Simulation, request: Object) -> set[str]:
     return {n["metadata"]["name"] for n in found if n["metadata"]["labels"].get(labels.PROVISIONING_REQUEST) == value}
 
 
-def machines(simulation: Simulation) -> int:
-    return len(list_all(simulation.api, PROVISIONED_NODES)[0])
-
-
 def test_a_gang_gets_its_nodes_and_its_pods_run_there() -> None:
     simulation, queue = cluster()
     queue.ask(TWO)
@@ -68,7 +53,7 @@ def test_a_gang_gets_its_nodes_and_its_pods_run_there() -> None:
     assert holds(request, "Accepted")
     assert condition(request, "Provisioned")["reason"] == "CapacityIsComing"
     (batch,) = list_all(simulation.api, LAUNCH_BATCHES)[0]
-    assert len(batch["spec"]["nodes"]) == machines(simulation)
+    assert len(batch["spec"]["nodes"]) == machines(simulation.api)
     live(simulation, queue, 5)
     request = queue.request("train")
     assert holds(request, "Provisioned")
@@ -80,7 +65,7 @@ def test_a_gang_gets_its_nodes_and_its_pods_run_there() -> None:
     assert condition(request, "BookingExpired")["reason"] == "CapacityBookingConsumed"
     assert not holds(request, "Failed")
     live(simulation, queue, 20)
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
     assert [c["type"] for c in queue.request("train")["status"]["conditions"] if c["status"] == "True"] == [
         "Accepted",
         "Provisioned",
@@ -93,7 +78,7 @@ def test_nothing_is_said_as_long_as_no_pool_acts() -> None:
     queue.ask(TWO)
     simulation.run(START + timedelta(minutes=5))
     assert "status" not in queue.request("train")
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_a_gang_for_which_there_is_not_room_enough_gets_nothing() -> None:
@@ -104,7 +89,7 @@ def test_a_gang_for_which_there_is_not_room_enough_gets_nothing() -> None:
     assert condition(request, "Provisioned")["status"] == "False"
     assert "limit" in condition(request, "Provisioned")["message"]
     assert not holds(request, "Failed")
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_claims_that_nothing_can_meet_fail_with_the_nearest_miss() -> None:
@@ -117,7 +102,7 @@ def test_claims_that_nothing_can_meet_fail_with_the_nearest_miss() -> None:
     failed = condition(queue.request("huge"), "Failed")
     assert (failed["status"], failed["reason"]) == ("True", "CapacityIsNotFound")
     assert "nearest miss" in failed["message"]
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_templates_that_do_not_come_fail_the_request() -> None:
@@ -204,10 +189,10 @@ def test_a_booking_that_nobody_uses_expires_and_its_nodes_go() -> None:
     live(simulation, queue, 5)
     assert holds(queue.request("train"), "Provisioned")
     live(simulation, queue, 7)
-    assert machines(simulation) > 0, "its nodes are kept although they are empty"
+    assert machines(simulation.api) > 0, "its nodes are kept although they are empty"
     live(simulation, queue, 12)
     assert condition(queue.request("train"), "BookingExpired")["reason"] == "CapacityReservationTimeExpired"
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_two_requests_never_share_a_node() -> None:
@@ -231,7 +216,7 @@ def test_a_restart_in_the_middle_buys_nothing_twice() -> None:
         simulation.run(simulation.clock.now() + timedelta(seconds=10))
         queue.step()
         simulation.new_loop()
-        most = max(most, machines(simulation))
+        most = max(most, machines(simulation.api))
     request = queue.request("train")
     assert holds(request, "Provisioned")
     assert len(queue.pods_of("train")) == 2
@@ -276,7 +261,7 @@ def test_a_check_only_answers() -> None:
     simulation.run(START + timedelta(minutes=3))
     said = condition(queue.request("ask"), "Provisioned")
     assert (said["status"], said["reason"]) == ("False", "CapacityIsNotFound")
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
     final = Gang("last", ((1, 1, "1"),), class_name="check.foreslice.dev", parameters={"noRetry": "true"})
     queue.ask(final)
     simulation.run(START + timedelta(minutes=4))
