@@ -52,7 +52,7 @@ FINALIZER = f"{labels.GROUP}/machine"
 # The edge that the beginning of an attempt is for a node.
 _BEGUN_BY = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERING}
 # An answer by which nothing was written, and by which the same will not be written either.
-_REFUSALS = (ForbiddenError, InvalidError, ValidationError)
+REFUSALS = (ForbiddenError, InvalidError, ValidationError)
 # How many parts of refused batches are tried in one reconcile.
 _MOST_PARTS = 64
 
@@ -175,7 +175,7 @@ class Journal:
                 odd = self._odd.intersection(batch.nodes)
                 smaller = self._without_odd(batch, isolation)
                 trouble = replace(trouble, pods=pods_of(batch, odd) or trouble.pods)
-            elif batch.minimum == 1 and (unmade is not None or isinstance(trouble.error, _REFUSALS)):
+            elif batch.minimum == 1 and (unmade is not None or isinstance(trouble.error, REFUSALS)):
                 smaller = halves(batch) if self.refusal is None else ()
             elif trouble.unexpected:
                 self._odd.update(batch.nodes)  # it is unknown what was written: next time each by itself
@@ -379,7 +379,7 @@ class Journal:
 
         def write(node: ProvisionedNode) -> Trouble | None:
             trouble = isolation.attempt(PROVISIONED_NODES.kind, node.name, lambda: self._write_node(node, now))
-            if trouble is not None and isinstance(trouble.error, _REFUSALS):
+            if trouble is not None and isinstance(trouble.error, REFUSALS):
                 self._odd.add(node.name)
             return trouble
 

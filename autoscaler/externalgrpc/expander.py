@@ -20,6 +20,7 @@ import structlog
 
 from autoscaler.externalgrpc.kubernetes_types import POD
 from autoscaler.externalgrpc.node_groups import Launchable
+from autoscaler.externalgrpc.refusal import CallRefusedError, Status
 from autoscaler.externalgrpc.wire import Json, decode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys, running_members
@@ -30,6 +31,7 @@ _LOG: Final = structlog.get_logger("foreslice.externalgrpc")
 _PAID: Final = {"capacity-block": 0, "reserved": 1}
 _BOUGHT: Final = 2
 _UNKNOWN: Final = 3
+_LONGEST_ID: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,25 @@ def _why(least: tuple[int, Decimal, Decimal, int], others: Sequence[tuple[int, D
     return "fragmentation"
 
 
+def _refuse_odd(options: Sequence[Json]) -> None:
+    """Raises CallRefusedError for options that cannot be compared; Cluster Autoscaler then asks its next expander."""
+    seen: set[str] = set()
+    for number, option in enumerate(options):
+        name, nodes = option.get("nodeGroupId", ""), option.get("nodeCount", 0)
+        about = f"option {number}, node group {name[:_LONGEST_ID]!a}"
+        wrong = ""
+        if not name:
+            wrong = "it has no nodeGroupId"
+        elif nodes <= 0:
+            wrong = f"nodeCount is {nodes}, and an option adds at least one node"
+        elif name in seen:
+            wrong = "another option has the same nodeGroupId, and an answer could not say which one it means"
+        if wrong:
+            step = "the options go on to the next expander; report it to who sends them"
+            raise CallRefusedError(Status.INVALID_ARGUMENT, f"{about}: {wrong}", next_step=step)
+        seen.add(name)
+
+
 class Expander:
     """The call. `launchable` is that of the last reconcile, None before the first; `told` gets why an option won."""
 
@@ -125,6 +146,7 @@ class Expander:
         """BestOptions."""
         assert method == "BestOptions"
         options: Sequence[Json] = asked.get("options", [])
+        _refuse_odd(options)
         launchable = self._launchable()
         ids = tuple(option.get("nodeGroupId", "") for option in options)
         choice = Choice(ids, "unknown") if launchable is None else best(options, launchable)

@@ -25,10 +25,24 @@ from autoscaler.externalgrpc.refusal import CallRefusedError, Status
 from autoscaler.externalgrpc.wire import Json, Message, WireError, decode, encode
 
 _LOG: Final = structlog.get_logger("foreslice.externalgrpc")
-# An option has whole pods, and the default of 4 MiB holds some hundred of them.
-_LARGEST: Final = 128 * 1024 * 1024
+_MIB: Final = 1024 * 1024
 _THREADS: Final = 8
 _GRACE: Final = 5.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What grpcio refuses as RESOURCE_EXHAUSTED before anything is decoded: messages of more bytes, told by their
+    length in front of them, and more calls at a time."""
+
+    message: int
+    calls: int
+
+
+# The largest question of the provider names the nodes that go.
+OF_PROVIDER: Final = Bounds(4 * _MIB, 64)
+# Whoever reaches the expander may ask it, without a certificate. Each option has its whole pods, of some KiB.
+OF_EXPANDER: Final = Bounds(32 * _MIB, 4)
 
 Call = Callable[[str, Json], Json]
 Counted = Callable[[str, str], None]
@@ -113,7 +127,9 @@ class GrpcServer:
         address: str,
         credentials: Any,
         counted: Counted,
+        bounds: Bounds,
     ) -> None:
+        self._bounds = bounds
         self._name, self._methods, self._call = name, methods, call
         self._address, self._credentials, self._counted = address, credentials, counted
         self._lock = threading.Lock()
@@ -123,12 +139,13 @@ class GrpcServer:
     @staticmethod
     def of_provider(call: Call, address: str, credentials: Any, counted: Counted) -> GrpcServer:
         """Cluster Autoscaler's cloud provider."""
-        return GrpcServer(PROVIDER, METHODS, call, address, credentials, counted)
+        return GrpcServer(PROVIDER, METHODS, call, address, credentials, counted, OF_PROVIDER)
 
     @staticmethod
     def of_expander(call: Call, address: str, credentials: Any, counted: Counted) -> GrpcServer:
         """Cluster Autoscaler's expander."""
-        return GrpcServer(EXPANDER, {"BestOptions": BEST_OPTIONS}, call, address, credentials, counted)
+        methods = {"BestOptions": BEST_OPTIONS}
+        return GrpcServer(EXPANDER, methods, call, address, credentials, counted, OF_EXPANDER)
 
     def start(self) -> None:
         """Bind and answer, unless that was done. Raises ConfigurationError."""
@@ -137,7 +154,8 @@ class GrpcServer:
                 return
             server = grpc.server(
                 ThreadPoolExecutor(_THREADS, thread_name_prefix="grpc"),
-                options=[("grpc.max_receive_message_length", _LARGEST), ("grpc.so_reuseport", 0)],
+                options=[("grpc.max_receive_message_length", self._bounds.message), ("grpc.so_reuseport", 0)],
+                maximum_concurrent_rpcs=self._bounds.calls,
             )
             handlers = {name: self._handler(name, *types) for name, types in self._methods.items()}
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(self._name, handlers),))

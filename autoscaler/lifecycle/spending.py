@@ -79,6 +79,11 @@ def moved_on(
     )
 
 
+def given_back(account: Spending, launches: int) -> Spending:
+    """The account without launches that it counts and that were certainly not begun."""
+    return replace(account, recent_launches=max(account.recent_launches - launches, Decimal(0)))
+
+
 def hours(span: timedelta) -> Decimal:
     """A time span in hours, never negative: the clock of another replica may have been ahead."""
     return max(Decimal(span // timedelta(microseconds=1)) / Decimal(_HOUR // timedelta(microseconds=1)), Decimal(0))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -17,9 +18,10 @@ import structlog
 
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
-from autoscaler.cluster.journal import Journal, Pending
+from autoscaler.cluster.journal import REFUSALS, Journal, Pending
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.publishing.tick_report import TickPublisher, TickReport
+from autoscaler.cluster.resources import LAUNCH_BATCHES
 from autoscaler.cluster.status_memory.account import Account
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.cluster.status_memory.quarantines import save_quarantines
@@ -30,11 +32,12 @@ from autoscaler.execution.providers_seen import verdicts
 from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.observing import awaits_order
 from autoscaler.lifecycle.quarantine import Misprediction
+from autoscaler.lifecycle.spending import given_back
 from autoscaler.loop.catalog import CatalogInForce
 from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
 from autoscaler.loop.observation import Observation, Observer
 from autoscaler.loop.wake import Retries, earliest, next_step, next_wake
-from autoscaler.model.plan import Plan
+from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import Odd
@@ -123,6 +126,7 @@ class Loop:
         self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
         self._seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at
+        self._charged_up_to = Decimal(0)  # launches of the account that was saved last
         self._charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts
 
     def ages(self) -> dict[str, float]:
@@ -196,10 +200,11 @@ class Loop:
         launches = decisions.launches if uncharged is None else ()
         plan = replace(decisions.plan, launches=launches)
         unrecorded = self._journal.record(plan, decisions.snapshot, decisions.now)
+        refund = self._refund(launches, decisions, unrecorded) if uncharged is None else None
         refusal = self._journal.refusal
         if refusal is not None:
             decisions = forbid(decisions, advised(refusal.message, refusal.next_step))
-        charge = () if uncharged is None else (uncharged,)
+        charge = tuple(trouble for trouble in (uncharged, refund) if trouble is not None)
         withheld = frozenset(batch.name for batch in ordered) if uncharged is not None else frozenset()
         pending = self._without(withheld, decisions)
         return Recorded(decisions, pending, (*unsaved, *charge, *unrecorded))
@@ -215,8 +220,26 @@ class Loop:
 
     def _charge(self, decisions: Decisions, ordered: Sequence[LaunchBatch]) -> None:
         nodes = sum(len(batch.members) for batch in ordered)
-        self._account.save(charged(decisions, self._settings.policy, ordered=nodes))
+        account = charged(decisions, self._settings.policy, ordered=nodes)
+        self._charged_up_to = account.recent_launches
+        self._account.save(account)
         self._charged |= {batch.name for batch in ordered}
+
+    def _refund(
+        self, launches: Sequence[PlannedNode], decisions: Decisions, troubles: Sequence[Trouble]
+    ) -> Trouble | None:
+        """Take what the API server refused off the account: otherwise every attempt uses up the launches of an hour."""
+        acting = {pool.name for pool in decisions.snapshot.pools if pool.acts}
+        written = {name for batch in self._journal.batches for name in batch.nodes}
+        unwritten = [each for each in launches if each.pool in acting and each.name not in written]
+        account = self._account.current
+        # What was not answered may be written all the same, and is then launched by the next reconcile.
+        certain = all(isinstance(t.error, REFUSALS) for t in troubles if t.kind == LAUNCH_BATCHES.kind)
+        # Another account than ours means that somebody else has written it meanwhile.
+        if not unwritten or not certain or account is None or account.recent_launches != self._charged_up_to:
+            return None
+        save = partial(self._account.save, given_back(account, len(unwritten)))
+        return Isolation().attempt("Spending", CLUSTER, save)
 
     def _without(self, withheld: frozenset[str], decisions: Decisions) -> Pending:
         """What is pending, but for launches that the account does not count, and for failed nodes of which Cluster

@@ -14,7 +14,7 @@ from autoscaler.externalgrpc.expander import Expander, best
 from autoscaler.externalgrpc.kubernetes_types import POD
 from autoscaler.externalgrpc.messages import BEST_OPTIONS, EXPANDER
 from autoscaler.externalgrpc.node_groups import Launchable, launchable_of
-from autoscaler.externalgrpc.server import GrpcServer
+from autoscaler.externalgrpc.server import OF_EXPANDER, GrpcServer
 from autoscaler.externalgrpc.wire import Json, decode, encode
 from autoscaler.model.capacity import CapacityPool, Launcher, Mode
 from autoscaler.planning.policy import Policy
@@ -121,3 +121,62 @@ def test_over_a_socket(known: bool) -> None:
         server.stop()
     assert [each["nodeGroupId"] for each in answer["options"]] == ([cheap] if known else [dear, cheap])
     assert told == (["price"] if known else ["unknown"])
+
+
+class Asked:
+    """An expander behind a socket, and what its service was asked."""
+
+    def __init__(self, found: Launchable | None) -> None:
+        self.reached: list[int] = []
+        self.told: list[str] = []
+        expander = Expander(lambda: found, self.told.append)
+
+        def call(method: str, asked: Json) -> Json:
+            self.reached.append(len(asked.get("options", [])))
+            return expander.call(method, asked)
+
+        self._server = GrpcServer.of_expander(call, "127.0.0.1:0", None, lambda method, status: None)
+        self._server.start()
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{self._server.port}")
+
+    def __enter__(self) -> Asked:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+        self._server.stop()
+
+    def refused(self, *options: Json) -> tuple[grpc.StatusCode, str]:
+        question = encode(BEST_OPTIONS[0], {"options": list(options), "nodeBytesMap": {}})
+        with pytest.raises(grpc.RpcError) as error:
+            self._channel.unary_unary(f"/{EXPANDER}/BestOptions")(question, timeout=60)
+        return error.value.code(), error.value.details()
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["after-a-reconcile", "before-the-first"])
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        pytest.param({"nodeCount": 0}, {}, "nodeCount is 0", id="no-node"),
+        pytest.param({"nodeCount": -3}, {}, "nodeCount is -3", id="less-than-none"),
+        pytest.param({"nodeGroupId": "twice"}, {"nodeGroupId": "twice"}, "same nodeGroupId", id="one-id-twice"),
+        pytest.param({"nodeGroupId": ""}, {}, "no nodeGroupId", id="no-id"),
+    ],
+)
+def test_options_that_cannot_be_compared_are_refused(known: bool, first: Json, second: Json, why: str) -> None:
+    found = launchable(pod("a", "claim-0"))
+    cheap, *_, dear = by_price(found)
+    with Asked(found if known else None) as expander:
+        code, details = expander.refused({**option(cheap, "a"), **first}, {**option(dear, "a"), **second})
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert why in details
+        assert "option " in details
+        assert expander.told == [], "nothing was chosen"
+
+
+def test_a_message_of_a_stranger_is_bounded_before_it_is_decoded() -> None:
+    with Asked(None) as expander:
+        code, _ = expander.refused({"nodeGroupId": "x", "nodeCount": 1, "podBytes": [bytes(OF_EXPANDER.message)]})
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert expander.reached == []
+    assert OF_EXPANDER.message * OF_EXPANDER.calls <= 128 * 1024 * 1024
