@@ -323,7 +323,7 @@ def _architecture(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
             yield surprise(
                 f"Pod {unaware[0].key}",
                 ("spec", "nodeSelector"),
-                f"goes to a node of architecture {architecture}: an image without it does not start",
+                f"gets a node of architecture {architecture}: an image that lacks this architecture does not start",
                 "if the image lacks it, add nodeSelector kubernetes.io/arch: amd64",
                 unaware[0].origin,
             )

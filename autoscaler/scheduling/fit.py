@@ -27,13 +27,16 @@ def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
     """
     allocations: dict[str, Allocation] = {}
     preference = 0
+    before: tuple[Pod, Fits] | None = None
     for pod in pods:
+        if before is not None:  # the world after the last pod is of no use, and it costs a copy of what is in use
+            world = world.placed(before[:1], node_name, before[1])
         verdict = fit_one(pod, node_name, world)
         if not isinstance(verdict, Fits):
             return verdict
         allocations.update(verdict.allocations)
         preference += verdict.preference
-        world = world.placed((pod,), node_name, verdict)
+        before = pod, verdict
     return Fits(FrozenMap(allocations), preference)
 
 
@@ -42,11 +45,16 @@ def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
     return filtered(pod, world.nodes[node_name], world) or fit_claims(pod, world.nodes[node_name].node, world)
 
 
-def filtered(pod: Pod, state: NodeState, world: World) -> DoesNotFit | Unknown | None:
-    """What the first filter that does not let the pod pass says; None if all do. The claims are not looked at."""
+def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> DoesNotFit | Unknown | None:
+    """What the first filter that does not let the pod pass says; None if all do. The claims are not looked at.
+
+    `but`: the plugin whose filter is not asked.
+    """
     if pod.unsupported:
         return Unknown(tuple(Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f) for f in pod.unsupported))
     for entry in FILTERS:
+        if entry.plugin == but:
+            continue
         reasons = entry.rule(pod, state, world)
         if reasons:
             return Unknown(reasons) if all(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)

@@ -356,7 +356,7 @@ def system_labels(candidate: Candidate) -> dict[str, str]:
     A node group decides itself which labels its nodes register with.
     """
     instance_type = candidate.instance_type
-    if candidate.pool.node_template[0] in _OTHERS_REGISTER:
+    if candidate.pool.node_template.kind in _OTHERS_REGISTER:
         return {}
     return {
         **type_labels(instance_type),

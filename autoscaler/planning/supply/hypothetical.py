@@ -17,7 +17,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate, offering_labels
-from autoscaler.planning.supply.likeness import Likeness, likeness
+from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
@@ -72,9 +72,9 @@ class Shape:
         return None if divided else len(devices)
 
     @cached_property
-    def likeness(self) -> Likeness:
+    def signature(self) -> DeviceSignature:
         """The same for shapes whose devices no claim can tell apart."""
-        return likeness(self.sample.slices)
+        return signature_of(self.sample.slices)
 
     @cached_property
     def units(self) -> DeviceUnits:
