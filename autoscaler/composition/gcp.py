@@ -11,7 +11,8 @@ from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
 from autoscaler.kube.problem import Problems
 from autoscaler.settings.settings import GcpSettings
-from instance_catalog.types.instance_type import CapacityType, region_of
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import CapacityType
 from providers.abilities import KubernetesObjects
 from providers.contract import Provider, TemplateRef
 from providers.errors import TemplateError

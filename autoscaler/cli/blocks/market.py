@@ -77,8 +77,8 @@ def query_options(command: Command) -> Command:
 def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
     """Buys nothing.
 
-    The picture below the table shows on which days offers start, zone by zone. AWS limits such requests:
-    ten in a row, then one every seven seconds. For a machine type of Google Cloud, Google recommends one window of calendar
+    The picture below the table shows on which days offers start, zone by zone. AWS limits such requests: ten
+    in a row, then one every seven seconds. For a machine type of Google Cloud, Google recommends one window of calendar
     mode, without a price, and the command prints the gcloud command that reserves it; give --region.
 
     \b

@@ -61,8 +61,8 @@ def driver_sets(
 
     As the pool or the block lists them; every variant in implicit pools, with those of `wanted` (driver names) too; for
     Auto those of `running` that are known to have devices on the type. Where no driver runs, and where the provider
-    publishes by itself, the plainest variant is assumed. Where drivers are assumed, they may have `gates` (profile name,
-    feature gate) on as well: nobody knows that they are off.
+    publishes by itself, the plainest variant is assumed. Where drivers are assumed, they may have `gates` (profile
+    name, feature gate) on as well: nobody knows that they are off.
     """
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
