@@ -7,7 +7,8 @@ shares of others do not depend on what it spends. It must not know how work is d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -24,6 +25,8 @@ from autoscaler.scheduling.world import World
 
 # One look at a node, without what claims need there: some 20 to 50 µs.
 _LOOK = 200
+# One comparison of amounts on a node of which all else is known: some 5 µs.
+_GLANCE = 25
 # Present nodes for which a plan has its units for looks once more.
 _NODES = 200
 # What a class may spend on each present node that has room for it: the look, and a search of some devices.
@@ -149,6 +152,12 @@ class Ledger:
             return Unknown((budget_reason(pods[0], BudgetSpentError()),))
         return self._decide(self.accounts[item], pods, verdict)
 
+    def glance(self, item: int, pod: Pod, verdict: Callable[[], Verdict]) -> Verdict:
+        """The same for a verdict that needs nothing but amounts and what is known: each question is paid once."""
+        if item in self.waiting:
+            return Unknown((budget_reason(pod, BudgetSpentError()),))
+        return self._decide(self.accounts[item], (pod,), lambda _: _glanced(verdict))
+
     def _decide(self, account: Account, pods: Sequence[Pod], decide: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
         if account.refused is not None:
             return Unknown((budget_reason(pods[0], account.refused),))
@@ -172,8 +181,13 @@ def _paid(pods: Iterable[Pod]) -> Iterator[Pod]:
         yield pod
 
 
+def _glanced(verdict: Callable[[], Verdict]) -> Verdict:
+    pay(_GLANCE)
+    return verdict()
+
+
 def budget_reason(pod: Pod, spent: BudgetSpentError) -> Reason:
-    """What a class is told that has spent its share."""
+    """The reason for a class that has spent its share."""
     if spent.expression:
         return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}", expression=spent.expression)
     return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}")
@@ -250,12 +264,15 @@ def _opened(
             beyond = max(0, beyond - max(0, sum(needs[item] for item in found) - units))
             chosen |= found
         rest = max(0, units - sum(needs[item] for item in chosen)) // max(1, len(chosen))
+        kin = _kin(classes, chosen, rest // 2)
         for item in items:
             bound = most * len(classes[item].sample.pods)  # those that share a claim are looked at one by one
+            pooled = kin.get(classes[item].wants) if item in chosen else None
             accounts[item] = Account(
-                own=min(bound, needs[item] + rest) if item in chosen else _LEAST_OWN,
+                own=min(bound, needs[item] + rest - (rest // 2 if pooled else 0)) if item in chosen else _LEAST_OWN,
                 shared=purse if item in chosen else Purse(0),
                 most=bound,
+                kin=pooled,
             )
         late = frozenset(items) - chosen
         waiting |= late
@@ -263,6 +280,15 @@ def _opened(
             turns |= dict.fromkeys(items, _Turns(queue.by_lot(late)))
     ordered = tuple(accounts[item] for item in range(len(classes)))
     return Ledger(ordered, [account.own for account in ordered], turns, waiting, needs)
+
+
+def _kin(classes: Sequence[BundleClass], items: Iterable[int], each: int) -> dict[Hashable, Purse]:
+    """What the classes of a namespace have together whose claims ask for the same: so much from each of them.
+
+    An answer about claims is paid by the first that asks, and serves all of them.
+    """
+    counts = Counter(classes[item].wants for item in items if classes[item].wants != ())
+    return {wants: Purse(each * count) for wants, count in counts.items() if count > 1}
 
 
 def _purses(classes: Sequence[BundleClass], units: int) -> dict[str, Purse]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Reason
@@ -38,13 +38,15 @@ class Filter:
     rule: Rule
 
 
+AMOUNTS: Final = "NodeResourcesFit"
+
 FILTERS: tuple[Filter, ...] = (
     Filter("NodeUnschedulable", node_unschedulable),
     Filter("NodeName", node_name),
     Filter("TaintToleration", taint_toleration),
     Filter("NodeAffinity", node_affinity),
     Filter("NodePorts", node_ports),
-    Filter("NodeResourcesFit", node_resources),
+    Filter(AMOUNTS, node_resources),
     Filter("VolumeRestrictions", volume_restrictions),
     Filter("NodeVolumeLimits", volume_limits),
     Filter("VolumeBinding", volume_binding),

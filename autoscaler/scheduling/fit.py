@@ -45,11 +45,16 @@ def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
     return filtered(pod, world.nodes[node_name], world) or fit_claims(pod, world.nodes[node_name].node, world)
 
 
-def filtered(pod: Pod, state: NodeState, world: World) -> DoesNotFit | Unknown | None:
-    """What the first filter that does not let the pod pass says; None if all do. The claims are not looked at."""
+def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> DoesNotFit | Unknown | None:
+    """What the first filter that does not let the pod pass says; None if all do. The claims are not looked at.
+
+    `but`: the plugin whose filter is not asked.
+    """
     if pod.unsupported:
         return Unknown(tuple(Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f) for f in pod.unsupported))
     for entry in FILTERS:
+        if entry.plugin == but:
+            continue
         reasons = entry.rule(pod, state, world)
         if reasons:
             return Unknown(reasons) if all(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import ClassVar
@@ -39,6 +40,7 @@ CALLS = (
     "operations.aggregatedList",
     "zoneOperations.get",
     "instanceGroupManagers.get",
+    "instanceGroupManagers.list",
     "instanceTemplates.get",
     "instances.get",
 )
@@ -163,6 +165,14 @@ class GcpSchedules(RuleBasedStateMachine):
         self.strangers.append(project.stranger(name, found.zone, found.machine_type, group=found.name))
         self.told["a stranger"] += 1
 
+    @rule(group=st.integers(0, 7))
+    def changes_the_template(self, group: int) -> None:
+        """A person takes a group out of the GCPNodeTemplate, or puts it back, whatever is going on in it."""
+        found, all_ = self.simulation.template.found, self.simulation.groups
+        kept = tuple(one for one in all_ if (one in found.groups) is not (one == all_[group]))
+        self.simulation.template.found = replace(found, groups=kept)
+        self.told["a group in or out of the template"] += 1
+
     @rule(index=st.integers(0, 7))
     def deletes_a_node(self, index: int) -> None:
         """A person orders a node to go, whatever runs there."""
@@ -199,6 +209,7 @@ class GcpSchedules(RuleBasedStateMachine):
             while self.simulation.fake.faults.next(call) is not None:
                 pass
         self.api.mishaps.clear()
+        self.simulation.template.found = replace(self.simulation.template.found, groups=self.simulation.groups)
         project.stock.clear()
         for machine in project.machines.values():
             if machine.stopped and not machine.deleting:

@@ -105,17 +105,19 @@ class Purse:
 
 
 class Account:
-    """The units of work that may be done for one group of equal pods: first its `own`, then those of a shared purse.
+    """The units of work that may be done for one group of equal pods: first its `own`, then those that it has together
+    with groups that ask the same (`kin`), then those of a shared purse.
 
     A unit is one of CEL's cost units. `most` bounds both together. Work that may cost more than CHEAP at once is only
     paid from the shared purse, so that it leaves alone what others have of their own. Once refused, an account refuses
     everything: the answer of half a look would depend on where the look ended.
     """
 
-    __slots__ = ("most", "own", "refused", "shared", "spent")
+    __slots__ = ("kin", "most", "own", "refused", "shared", "spent")
 
-    def __init__(self, *, own: int, shared: Purse, most: int) -> None:
+    def __init__(self, *, own: int, shared: Purse, most: int, kin: Purse | None = None) -> None:
         self.own = own
+        self.kin = kin or Purse(0)
         self.shared = shared
         self.most = most
         self.spent = 0
@@ -123,7 +125,7 @@ class Account:
 
     def admit(self, units: int, expression: str = "") -> None:
         """Makes sure that work of at most `units` may begin. Raises BudgetSpentError."""
-        enough = self.shared.left > 0 or units <= min(self.own, CHEAP)
+        enough = self.shared.left > 0 or units <= min(self.own + self.kin.left, CHEAP)
         if self.refused is None and (not enough or self.spent > self.most):
             self.refused = BudgetSpentError(expression)
         if self.refused is not None:
@@ -135,7 +137,9 @@ class Account:
         self.spent += units
         own = min(units, self.own) if units <= CHEAP else 0
         self.own -= own
-        self.shared.left -= units - own
+        kin = min(units - own, self.kin.left) if units <= CHEAP else 0
+        self.kin.left -= kin
+        self.shared.left -= units - own - kin
 
 
 ACCOUNT: Final[ContextVar[Account | None]] = ContextVar("ACCOUNT", default=None)

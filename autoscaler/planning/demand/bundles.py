@@ -25,7 +25,7 @@ class Bundle:
 
     @property
     def key(self) -> str:
-        """Key of the first pod: bundles are told apart by it."""
+        """Key of the first pod: it identifies the bundle."""
         return self.pods[0].key
 
     @property
@@ -53,9 +53,10 @@ def has_alternatives(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> boo
 
 @dataclass(frozen=True, slots=True)
 class BundleClass:
-    """Equal bundles, in the scheduler's order."""
+    """Equal bundles, in the scheduler's order. `wants` is equal for classes whose claims ask for the same."""
 
     members: tuple[Bundle, ...]
+    wants: Hashable = ()
 
     @property
     def sample(self) -> Bundle:
@@ -90,8 +91,14 @@ def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleCla
     groups: dict[Hashable, list[Bundle]] = {}
     for bundle in bundles:
         groups.setdefault(_signature(bundle, snapshot.claims, observed), []).append(bundle)
-    classes = [BundleClass(tuple(group)) for group in groups.values()]
+    classes = [BundleClass(tuple(group), _wants(group[0], snapshot.claims)) for group in groups.values()]
     return tuple(sorted(classes, key=lambda c: -c.sample.priority))
+
+
+def _wants(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> Hashable:
+    """What a bundle's claims ask for; () without claims."""
+    keys = dict.fromkeys(key for pod in bundle.pods for key in claim_keys(pod))
+    return tuple(_claim_signature(claims[key]) if key in claims else key for key in keys)
 
 
 def _signature(bundle: Bundle, claims: Mapping[str, ResourceClaim], observed: frozenset[str]) -> Hashable:

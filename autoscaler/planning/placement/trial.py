@@ -18,8 +18,8 @@ from autoscaler.planning.placement.device_states import DeviceState, DeviceState
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit, devices_of
 from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.filters import AMOUNTS
 from autoscaler.scheduling.fit import filtered
-from autoscaler.scheduling.node_filters import node_resources
 from autoscaler.scheduling.world import World
 
 _FULL = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
@@ -162,7 +162,8 @@ class PackingOracle:
             world = self._shapes[shape].sample.added_to(self._world)
             node = world.nodes[self._shapes[shape].node.name]
             # What an allocation sees of a node: machines with the same devices share all answers about claims.
-            devices = (self._shapes[shape].signature, node.node.name, node.node.labels)
+            seen = self._shapes[shape]
+            devices = (seen.signature, node.node.name, node.node.labels, node.node.refused_sharing)
             if devices not in self._alike:
                 self._alike[devices] = DeviceStates(self._shapes[shape], world)
             self._states[shape] = self._alike[devices]
@@ -228,9 +229,7 @@ class PackingOracle:
         """What the plain machine lacks in other resources, its special preparations lack as well."""
         plain = self._shapes[shape].plain
         verdict = self.verdict(plain, item) if plain is not None else None
-        if isinstance(verdict, DoesNotFit) and all(r.code is Code.INSUFFICIENT_RESOURCE for r in verdict.reasons):
-            return verdict, None
-        return None
+        return (verdict, None) if verdict is not None and _lacks(verdict) else None
 
     def _put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
         number = state.counts.get(item, 0)
@@ -254,10 +253,16 @@ class PackingOracle:
         self, state: Filled, devices: DeviceState, item: int, pod: PodApart
     ) -> tuple[Verdict, Filled | None]:
         """The same, with what is known already of such claims on such devices."""
-        asked = state.counts and (state.shape, pod.selects) in self._passes and not self.ledger.refused(item)
+        passes = (state.shape, pod.selects) in self._passes
+        asked = state.counts and passes and not self.ledger.refused(item)
         step = devices.steps.get(pod.wants) if asked else None
         if step is None:
-            verdict = self.ledger.decide(item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid))
+            if passes and (pod.wants in devices.steps or not _fits_amounts(state, pod)):
+                verdict = self.ledger.glance(item, pod.pod, lambda: _remembered(state, devices, pod))
+            else:
+                verdict = self.ledger.decide(
+                    item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid)
+                )
             if not isinstance(verdict, Fits):
                 return verdict, None
             step = devices.steps[pod.wants]
@@ -285,10 +290,13 @@ class PackingOracle:
         node, passes = state.empty.nodes[self._shapes[state.shape].node.name], (state.shape, pod.selects)
         if passes not in self._passes:
             if (refusal := filtered(pod.pod, node, state.empty)) is not None:
+                # What only lacks amounts says nothing about those that ask for less.
+                if _lacks(refusal) and filtered(pod.pod, node, state.empty, but=AMOUNTS) is None:
+                    self._passes.add(passes)
                 return refusal
             self._passes.add(passes)
         if not _fits_amounts(state, pod):
-            return _FULL if state.counts else DoesNotFit(node_resources(pod.pod, node, state.empty))
+            return _short(state, pod)
         step = self._states[state.shape].step(devices, pod)
         if not state.counts and step.refused:
             self._refused[state.shape, pod.wants, pod.selects] = step.verdict
@@ -301,6 +309,36 @@ class PackingOracle:
             bundle = self._classes[item].members[number]
             self._apart[key] = claims_apart(bundle, self._world, self._numbers) if self._alone else None
         return self._apart[key]
+
+
+def _remembered(state: Filled, devices: DeviceState, pod: PodApart) -> Verdict:
+    """What is said of a pod where the filters let all such pods pass: amounts first, then the claims."""
+    return devices.steps[pod.wants].verdict if _fits_amounts(state, pod) else _short(state, pod)
+
+
+def _short(state: Filled, pod: PodApart) -> DoesNotFit:
+    """What the node has too little of; told for empty nodes only."""
+    if state.counts:
+        return _FULL
+    free = state.free
+    return DoesNotFit(
+        tuple(
+            Reason.of(
+                Code.INSUFFICIENT_RESOURCE,
+                f"pod {pod.pod.key}",
+                resource=resource,
+                wanted=amount,
+                free=max(free.get(resource, 0), 0),
+            )
+            for resource, amount in pod.amounts.items()
+            if amount > free.get(resource, 0)
+        )
+    )
+
+
+def _lacks(verdict: Verdict) -> bool:
+    """Whether nothing but amounts is missing."""
+    return isinstance(verdict, DoesNotFit) and all(r.code is Code.INSUFFICIENT_RESOURCE for r in verdict.reasons)
 
 
 def _fits_amounts(state: Filled, pod: PodApart) -> bool:

@@ -23,6 +23,7 @@ from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.world import World
 from instance_catalog.drivers.images import efa_huge_pages
+from instance_catalog.drivers.profile import refused_sharing
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
@@ -110,6 +111,7 @@ def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, 
         taints=(*pool.taints, *((block.taint,) if block and block.taint else ())),
         allocatable=allocatable,
         declared_features=None,
+        refused_sharing=refused_sharing(candidate.drivers),
     )
 
 

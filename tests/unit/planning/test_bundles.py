@@ -93,3 +93,14 @@ def test_more_important_classes_come_first() -> None:
     state = snapshot([pod("a", "x"), pod("b", "y", priority=5)], [claim("x"), claim("y")])
     classes = classes_of(bundles_of(state.pods, state.claims), state)
     assert [c.sample.key for c in classes] == ["default/b", "default/a"]
+
+
+def test_a_pod_that_lacks_cpus_says_nothing_for_a_smaller_one_about_filters_that_come_later() -> None:
+    """NodeDeclaredFeatures is asked after NodeResourcesFit: what the first pod lacks hides it."""
+    large, small = (
+        replace(pod(name, name, cpu=cpu), node_features=("X",)) for name, cpu in (("a", "9000"), ("b", "1"))
+    )
+    state = snapshot([large, small], [claim("a", gpus(1)), claim("b", gpus(1))], pools=(TEAM,))
+    result = plan(state)
+    assert result.launches == ()
+    assert {left.pod: left.verdict for left in result.left_out} == {"default/a": "does-not-fit", "default/b": "unknown"}

@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.cel.common.evaluation import CHEAP, Account, BudgetSpentError, Purse
+from autoscaler.model.device_class import Selector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
+from autoscaler.model.verdict import DoesNotFit
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
-from autoscaler.planning.work import Ledger
+from autoscaler.planning.work import Ledger, over_budget
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
@@ -85,3 +88,54 @@ def test_what_to_buy_is_not_considered_for_a_pod_that_a_present_node_might_take(
     found = plan(state, policy=Policy(work=replace(LIMITS, per_pod=100)))
     assert [reason.code for left in found.left_out for reason in left.reasons] == [Code.WORK_BUDGET]
     assert (found.launches, found.demands) == ((), ())
+
+
+def asking(name: str, expression: str, *, cpu: str = "1") -> tuple[Pod, ResourceClaim]:
+    """A pod with CPUs of its own and a claim with this selector."""
+    (one,), (wanted,) = pairs(1, DeviceRequest("gpu", "gpu.nvidia.com", (Selector(expression),)), prefix=name, cpu=cpu)
+    return one, wanted
+
+
+def test_pods_whose_claims_ask_for_the_same_pay_for_the_answers_together() -> None:
+    same = [asking(f"a{i}-", "device.driver == 'x'", cpu=f"{i + 1}m") for i in range(3)]
+    other = asking("b", "device.driver == 'y'")
+    state = snapshot([p for p, _ in (*same, other)], [c for _, c in (*same, other)])
+    classes = classes_of(bundles_of(state.pods, state.claims), state)
+    first, second, third, alone = Ledger.of(classes, Policy(work=LIMITS)).accounts
+    assert first.kin is second.kin is third.kin is not alone.kin
+    assert sum(a.own for a in (first, second, third, alone)) + first.kin.left <= LIMITS.per_round
+    assert alone.own == 15_000
+    for account in (first, second, third, alone):
+        account.shared.left = 0
+    before = second.own, alone.own
+    while first.refused is None:
+        try:
+            first.admit(100)
+            first.pay(100)
+        except BudgetSpentError:
+            break
+    assert first.spent > 15_000 + 8_000, "it has used what the others gave"
+    assert (second.own, alone.own) == before, "and nothing of what they kept"
+    assert second.own >= 2_000
+
+
+def test_an_answer_that_is_known_costs_little() -> None:
+    one = asking("a", "device.driver != 'x'", cpu="1m")
+    state = snapshot([one[0]], [one[1]])
+    classes = classes_of(bundles_of(state.pods, state.claims), state)
+    book = Ledger.of(classes, Policy(work=LIMITS))
+    verdict = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
+    assert book.glance(0, one[0], lambda: verdict) is verdict
+    assert 0 < book.spent < 50
+    book.accounts[0].own = book.accounts[0].shared.left = 0
+    assert over_budget(book.glance(0, one[0], lambda: verdict))
+
+
+def test_many_different_pods_of_one_namespace_are_all_decided() -> None:
+    """Breadth is no hostility: 300 pods with CPUs of their own and ten kinds of claims, in units for thirty of them."""
+    wanted = [asking(f"p{i}-", f"device.driver != 'x{i % 10}'", cpu=f"{100 + i}m") for i in range(300)]
+    tight = WorkLimits(per_round=600_000, selectors_per_round=50_000, per_pod=50_000, hints_per_round=1)
+    state = snapshot([p for p, _ in wanted], [c for _, c in wanted], pools=(TEAM,))
+    result = plan(state, policy=Policy(work=tight))
+    assert len(result.placements) == 300
+    assert result.work < 600_000
