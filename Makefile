@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint e2e installed oracle faults mutants bench bench-cluster soak churn generate manifests clean
+.PHONY: setup demo test lint e2e installed oracle faults mutants bench bench-peers bench-scale bench-cluster soak churn generate manifests clean
 
 setup: $(STAMP)
 
@@ -73,6 +73,15 @@ bench: setup
 	$(BIN)/python -m benchmarks.aws
 	$(BIN)/python -m benchmarks.external_grpc
 	$(BIN)/python -m benchmarks.upstream
+
+# Foreslice and Karpenter's scheduler on the same pods; builds Karpenter once with Go, some 6 minutes, then two minutes.
+bench-peers: setup
+	$(BIN)/python -m benchmarks.peers.run
+
+# The loop at 5,000 nodes of eight devices, filled to 90 %, with churn, and how its time grows; a quarter of an hour.
+NODES ?= 5000
+bench-scale: setup
+	$(BIN)/python -m benchmarks.scale --nodes $(NODES)
 
 # The installed controller on the control plane of `make e2e`: memory, CPU and time to act at 1,000 nodes; ten minutes.
 bench-cluster: setup

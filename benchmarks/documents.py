@@ -30,11 +30,12 @@ def pod(name: str, *requests: tuple[int, str], cpu: int | str = 1) -> Document:
     return {"name": name, "cpu": cpu, "requests": [{"count": c, "selector": s} for c, s in requests]}
 
 
-def mixed(pods: int) -> Document:
-    """100 types, 40 of them with GPUs; equal pods of five sizes."""
+def mixed(pods: int, *, times: int = 1) -> Document:
+    """100 types, or so many `times` as many, 40 % of them with GPUs; equal pods of five sizes."""
+    models = range(10 * times)
     types = [
-        instance_type(f"m{m}-g{g}", f"MODEL{m % 3}", g, g * (1 + 0.1 * m)) for m in range(10) for g in (1, 2, 4, 8)
-    ] + [instance_type(f"cpu-{i}", "", 0, 0.1) for i in range(60)]
+        instance_type(f"m{m}-g{g}", f"MODEL{m % 3}", g, g * (1 + 0.1 * m)) for m in models for g in (1, 2, 4, 8)
+    ] + [instance_type(f"cpu-{i}", "", 0, 0.1) for i in range(60 * times)]
     return {"types": types, "pods": [pod(f"p-{i}", (_GPUS[i % 5], product("MODEL1"))) for i in range(pods)]}
 
 

@@ -73,22 +73,26 @@ class Cluster:
         yield
         self.seconds[name] += time.process_time() - begin
 
-    def ask(self, name: str) -> None:
-        """A pod with a claim for a GPU that no node has, as the controllers leave it: with its claim, unschedulable."""
-        made = self.api.create(PODS, pod(name, "l4"))
+    def ask(self, name: str, template: str = "l4") -> None:
+        """A pod with a claim, as the controllers leave it: with its claim, unschedulable. No node has an L4."""
+        made = self.api.create(PODS, pod(name, template))
         uid = made["metadata"]["uid"]
         owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
         metadata = {"name": f"{name}-gpu", "namespace": "default", "ownerReferences": [owner]}
-        self.api.create(RESOURCE_CLAIMS, {"metadata": metadata, "spec": self._templates["l4"]})
+        self.api.create(RESOURCE_CLAIMS, {"metadata": metadata, "spec": self._templates[template]})
         claims = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
         status = {"phase": "Pending", "resourceClaimStatuses": claims, "conditions": [_WAITS]}
         self.api.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
 
+    def act(self, act: Callable[[Loop], object] = Loop.tick) -> None:
+        """One reconcile."""
+        self.seconds.clear()
+        act(self._loop)
+
     def round(self, what: str, act: Callable[[Loop], object] = Loop.tick) -> None:
         """One reconcile, and a line about it."""
-        self.seconds.clear()
         writes = self.api.writes
-        act(self._loop)
+        self.act(act)
         parts = " | ".join(f"{self.seconds[part]:.2f}" for part in PARTS)
         print(f"| {what} | {sum(self.seconds.values()):.2f} | {parts} | {self.api.writes - writes} |", flush=True)
 

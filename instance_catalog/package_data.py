@@ -1,4 +1,4 @@
-"""The YAML files that ship inside this package and are no catalog files: data/drivers, data/mig.
+"""The YAML files that ship inside this package and are no catalog files: those of data/clouds, drivers, images and mig.
 
 Constants of the package, read once per process; the only I/O besides loader.py and the probe. Knows no content.
 """

@@ -364,7 +364,7 @@ class TemplateFault:
 
 @dataclass(frozen=True, slots=True)
 class TemplateStatus:
-    """What a node template comes to now.
+    """The state of a node template.
 
     `resolved` are the fields of the template's status that say what its names and selectors stand for. `zones` are
     those that machines can start in; () where that is not known. `drift` is what has moved on since it was resolved

@@ -23,6 +23,7 @@ from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Accelerator, CapacityType, InstanceType, Price
@@ -114,6 +115,19 @@ def snapshot(pods: Iterable[Pod], claims: Iterable[ResourceClaim] = (), **fields
     """A snapshot with the GPU class."""
     fields.setdefault("classes", (GPU,))
     return Snapshot(pods=tuple(pods), claims=FrozenMap({c.key: c for c in claims}), **fields)
+
+
+def pool_manifest(*, nodes: int = 4, **spec: Any) -> dict[str, Any]:
+    """A CapacityPool of the simulated cloud in one zone that launches nodes with NVIDIA's driver."""
+    fixed = {
+        "mode": "Act",
+        "requirements": [{"key": labels.ZONE, "operator": "In", "values": ["us-east-1a"]}],
+        "nodeTemplateRef": {"kind": "SimulatedNodeTemplate", "name": "default"},
+        "drivers": {"profiles": ["nvidia"]},
+        "limits": {"nodes": nodes},
+    }
+    head = {"apiVersion": "foreslice.dev/v1alpha1", "kind": "CapacityPool", "metadata": {"name": "gpu"}}
+    return {**head, "spec": {**fixed, **spec}}
 
 
 def gang(name: str, minimum: int, topology_key: str | None = None) -> FrozenMap[str, Gang]:

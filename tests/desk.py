@@ -17,7 +17,7 @@ from autoscaler.kube.custom.capacity_pool import parse_pool_status
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
 from autoscaler.kube.custom.pool_memory import backoffs_of
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
-from autoscaler.model.capacity import CapacityPool, Limits, Mode
+from autoscaler.model.capacity import CapacityPool, Limits, Mode, NodeTemplateRef
 from autoscaler.model.gang import Gang
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan, PlannedNode
@@ -30,7 +30,9 @@ from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider
 
 A, B = (OfferingRef("p5.48xlarge", zone, "on-demand", "55.04") for zone in ("us-east-1a", "us-east-1b"))
-POOL = CapacityPool("gpu", mode=Mode.ACT, node_template=("SimulatedNodeTemplate", "default"), limits=Limits(nodes=10))
+POOL = CapacityPool(
+    "gpu", mode=Mode.ACT, node_template=NodeTemplateRef("SimulatedNodeTemplate", "default"), limits=Limits(nodes=10)
+)
 
 SPEC = {
     "mode": "Act",

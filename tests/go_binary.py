@@ -24,6 +24,7 @@ class GoProgram:
     link: tuple[str, ...] = ()  # linker flags
     package: str = "."  # of this module, or a tool that it requires
     tags: tuple[str, ...] = ()  # build tags
+    toolchain: str = ""  # of Go, where the module needs a newer one than the others: Go downloads it
 
     @property
     def version(self) -> str:
@@ -54,10 +55,11 @@ class GoProgram:
         flags = ["-trimpath", "-mod=readonly", f"-modfile={self.modfile}", "-buildvcs=false"]
         flags += ["-tags", ",".join(self.tags)] if self.tags else []
         link = " ".join(["-s", "-w", *self.link])
+        toolchain = {"GOTOOLCHAIN": self.toolchain} if self.toolchain else {}
         subprocess.run(
             ["go", "build", *flags, "-ldflags", link, "-o", str(partial), self.package],
             cwd=self.folder,
-            env={**os.environ, "GOWORK": "off", "CGO_ENABLED": "0"},
+            env={**os.environ, **toolchain, "GOWORK": "off", "CGO_ENABLED": "0"},
             check=True,
         )
         partial.rename(target)

@@ -14,6 +14,7 @@ from typing import Final
 from autoscaler.errors import BadInputError
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.places import priced_regions
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog, UnknownInstanceTypeError
@@ -62,11 +63,11 @@ def _buying(inputs: Inputs, kind: str) -> Inputs:
 
 
 def _region(inputs: Inputs, name: str) -> Inputs:
-    regions = {region for found in inputs.catalog for region in found.zones}
-    regions |= {price.region for found in inputs.catalog for price in found.prices.values()}
+    regions = priced_regions(inputs.catalog)
     if name not in regions:
-        known = ", ".join(sorted(region for region in regions if region))
-        step = f"`foreslice catalog sync` reads them; the catalog knows {known}"
+        known = ", ".join(sorted(regions))
+        near = did_you_mean(name, regions, "`foreslice catalog sync` reads them.")
+        step = f"{near} The catalog knows {known}"
         raise BadInputError(f"--what-if: the catalog has no prices of a region {name!r}", next_step=step)
     return replace(inputs, policy=replace(inputs.policy, where=replace(inputs.policy.where, regions=(name,))))
 

@@ -54,7 +54,7 @@ def pool_conditions(
         found.append(PoolCondition(pool.name, ConditionType.COEXISTENCE, tuple(competitors(pool, snapshot))))
         planned = planned_nodes(pool, plan, catalog)
         nodes = planned or tuple(possible_nodes(pool, candidates))
-        if pool.node_template[0] in PUBLISHING_TEMPLATES:
+        if pool.node_template.kind in PUBLISHING_TEMPLATES:
             nodes = ()
         missing = [tuple(missing_drivers(pool, node, snapshot)) for node in nodes]
         plugins = [tuple(conflicting_plugins(node, snapshot)) for node in nodes]

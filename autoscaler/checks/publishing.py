@@ -1,6 +1,6 @@
 """What is wrong with nodes that exist: a driver that runs there and publishes nothing, devices handed out twice.
 
-The nodes to be will have the same troubles, so `foreslice doctor` looks at those that are there.
+Future nodes will have the same problems, so `foreslice doctor` looks at the nodes that exist.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ _OF_TEMPLATES = {"KwokNodeTemplate": KWOK, "AWSNodeTemplate": AWS, "AWSGroupNode
 def rights_needed(pools: Iterable[CapacityPool], *, lease: str, namespace: str) -> tuple[Right, ...]:
     """What a controller of these pools needs that elects by this Lease; if none acts, what observing takes."""
     acting = [pool for pool in pools if pool.mode is Mode.ACT]
-    templates = dict.fromkeys(pool.node_template[0] for pool in acting)
+    templates = dict.fromkeys(pool.node_template.kind for pool in acting)
     return (
         *OBSERVE,
         Right(_LEASES, "leases", "create", namespace=namespace),  # names are not known when creation is authorised

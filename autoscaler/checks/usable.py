@@ -39,7 +39,7 @@ def obstacles(
     if pool.ordered and not orders:
         problem = "ClusterAutoscaler cannot order nodes here: set serve.externalGrpc, or launcher to Foreslice"
         yield Reason.of(Code.UNUSABLE, field="spec.launcher", problem=problem)
-    kind = pool.node_template[0]
+    kind = pool.node_template.kind
     if serving is not None and kind:
         if kind not in serving:
             yield Reason.of(Code.NO_PROVIDER, kind=kind, served=" or ".join(sorted(serving)))

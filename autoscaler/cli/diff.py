@@ -68,6 +68,8 @@ def diff(
 
     Exit code 0: B places every pod that A places; 3: it leaves some out; 1: the input cannot be used.
     """
+    if before == after == "-":
+        raise BadInputError("- is given twice", next_step="standard input is read once: give one of the two as a file")
     options = _Options(paths, kubernetes_version, directories, asked, strict=strict, skip_unknown=skip_unknown)
     with ExitStack() as kept:
         facts = [

@@ -43,7 +43,7 @@ def _account(ctx: click.Context, option: click.Parameter, value: str) -> str:
 def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: str, output: str) -> None:
     """Changes nothing.
 
-    Looks at the Kubernetes version and the APIs it serves, DRA drivers and whether they would run on the nodes to be,
+    Looks at the Kubernetes version and the APIs it serves, DRA drivers and whether they would run on future nodes,
     device plugins, quotas (GKE), other autoscalers, and the rights that the pools' modes need. Nothing needs to be
     installed. Where you may create claims, slices and classes, feature gates are tested with server-side
     dry runs.

@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "nodes": ("autoscaler.cli.nodes:nodes", "List the ProvisionedNodes: phase, age, offering, price and reason."),
     "doctor": (
         "autoscaler.cli.doctor:doctor",
-        "Look for what would keep nodes from being bought or from working, and say what to do about it.",
+        "Check for problems that would stop nodes from launching or joining, and say what to do about each.",
     ),
     "blocks": ("autoscaler.cli.blocks.group:blocks", "List the capacity blocks of a cluster; find and buy blocks."),
     "aws": ("autoscaler.cli.aws.group:aws", "Check that AWS is ready for launches."),

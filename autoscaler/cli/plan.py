@@ -144,8 +144,9 @@ def plan(
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
     print_plan(found.plan, output, pools=bool(loaded.snapshot.pools), costs=costs_of(found, cost_by))
+    if output in ("table", "wide", "markdown"):
+        print_costs(found, cost_by, output)
     if output in ("table", "wide"):
-        print_costs(found, cost_by)
         print_advice(helping)
     if found.plan.left_out or (strict and found.plan.outside):
         sys.exit(SOMETHING_LEFT_OUT)

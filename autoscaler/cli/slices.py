@@ -47,6 +47,7 @@ def slices(
       nvidia@v0.4.0:driver=580.126.09:cuda=13.0
       compute-domain               NVLink domains across nodes
       dranet                       network cards, EFA among them
+      aws-net                      RDMA cards, as AWS's own driver publishes them
       tpu:topology=4x4             TPU chips of a multi-host slice
       neuron                       Trainium devices
 

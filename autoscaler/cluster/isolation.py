@@ -28,7 +28,7 @@ from providers.errors import ProviderError
 
 _LOG: Final = structlog.get_logger("foreslice.isolation")
 UNEXPECTED: Final = "Unexpected"
-_REPORT: Final = "report it with the log line `unexpected_error`; it is tried again, and everything else goes on"
+_REPORT: Final = "report it with the log line `unexpected_error`; it is tried again, and the rest continues"
 # Unanswered requests in a row after which the API server is asked whether it answers at all. Each of them may have
 # taken a minute.
 _SILENCE: Final = 3

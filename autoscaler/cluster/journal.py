@@ -336,6 +336,9 @@ class Journal:
             node = self.move(node, Why.CALL_RECORDED, now)
         if node.phase is Phase.LAUNCHING:
             node = take(node, edge_of(node.phase, Why.OBTAINED), now)
+        else:
+            # Its machine is as young as any other, and may be missing from lists for as long (absence.py).
+            node = replace(node, phase_since=now)
         self.save_node(
             replace(
                 node,

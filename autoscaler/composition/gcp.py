@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
 
 from autoscaler.cluster.resources import CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
 from autoscaler.kube.problem import Problems
 from autoscaler.settings.settings import GcpSettings
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import CapacityType
 from providers.abilities import KubernetesObjects
 from providers.contract import Provider, TemplateRef
 from providers.errors import TemplateError
+from providers.gcp.calendar import Advice, advice, bounded
 from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.session import Gcp
+from providers.gcp.trial import Trial, cluster_of_trials
+from providers.market import CapacityQuery
 from providers.plugins import Surroundings
+from providers.trials import Outcome
 
 _TEMPLATES = (GCP_NODE_TEMPLATES.api_version, GCP_NODE_TEMPLATES.plural)
 _POOLS = (CAPACITY_POOLS.api_version, CAPACITY_POOLS.plural)
@@ -35,6 +43,39 @@ def gcp_providers(surroundings: Surroundings, settings: GcpSettings) -> Mapping[
     return {GCP_NODE_TEMPLATES.kind: machines}
 
 
+def gcp_trial(
+    surroundings: Surroundings,
+    settings: GcpSettings,
+    template: str,
+    *,
+    instance_type: str,
+    told: Callable[[Outcome], None],
+) -> Trial:
+    """A trial in a group of a GCPNodeTemplate that starts such machines. Raises ProviderErrors."""
+    gcp, clock = Gcp(settings.project), surroundings.clock
+    project = Project(gcp, clock, cluster_of_trials(surroundings.cluster))
+    found = GcpTemplates(surroundings.objects).template(TemplateRef(GCP_NODE_TEMPLATES.kind, template))
+    launcher = GcpProvider(project, GcpTemplates(surroundings.objects)).launcher
+    groups = [group for group in launcher.groups.of(found) if not group.unsupported and not group.reservation]
+    chosen = next((group for group in groups if instance_type in ("", group.instance_type)), None)
+    if chosen is None:
+        kinds = ", ".join(sorted({group.instance_type for group in groups})) or "none that a trial can use"
+        step = f"give --type with one that its groups start: {kinds}"
+        raise TemplateError(f"no group of GCPNodeTemplate {template} starts {instance_type}", next_step=step)
+    known = surroundings.catalog.types.get(chosen.instance_type)
+    kind = CapacityType(chosen.capacity_type)
+    price = known.price_in(chosen.ref.zone, kind, region=region_of(chosen.ref.zone)) if known else None
+    # Only this group: another one of the template may start the same.
+    pools, alone = ((chosen.pool,), ()) if chosen.pool else ((), (chosen.ref,))
+    only = replace(found, node_pools=pools, groups=alone)
+    return Trial(launcher, only, chosen, price.usd_per_hour if price else None, told)
+
+
+def calendar_advice(query: CapacityQuery, *, region: str, now: datetime) -> Advice:
+    """What Google recommends, for a person at a terminal; it needs no cluster."""
+    return advice(Gcp(""), region, bounded(query, now))
+
+
 def written_batches(objects: KubernetesObjects) -> tuple[Batch, ...]:
     """The launches that are written down."""
     found = objects.list(_BATCHES, labels={})
@@ -45,9 +86,9 @@ def expected_nodes(objects: KubernetesObjects) -> tuple[PoolNodes, ...]:
     """What plans for the CapacityPools with a GCPNodeTemplate assume. One that cannot be read has no plans."""
     pools = (parse_capacity_pool(item) for item in objects.list(_POOLS, labels={}))
     return tuple(
-        PoolNodes(pool.name, pool.node_template[1], pool.labels, pool.taints, pool.startup_taints)
+        PoolNodes(pool.name, pool.node_template.name, pool.labels, pool.taints, pool.startup_taints)
         for pool in pools
-        if pool is not None and pool.node_template[0] == GCP_NODE_TEMPLATES.kind
+        if pool is not None and pool.node_template.kind == GCP_NODE_TEMPLATES.kind
     )
 
 

@@ -13,6 +13,7 @@ from autoscaler.dra.inventory.devices import ClusterDevices
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
+from instance_catalog.drivers import opaque
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.facts import prepare_rules
 from instance_catalog.kubernetes.labels import NVIDIA_COMPUTE_DOMAIN
@@ -35,6 +36,7 @@ def refusals(
         *_incomplete(allocations, node, devices, described),
         *_second_domains(allocations, node, claims),
         *_second_values(allocations, node, devices, claims),
+        *_refused_configs(allocations, node, claims),
     )
 
 
@@ -91,6 +93,23 @@ def _second_values(
                 detail = {"attribute": attribute, "value": value, "other": min((wanted | there) - {value})}
                 yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, **detail)
         earlier.append(allocation)
+
+
+def _refused_configs(
+    allocations: Mapping[str, Allocation], node: Node, claims: Mapping[str, ResourceClaim]
+) -> Iterator[Reason]:
+    """Claims with a configuration that the driver finds invalid, or whose sharing strategy it was told to refuse."""
+    for key, allocation in allocations.items():
+        claim = claims.get(key)
+        drivers = _by_driver(allocation)
+        for config in claim.config if claim else ():
+            if config.driver != opaque.DRIVER or config.driver not in drivers:
+                continue
+            chosen = opaque.strategy(config.parameters)
+            if problem := opaque.refused(config.parameters):
+                yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=config.driver, problem=problem)
+            elif gate := node.refused_sharing.get(chosen):
+                yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=config.driver, strategy=chosen, gate=gate)
 
 
 def _values(ids: Collection[DeviceId], attribute: str, node: Node, devices: ClusterDevices) -> set[str]:

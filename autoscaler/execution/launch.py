@@ -54,7 +54,7 @@ class Providers:
 
     def of(self, batch: LaunchBatch) -> Provider:
         """Who launches a batch; a pool without a template takes the only provider there is."""
-        kind = batch.template[0]
+        kind = batch.template.kind
         if not kind and len(self.by_template) == 1:
             return next(iter(self.by_template.values()))
         if kind not in self.by_template:
@@ -107,18 +107,17 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
         except TokenReusedError as error:
-            # The token may have produced machines. Another one could double them, so this needs a person.
+            # The token may have produced machines, and another one could double them. Of a call that was repeated
+            # with what its template says by now, the provider's list tells what it launched.
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
+            if repeated:
+                raise _repetition_refused(error) from error
             raise
         except (RefusedError, CapacityError, GoneError) as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             # Raised, it may come from before the call: a subnet that is full by now, a group that changed.
             if repeated and not (isinstance(error, RefusedError) and error.settled):
-                raise RepetitionRefusedError(
-                    f"a launch of unknown outcome was repeated and refused: {error.message}",
-                    code=error.code,
-                    next_step=error.next_step,
-                ) from error
+                raise _repetition_refused(error) from error
             # Nothing was launched: the next offering may be asked for.
             refusal = refusal or (error if isinstance(error, RefusedError) else None)
             answer = LaunchAnswer(missing=wanted(batch))
@@ -134,6 +133,11 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
         batch = answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
     if refusal is not None:
         raise refusal
+
+
+def _repetition_refused(error: ProviderError) -> RepetitionRefusedError:
+    text = f"a launch of unknown outcome was repeated and refused: {error.message}"
+    return RepetitionRefusedError(text, code=error.code, next_step=error.next_step)
 
 
 def _raise_if_gone(answer: LaunchAnswer) -> None:

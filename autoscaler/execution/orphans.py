@@ -124,7 +124,7 @@ def second_controller(found: Iterable[Instance], provider: Provider) -> Configur
         f"{first.tags.get(TAG_BATCH, '')!r}, which was never written here: another controller uses the same uid, and "
         "no machine without an object is ended",
         next_step="stop one of the two controllers (docs/aws.md, Two clusters in one account). If there is only this "
-        "one, restart it: then machines that were launched before are looked at again",
+        "one, restart it: then machines that were launched before are checked again",
     )
 
 

@@ -20,7 +20,7 @@ from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
 from autoscaler.lifecycle.reflect import SeenReservation, World
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -64,7 +64,7 @@ class ProvidersSeen:
     serving: Mapping[str, Reason | None]
     places: Mapping[str, str] = field(default_factory=dict)
     doubts: tuple[Trouble, ...] = ()
-    boots: Mapping[tuple[str, str], timedelta] = field(default_factory=dict)
+    boots: Mapping[NodeTemplateRef, timedelta] = field(default_factory=dict)
 
     def world(
         self, snapshot: Snapshot, expected_drivers: Mapping[str, frozenset[str]], *, batches: frozenset[str]
@@ -118,7 +118,7 @@ def ask(
     serving: dict[str, Reason | None] = dict.fromkeys(providers.by_template)
     places: dict[str, str] = {}
     doubts: list[Trouble] = []
-    boots: dict[tuple[str, str], timedelta] = {}
+    boots: dict[NodeTemplateRef, timedelta] = {}
     isolation = Isolation()
     if jumps is not None:
         jumps.measure()  # also while nobody answers: a clock that is set and set back leaves moments of its own behind
@@ -158,9 +158,11 @@ def ask(
     )
 
 
-def _read_boots(provider: Provider, boots: dict[tuple[str, str], timedelta]) -> None:
+def _read_boots(provider: Provider, boots: dict[NodeTemplateRef, timedelta]) -> None:
     if isinstance(provider, BootTimes):
-        boots.update({(template.kind, template.name): said for template, said in provider.boot_timeouts().items()})
+        boots.update(
+            {NodeTemplateRef(template.kind, template.name): said for template, said in provider.boot_timeouts().items()}
+        )
 
 
 def acknowledge(providers: Providers, seen: ProvidersSeen) -> tuple[Trouble, ...]:

@@ -29,6 +29,14 @@ SYSTEM_CLASSES = (
     PriorityClass("system-cluster-critical", 2_000_000_000),
 )
 
+# Installed with KAI Scheduler (kai-scheduler/KAI-Scheduler v0.17.0, templates/priorityclasses of its chart).
+KAI_CLASSES = (
+    PriorityClass("train", 50),
+    PriorityClass("build-preemptible", 75),
+    PriorityClass("build", 100),
+    PriorityClass("inference", 125),
+)
+
 
 def parse_priority_class(raw: object, problems: Problems | None = None) -> PriorityClass:
     """A PriorityClass."""
@@ -51,9 +59,10 @@ def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> tupl
     """(priority, preemption policy) of a pod spec, as the Priority admission plug-in would set them (v1.36.3).
 
     A priority that is already there wins: the pod was admitted. Without any class the default class counts, the one
-    with the smallest value if several claim to be it.
+    with the smallest value if several claim to be it. Pods of KAI Scheduler know its classes, too.
     """
-    known = {found.name: found for found in SYSTEM_CLASSES} | dict(classes)
+    installed = (*SYSTEM_CLASSES, *(KAI_CLASSES if spec.text("schedulerName") == "kai-scheduler" else ()))
+    known = {found.name: found for found in installed} | dict(classes)
     name, policy = spec.text("priorityClassName"), spec.text("preemptionPolicy")
     number = spec.optional_integer("priority")
     if number is not None:

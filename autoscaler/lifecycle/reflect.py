@@ -90,7 +90,7 @@ def reflect(world: World, now: datetime) -> Snapshot:
         after = replace(_with_health(advance(provisioned, seen, now), node, now), node_name=name)
         after = _with_idleness(after, empty=name not in occupied, now=now)
         moved.append(_with_place(_with_reclaim(after, world, now), world))
-    known = {pool.name for pool in snapshot.pools if pool.node_template[0] in world.reserving}
+    known = {pool.name for pool in snapshot.pools if pool.node_template.kind in world.reserving}
     blocks = tuple(
         _with_reservation(block, world.reservations, now, known=block.pool in known) for block in snapshot.blocks
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
 from autoscaler.errors import ConfigurationError
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.origin import CLUSTER, Origin
@@ -16,6 +16,7 @@ from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Resou
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
+from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import DeviceId
@@ -48,8 +49,10 @@ def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     yield from _brief_windows(snapshot)
     yield from _domains_without_link(snapshot)
     yield from _refused_sharing(snapshot)
+    yield from _invalid_configs(snapshot)
     yield from _shared_by_scheduler(snapshot)
     yield from _no_cpu(snapshot)
+    yield from _resources_not_served(snapshot)
 
 
 def plan_advice(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
@@ -148,6 +151,27 @@ def _no_cpu(snapshot: Snapshot) -> Iterator[Diagnostic]:
         )
 
 
+def _resources_not_served(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Pods in scope whose extended resource a DeviceClass would serve if a feature gate were on (KEP-5004).
+
+    Pods without any claim are ignored for that reason, which says the same.
+    """
+    if snapshot.profile.gates.extended_resource:
+        return
+    serving = extended_resource_classes(snapshot.classes)
+    for pod in snapshot.pods:
+        for resource in sorted(_requested(pod) & serving.keys()) if pod.claims and not pod.bound else ():
+            yield surprise(
+                f"Pod {pod.key}",
+                ("spec", "containers", 0, "resources"),
+                f"asks for {resource}, which DeviceClass {serving[resource].name} serves only with feature gate "
+                f"{EXTENDED_RESOURCE_GATE}, and that is off in {snapshot.profile.name} (on by default from 1.36)",
+                "use a claim for it, or, if your cluster has the gate on, say so in spec.featureGates of a PlanContext",
+                pod.origin,
+            )
+            return
+
+
 def _requested(pod: Pod) -> set[str]:
     return {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
 
@@ -227,7 +251,11 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
     given = " ".join(profile for pool in snapshot.pools for profile in pool.drivers)
     for facts in driver_facts().values():
         for strategy, gate in facts.sharing_gates.items():
-            named = [claim for claim in snapshot.claims.values() if strategy in _strategies(claim, facts.driver)]
+            named = [
+                claim
+                for claim in snapshot.claims.values()
+                if any(c.driver == facts.driver and opaque.strategy(c.parameters) == strategy for c in claim.config)
+            ]
             if named and f"{gate}=true" not in given:
                 more = f" (and {len(named) - 1} more)" if len(named) > 1 else ""
                 yield surprise(
@@ -239,6 +267,22 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
                     f"spec.drivers.profiles: ['{facts.profile}:{gate}=true']",
                     named[0].origin,
                 )
+
+
+def _invalid_configs(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Configurations that the driver finds invalid when it prepares the claim, in every release."""
+    for claim in snapshot.claims.values():
+        for index, config in enumerate(claim.config):
+            problem = opaque.refused(config.parameters) if config.driver == opaque.DRIVER else ""
+            if problem:
+                yield surprise(
+                    f"ResourceClaim {claim.key}",
+                    ("spec", "devices", "config", index, "opaque", "parameters"),
+                    f"driver {config.driver} refuses this configuration ({problem}), and the pod would not start",
+                    "correct it",
+                    claim.origin,
+                )
+                return
 
 
 def _shared_by_scheduler(snapshot: Snapshot) -> Iterator[Diagnostic]:
@@ -260,16 +304,6 @@ def _kai_part(pod: Pod) -> str:
     return next((name for name in _KAI_PARTS if name in pod.annotations), "")
 
 
-def _strategies(claim: ResourceClaim, driver: str) -> Iterator[str]:
-    """The sharing strategies that the claim's configurations of the driver name."""
-    for config in claim.config:
-        parameters = json.loads(config.parameters) if config.driver == driver else None
-        sharing = parameters.get("sharing") if isinstance(parameters, dict) else None
-        strategy = sharing.get("strategy") if isinstance(sharing, dict) else None
-        if isinstance(strategy, str):
-            yield strategy
-
-
 def _wants_a_part(claim: ResourceClaim) -> bool:
     return any(request.capacity and request.count == 1 for request in _exact(claim.requests))
 
@@ -289,7 +323,7 @@ def _architecture(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
             yield surprise(
                 f"Pod {unaware[0].key}",
                 ("spec", "nodeSelector"),
-                f"goes to a node of architecture {architecture}: an image without it does not start",
+                f"gets a node of architecture {architecture}: an image that lacks this architecture does not start",
                 "if the image lacks it, add nodeSelector kubernetes.io/arch: amd64",
                 unaware[0].origin,
             )

@@ -24,7 +24,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
-from autoscaler.planning.answers import due_checks, request_answers
+from autoscaler.planning.answers import next_answer, request_answers
 from autoscaler.planning.apart import Odd, decided_apart
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
@@ -32,6 +32,7 @@ from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.requests_seen import NOTHING_SEEN, RequestsSeen, due_checks, seen_after
 from autoscaler.planning.supply.limits import binding_guards
 from autoscaler.settings.settings import OFF, Settings
 from instance_catalog.frozen_map import FrozenMap
@@ -47,7 +48,8 @@ class Decisions:
     `snapshot` has the quarantines that were learned, and every pool marked that must not act. `launches` are the nodes
     of the plan that may be recorded: those of pools that only propose are among them. `odd` are the objects on which
     deciding breaks, by their keys. `requests` and `buffers` are what ProvisioningRequests and CapacityBuffers are
-    answered; nothing, as long as no pool acts. The snapshot has their pods among its own.
+    answered; nothing, as long as no pool acts. The snapshot has their pods among its own. `seen` is for the next call,
+    which is due at `answer_at` although nothing changes in the cluster.
     """
 
     now: datetime
@@ -60,6 +62,8 @@ class Decisions:
     odd: Mapping[str, Odd] = _NONE_ODD
     requests: tuple[RequestAnswer, ...] = ()
     buffers: tuple[BufferAnswer, ...] = ()
+    seen: RequestsSeen = NOTHING_SEEN
+    answer_at: datetime | None = None
 
 
 def decide(
@@ -70,14 +74,15 @@ def decide(
     *,
     serving: Mapping[str, Reason | None] | None = None,
     odd: Mapping[str, Odd] = _NONE_ODD,
+    seen: RequestsSeen = NOTHING_SEEN,
 ) -> Decisions:
     """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the objects on which
-    deciding broke last time; those that have not changed are left out at once."""
+    deciding broke last time; those that have not changed are left out at once. `seen`: of the decisions before."""
     snapshot = with_virtual_pods(snapshot)
     decide_all = partial(_decided, catalog=catalog, settings=settings, now=now, serving=serving)
     decisions, odd = decided_apart(decide_all, snapshot, odd)
     whole = _completed(decisions, snapshot, odd) if odd else decisions
-    return _answered(whole, partial(plan_for, catalog=catalog, policy=settings.policy, now=now))
+    return _answered(whole, partial(plan_for, catalog=catalog, policy=settings.policy, now=now), seen)
 
 
 def _decided(
@@ -140,16 +145,23 @@ def _completed(decisions: Decisions, snapshot: Snapshot, odd: Mapping[str, Odd])
     )
 
 
-def _answered(decisions: Decisions, make: Callable[[Snapshot], Plan]) -> Decisions:
+def _answered(decisions: Decisions, make: Callable[[Snapshot], Plan], seen: RequestsSeen) -> Decisions:
     """The decisions with what ProvisioningRequests and CapacityBuffers are answered. A request that only asks whether
     there is room is planned for alone."""
     decided, plan, now = decisions.snapshot, decisions.plan, decisions.now
     if not any(pool.mode is Mode.ACT for pool in decided.pools):
         return decisions
-    alone = {request.key: with_virtual_pods(decided, (request,)) for request in due_checks(decided, now)}
-    checked = {key: decided_apart(make, seen, decisions.odd)[0] for key, seen in alone.items()}
+    looked = due_checks(decided, now, seen)
+    alone = {request.key: with_virtual_pods(decided, (request,)) for request in looked}
+    checked = {key: decided_apart(make, state, decisions.odd)[0] for key, state in alone.items()}
+    requests = request_answers(decided, plan, now, checked, seen)
+    after = seen_after(seen, decided, requests, looked, now)
     return replace(
-        decisions, requests=request_answers(decided, plan, now, checked), buffers=buffer_answers(decided, plan)
+        decisions,
+        requests=requests,
+        buffers=buffer_answers(decided, plan),
+        seen=after,
+        answer_at=next_answer(decided, now, after),
     )
 
 

@@ -39,6 +39,7 @@ from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import Odd
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
+from autoscaler.planning.requests_seen import NOTHING_SEEN
 from autoscaler.planning.supply.limits import accelerators_in_use
 from autoscaler.planning.warm_up import warm_up
 from autoscaler.report.events import Event, drift_event, misprediction_event, withheld_event
@@ -121,6 +122,7 @@ class Loop:
         self._retries = Retries(settings.loop)
         self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
+        self._seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at
         self._charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts
 
     def ages(self) -> dict[str, float]:
@@ -151,7 +153,7 @@ class Loop:
         with self._stage("publish"):
             report = self._report(observed, recorded, failed)
             unpublished = self._publisher.publish(report)
-        tick = self._finished(report, unpublished, decisions.mispredictions)
+        tick = self._finished(report, unpublished, decisions)
         batches = frozenset(batch.name for batch in self._journal.batches)
         return replace(tick, catalog=observed.catalog, batches=batches)
 
@@ -172,11 +174,12 @@ class Loop:
             observed.now,
             serving=observed.seen.serving,
             odd=self._odd,
+            seen=self._seen,
         )
         for odd in (odd for key, odd in decisions.odd.items() if self._odd.get(key) != odd):
             name = odd.subject.name
             _LOG.error("unexpected_error", kind=odd.kind, name=name, namespace=odd.namespace, exc_info=odd.error)
-        self._odd = decisions.odd
+        self._odd, self._seen = decisions.odd, decisions.seen
         return decisions
 
     def _record(self, observed: Observation, decisions: Decisions) -> Recorded:
@@ -254,18 +257,17 @@ class Loop:
             ),
         )
 
-    def _finished(
-        self, report: TickReport, unpublished: tuple[Trouble, ...], mispredictions: tuple[Misprediction, ...]
-    ) -> Tick:
+    def _finished(self, report: TickReport, unpublished: tuple[Trouble, ...], decisions: Decisions) -> Tick:
         troubles = (*report.troubles, *unpublished)
         loop, now = self._settings.loop, report.now
         wake_at = earliest(
             next_wake(report.snapshot, loop, now),
             next_step(report.plan, report.snapshot, loop, now),
+            decisions.answer_at,
             None if report.effective is None else report.effective.wake_at,
             self._retries.next(troubles, now),
         )
-        return Tick(now, report.snapshot, report.plan, troubles, wake_at, mispredictions)
+        return Tick(now, report.snapshot, report.plan, troubles, wake_at, decisions.mispredictions)
 
 
 def _event_of(withheld: Withheld) -> Event:

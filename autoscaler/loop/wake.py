@@ -20,7 +20,6 @@ from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.model.plan import NodeAction, Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.answers import next_answer
 from autoscaler.planning.disruption.baseline import windows_of
 from autoscaler.settings.settings import LoopSettings
 
@@ -68,9 +67,6 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
     for pod in snapshot.pods:
         if pod.no_node_before is not None and pod.node_name is None:
             yield pod.no_node_before
-    answer = next_answer(snapshot, now)
-    if answer is not None:
-        yield answer
     for block in snapshot.blocks:
         moment = next_moment(block, now)
         if moment is not None:

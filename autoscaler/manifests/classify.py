@@ -8,7 +8,7 @@ from typing import Any, Final
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
-from autoscaler.manifests.kinds import KINDS, Kind, kind_of, reason_to_ignore
+from autoscaler.manifests.kinds import KINDS, MAKES_PODS, Kind, kind_of, reason_to_ignore
 from autoscaler.manifests.removed import Parameters, is_parameters, removed
 from instance_catalog.spelling import did_you_mean
 
@@ -87,5 +87,8 @@ def _unknown(version: str, name: str) -> tuple[tuple[str, ...], str, str]:
         near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group})
         if near:
             return ("kind",), f"unknown kind {name!r}", near
+    if (group, name) in MAKES_PODS:
+        step = "give what its controller makes (kubectl get pods -o yaml), or pass --skip-unknown to plan for the rest"
+        return ("kind",), f"{name} of {version} makes pods by rules of its own, which Foreslice does not know", step
     step = "if it does, give the pods instead (kubectl get pods -o yaml); otherwise remove it, or pass --skip-unknown"
     return ("kind",), f"unsupported kind {name} of {version}: Foreslice cannot tell whether it creates pods", step

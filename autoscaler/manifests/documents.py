@@ -12,6 +12,7 @@ from autoscaler.manifests.sources import Source
 from autoscaler.manifests.yaml_documents import read_yaml
 from instance_catalog.diagnostic import Diagnostic, Path
 
+_APP_WRAPPER = "workload.codeflare.dev/"
 _MOST_PROBLEMS = 20  # of one file; more would be noise
 
 
@@ -61,6 +62,9 @@ def _objects(document: Document) -> Iterator[Document | EmptyList]:
             )
         return
     version, kind = header(document.value)
+    if kind == "AppWrapper" and version.startswith(_APP_WRAPPER):
+        yield from _wrapped(document)
+        return
     items = document.value.get("items") if isinstance(document.value, dict) else None
     if kind == "List" and items is None:
         yield EmptyList()
@@ -74,15 +78,34 @@ def _objects(document: Document) -> Iterator[Document | EmptyList]:
         yield from _objects(Document(document.file, locate(()), _with_header(item, version, kind), locate))
 
 
-class _Below:
-    """Where the parts of an entry of a list stand."""
+def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList]:
+    """The objects that an AppWrapper creates in its own namespace, unless it is suspended."""
+    value = wrapper.value if isinstance(wrapper.value, dict) else {}
+    spec, metadata = (part if isinstance(part, dict) else {} for part in (value.get("spec"), value.get("metadata")))
+    components = spec.get("components")
+    if spec.get("suspend") is True:
+        return
+    for index, component in enumerate(components if isinstance(components, list) else ()):
+        template = component.get("template") if isinstance(component, dict) else None
+        if not isinstance(template, dict):
+            continue
+        own = template.get("metadata") if isinstance(template.get("metadata"), dict) else {}
+        given = {"namespace": metadata["namespace"]} if "namespace" in metadata else {}
+        locate = _Below(wrapper.locate, "spec", "components", index, "template")
+        yield from _objects(
+            Document(wrapper.file, locate(()), {**template, "metadata": {**given, **(own or {})}}, locate)
+        )
 
-    def __init__(self, locate: Locator, index: int) -> None:
+
+class _Below:
+    """Where the parts of something inside of a document stand."""
+
+    def __init__(self, locate: Locator, *place: str | int) -> None:
         self._locate = locate
-        self._index = index
+        self._place = place
 
     def __call__(self, path: Path) -> int:
-        return self._locate((self._index, *path))
+        return self._locate((*self._place, *path))
 
     def items(self, name: str) -> Sequence[Locator]:
         return ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from autoscaler.kube.kinds import BY_NAME
 from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
 from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
-from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
+from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_cron_job, expand_ray_job, expand_ray_service
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_job
 from autoscaler.manifests import readers
 from autoscaler.manifests.manifest_set import Reader
@@ -81,6 +81,7 @@ KINDS = (
     ),
     Kind("ray.io", "RayCluster", ("v1",), readers.workload(expand_ray_cluster), expands=True),
     Kind("ray.io", "RayJob", ("v1",), readers.workload(expand_ray_job), expands=True),
+    Kind("ray.io", "RayCronJob", ("v1",), readers.workload(expand_ray_cron_job), expands=True),
     Kind("ray.io", "RayService", ("v1",), readers.workload(expand_ray_service), expands=True),
     *(
         Kind("kubeflow.org", name, versions, readers.workload(expand_training_job), expands=True)
@@ -100,6 +101,34 @@ _NO_ADMISSION = "admission is not simulated: give the objects as admitted"
 _OTHER_AUTOSCALER = "it belongs to another autoscaler"
 _OWN_REPLICAS = "replicas are taken from the workload itself"
 _NO_QUOTA = "quota is not considered: the plan takes every pending pod as admitted"
+
+# (group, kind) of other programs, whose controllers make pods by rules that are not known here.
+MAKES_PODS = frozenset(
+    {
+        ("agents.x-k8s.io", "Sandbox"),
+        ("apps.nvidia.com", "NIMCache"),
+        ("apps.nvidia.com", "NIMPipeline"),
+        ("apps.nvidia.com", "NIMService"),
+        ("argoproj.io", "CronWorkflow"),
+        ("argoproj.io", "Rollout"),
+        ("argoproj.io", "Workflow"),
+        ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
+        ("extensions.agents.x-k8s.io", "SandboxClaim"),
+        ("extensions.agents.x-k8s.io", "SandboxWarmPool"),
+        ("grove.io", "PodCliqueSet"),
+        ("nvidia.com", "DynamoGraphDeployment"),
+        ("nvidia.com", "DynamoComponentDeployment"),
+        ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"),
+        ("serving.knative.dev", "Service"),
+        ("serving.kserve.io", "InferenceService"),
+        ("serving.kserve.io", "LLMInferenceService"),
+        ("sparkoperator.k8s.io", "SparkApplication"),
+        ("tekton.dev", "PipelineRun"),
+        ("tekton.dev", "TaskRun"),
+        ("trainer.kubeflow.org", "TrainJob"),
+        ("workload.codeflare.dev", "AppWrapper"),
+    }
+)
 
 _PROGRAMS = (
     "kind.x-k8s.io kubeadm.k8s.io kubelet.config.k8s.io kubescheduler.config.k8s.io kubeproxy.config.k8s.io "
@@ -127,6 +156,7 @@ IGNORED = {
     ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
     ("cloud.google.com", "ComputeClass"): "GKE makes nodes of it; for nodes of Foreslice write its label "
     "cloud.google.com/compute-class into spec.labels of a CapacityPool",
+    ("extensions.agents.x-k8s.io", "SandboxTemplate"): "pods are made of it only by sandboxes",
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
@@ -137,6 +167,7 @@ IGNORED = {
     **_groups("it is an instruction to kustomize: give the output of `kubectl kustomize`", "kustomize.config.k8s.io"),
     **_groups(_OTHER_AUTOSCALER, "autoscaling.x-k8s.io karpenter.sh karpenter.k8s.aws"),
     **_groups(_NO_QUOTA, "kueue.x-k8s.io scheduling.volcano.sh scheduling.run.ai"),
+    **_groups("it configures KAI Scheduler, whose topology and shards a plan does not follow", "kai.scheduler"),
     **_groups(
         _NO_ADMISSION,
         "admissionregistration.k8s.io kyverno.io constraints.gatekeeper.sh templates.gatekeeper.sh",
@@ -164,4 +195,6 @@ def kind_of(group: str, name: str) -> Kind | None:
 
 def reason_to_ignore(group: str, name: str) -> str | None:
     """Why objects of a kind are left aside, None for kinds that are not known to be harmless."""
+    if (group, name) in MAKES_PODS:
+        return None
     return IGNORED.get((group, name)) or IGNORED.get((group, ""))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
@@ -53,6 +53,16 @@ class Scope:
     pod_selector: LabelSelector | None = None
     namespace_selector: LabelSelector | None = None
     schedulers: tuple[str, ...] = KNOWN_SCHEDULERS
+
+
+class NodeTemplateRef(NamedTuple):
+    """The provider's node template. Empty in a pool that exists only in `foreslice plan`."""
+
+    kind: str = ""
+    name: str = ""
+
+
+NO_TEMPLATE: Final = NodeTemplateRef()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +116,7 @@ class CapacityPool:
     mode: Mode = Mode.OBSERVE
     requirements: tuple[Requirement, ...] = ()
     capacity_types: tuple[str, ...] = ("capacity-block", "reserved", "on-demand")
-    node_template: tuple[str, str] = ("", "")  # (kind, name)
+    node_template: NodeTemplateRef = NO_TEMPLATE
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()

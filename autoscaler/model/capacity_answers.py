@@ -43,7 +43,10 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One condition: its type, whether it is True, and why. `count` of `total` pods have a place; `nodes` are meant."""
+    """One condition: its type, whether it is True, and why. `count` of `total` pods have a place; `nodes` are meant.
+
+    `obstacle`: nothing that passes by itself is in the way, so the request fails if this lasts.
+    """
 
     type: str
     true: bool
@@ -54,6 +57,7 @@ class Said:
     total: int = 0
     nodes: tuple[str, ...] = ()
     usd_per_hour: Decimal | None = None
+    obstacle: bool = False
 
 
 @dataclass(frozen=True, slots=True)

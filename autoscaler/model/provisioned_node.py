@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 
+from autoscaler.model.capacity import NO_TEMPLATE, NodeTemplateRef
 from autoscaler.model.reason import Reason
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -146,7 +147,7 @@ class LaunchBatch:
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     taints: tuple[Taint, ...] = ()
     kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
-    template: tuple[str, str] = ("", "")  # (kind, name)
+    template: NodeTemplateRef = NO_TEMPLATE
     deleting: bool = False  # the object was deleted; its finalizer keeps it until it is finished
     guarded: bool = False  # that finalizer is there
     place: str = ""  # account/region that the provider calls for its attempt

@@ -53,7 +53,7 @@ class Code(Enum):
     # DRA: unknown
     RUNTIME_ATTRIBUTE = "RuntimeAttribute"  # decided by a value that exists only at run time
     CATALOG_UNKNOWN = "CatalogUnknown"  # decided by a fact the catalog does not have
-    PLANNING_FAILED = "PlanningFailed"  # a bug of ours that this pod, pool or block meets
+    PLANNING_FAILED = "PlanningFailed"  # a bug of Foreslice that this pod, pool or block meets
     UNSUPPORTED = "Unsupported"  # a field or feature this version does not understand
     CONTESTED_RESOURCE = "ContestedResource"  # resource: whether its class serves it depends on what cannot be seen
     WORK_BUDGET = "WorkBudget"  # expression: deciding it takes more work than a plan may spend on it

@@ -8,7 +8,9 @@ Provisioned; BookingExpired when its consumers are bound or ten minutes have pas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from autoscaler.kube.workloads.stamping import MOST_PODS
@@ -20,14 +22,12 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import owner_of
 from autoscaler.planning.demand.virtual_pods import MOST_OBJECTS, request_problems
 from autoscaler.planning.placement.scatter import scattered
+from autoscaler.planning.requests_seen import GRACE, RequestsSeen, asks, next_check
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 
-# Kueue creates a request before its PodTemplates, and watches of different kinds do not arrive together.
-GRACE: Final = timedelta(seconds=30)
 BOOKING: Final = timedelta(minutes=10)
 VALID: Final = timedelta(days=7)
-CHECK_AGAIN: Final = timedelta(minutes=1)
 # Parameters of Cluster Autoscaler's classes that mean the same here.
 _VALID_SECONDS: Final = "ValidUntilSeconds"
 _NO_RETRY: Final = "noRetry"
@@ -66,37 +66,41 @@ _OF_GANGS: Final = (Code.GANG_INCOMPLETE, Code.GANG_TOPOLOGY)
 _ENDS: Final = (Code.BLOCK_ENDING, Code.NODE_RECLAIMED)
 
 
-def due_checks(snapshot: Snapshot, now: datetime) -> tuple[ProvisioningRequest, ...]:
-    """The requests that only ask, of which one is looked at in this reconcile: each costs a plan of its own.
-
-    New ones come first; the others take turns, minute by minute, so that no state has to be kept.
-    """
-    asking = [r for r in snapshot.provisioning_requests if r.served is RequestClass.CHECK and _asks(r)]
-    new = [request for request in asking if request.condition(_TYPE.PROVISIONED) is None]
-    if new:
-        return (new[0],)
-    turn = int(now.timestamp() // CHECK_AGAIN.total_seconds())
-    return (asking[turn % len(asking)],) if asking else ()
-
-
-def _asks(request: ProvisioningRequest) -> bool:
-    return not request.over and not request.has(_TYPE.PROVISIONED)
-
-
 def request_answers(
-    snapshot: Snapshot, plan: Plan, now: datetime, checked: Mapping[str, Plan]
+    snapshot: Snapshot,
+    plan: Plan,
+    now: datetime,
+    checked: Mapping[str, Plan],
+    seen: RequestsSeen | None = None,
 ) -> tuple[RequestAnswer, ...]:
     """One answer for each request of our classes about which something is to be said.
 
-    `checked` are the plans made to look at requests that only ask, by their keys.
+    `checked` are the plans made to look at requests that only ask, by their keys. `seen` says since when a request
+    cannot be met; without it, nobody looked before, and its age decides whether it fails.
     """
     fates = _Fates(plan)
     looked_at = {key: _Fates(made) for key, made in checked.items()}
+    settled = partial(_settled, now=now, seen=seen)
     return tuple(
         answer
         for request in snapshot.provisioning_requests
-        if (answer := _answer(request, snapshot, now, fates=looked_at.get(request.key, fates), looked=looked_at))
+        if (
+            answer := _answer(
+                request,
+                snapshot,
+                now,
+                fates=looked_at.get(request.key, fates),
+                looked=looked_at,
+                settled=settled(request),
+            )
+        )
     )
+
+
+def _settled(request: ProvisioningRequest, now: datetime, seen: RequestsSeen | None) -> bool:
+    """Whether what is in the request's way has been there for so long that it is no matter of a moment."""
+    since = _created(request, now) if seen is None else seen.hopeless_since(request)
+    return since is not None and now - since >= GRACE
 
 
 def _answer(
@@ -106,21 +110,27 @@ def _answer(
     *,
     fates: _Fates,
     looked: Mapping[str, _Fates],
+    settled: bool,
 ) -> RequestAnswer | None:
     done = request.deleting or request.has(_TYPE.FAILED) or request.has(_TYPE.CAPACITY_REVOKED)
     if request.served is None or done:
         return None
     accepted = Said(_TYPE.ACCEPTED, True, Why.ACCEPTED)
     if request.served is RequestClass.CHECK:
-        if not _asks(request) or request.key not in looked:
+        if not asks(request) or request.key not in looked:
             return None
-        return RequestAnswer(request, (accepted, _unmakeable(request, snapshot, now) or _found(request, fates)))
+        said = _unmakeable(request, snapshot, settled=settled) or _found(request, fates)
+        return RequestAnswer(request, (accepted, said))
     if request.has(_TYPE.PROVISIONED):
         after = _after(request, snapshot, fates.plan, now)
         return None if after is None else RequestAnswer(request, (after,))
     if request.over:
         return None
-    said = _unmakeable(request, snapshot, now) or _expired(request, now) or _progress(request, fates, now)
+    said = (
+        _unmakeable(request, snapshot, settled=settled)
+        or _expired(request, now)
+        or _progress(request, fates, settled=settled)
+    )
     if said.why is not Why.PROVISIONED:
         return RequestAnswer(request, (accepted, said), spares=request.spares)
     lacking = scattered(request, snapshot, said.nodes)
@@ -140,15 +150,15 @@ def _more(request: ProvisioningRequest, lacking: Mapping[str, int]) -> FrozenMap
     return FrozenMap(spares)
 
 
-def _unmakeable(request: ProvisioningRequest, snapshot: Snapshot, now: datetime) -> Said | None:
+def _unmakeable(request: ProvisioningRequest, snapshot: Snapshot, *, settled: bool) -> Said | None:
     """What its pods cannot be made for."""
     problems = request_problems(request, snapshot)
     if not problems:
         return None
     if any(problem.code is Code.UNREADABLE for problem in problems):
         return Said(_TYPE.PROVISIONED, False, Why.UNCHECKED, problems)
-    settled = now - _created(request, now) >= GRACE
-    return Said(_TYPE.FAILED, True, Why.NO_PODS, problems) if settled else _waiting(request, problems)
+    said = Said(_TYPE.FAILED, True, Why.NO_PODS, problems) if settled else _waiting(request, problems)
+    return replace(said, obstacle=True)
 
 
 def _waiting(request: ProvisioningRequest, problems: tuple[Reason, ...]) -> Said:
@@ -169,7 +179,7 @@ def _expired(request: ProvisioningRequest, now: datetime) -> Said | None:
     return Said(_TYPE.FAILED, True, Why.EXPIRED) if now >= _valid_until(request, now) else None
 
 
-def _progress(request: ProvisioningRequest, fates: _Fates, now: datetime) -> Said:
+def _progress(request: ProvisioningRequest, fates: _Fates, *, settled: bool) -> Said:
     """How far it got: its nodes are there, on their way, or not to be had."""
     placed = fates.targets.get(request.key, [])
     ready = [node for target, node in placed if target is Target.EXISTING]
@@ -186,11 +196,10 @@ def _progress(request: ProvisioningRequest, fates: _Fates, now: datetime) -> Sai
         turn = Reason.of(Code.UNSUPPORTED, feature=feature)
         return Said(_TYPE.PROVISIONED, False, Why.NOT_FOUND, (turn,), total=request.pods)
     worst = _decisive(left)
-    settled = now - _created(request, now) >= GRACE
-    if worst is not None and settled and any(_for_good(entry) for entry in left):
-        hopeless = next(entry for entry in left if _for_good(entry))
-        return _out(request, hopeless, Said(_TYPE.FAILED, True, Why.NOT_FOUND))
-    return _out(request, worst, Said(_TYPE.PROVISIONED, False, Why.NOT_FOUND))
+    hopeless = next((entry for entry in left if _for_good(entry)), None)
+    if hopeless is not None and settled:
+        return _out(request, hopeless, Said(_TYPE.FAILED, True, Why.NOT_FOUND, obstacle=True))
+    return _out(request, worst, Said(_TYPE.PROVISIONED, False, Why.NOT_FOUND, obstacle=hopeless is not None))
 
 
 def _found(request: ProvisioningRequest, fates: _Fates) -> Said:
@@ -211,7 +220,7 @@ def _out(request: ProvisioningRequest, left: LeftOut | None, said: Said) -> Said
     """With why one of its pods has no place."""
     reasons = tuple(r for r in left.reasons if r.code not in _OF_GANGS) if left is not None else ()
     miss = left.near_misses[0] if left is not None and left.near_misses else None
-    return Said(said.type, said.true, said.why, reasons, miss, said.count, request.pods)
+    return replace(said, reasons=reasons, miss=miss, total=request.pods, nodes=())
 
 
 def _decisive(left: Iterable[LeftOut]) -> LeftOut | None:
@@ -285,19 +294,22 @@ class _Fates:
                 self.left.setdefault(owner.key, []).append(entry)
 
 
-def next_answer(snapshot: Snapshot, now: datetime) -> datetime | None:
+def next_answer(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> datetime | None:
     """When a request is to be answered although nothing changes in the cluster."""
-    return min((moment for moment in _moments(snapshot, now) if moment > now), default=None)
+    return min((moment for moment in _moments(snapshot, now, seen) if moment > now), default=None)
 
 
-def _moments(snapshot: Snapshot, now: datetime) -> Iterator[datetime]:
+def _moments(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> Iterator[datetime]:
     for request in snapshot.provisioning_requests:
         if request.served is None or request.over:
             continue
+        since = seen.hopeless_since(request)
         if request.has(_TYPE.PROVISIONED):
             yield _since(request.condition(_TYPE.PROVISIONED), now) + BOOKING
         else:
-            yield _created(request, now) + GRACE
             yield _valid_until(request, now)
-        if request.served is RequestClass.CHECK and _asks(request):
-            yield now + CHECK_AGAIN
+        if since is not None and request.served is RequestClass.ATOMIC:
+            yield since + GRACE
+    check = next_check(snapshot, now, seen)
+    if check is not None:
+        yield check

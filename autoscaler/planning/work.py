@@ -187,7 +187,7 @@ def _glanced(verdict: Callable[[], Verdict]) -> Verdict:
 
 
 def budget_reason(pod: Pod, spent: BudgetSpentError) -> Reason:
-    """What a class is told that has spent its share."""
+    """The reason for a class that has spent its share."""
     if spent.expression:
         return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}", expression=spent.expression)
     return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}")

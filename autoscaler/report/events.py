@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from autoscaler.lifecycle.leaving import evicts
 from autoscaler.lifecycle.observing import acts_on_nodes
@@ -29,14 +30,31 @@ from autoscaler.report.words import counted, money
 from instance_catalog.diagnostic import Diagnostic
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """`kind`, `namespace`, `name` and `uid` are those of the object it is about. `type` is Normal or Warning."""
+class Subject(NamedTuple):
+    """The object that an Event is about. `namespace` is "" for objects of the cluster, `uid` "" where it is unknown."""
 
     kind: str
-    namespace: str
     name: str
-    uid: str
+    namespace: str = ""
+    uid: str = ""
+
+    @staticmethod
+    def of(kind: str, key: str, uid: str = "") -> Subject:
+        """By namespace/name, or by the name of an object of the cluster."""
+        namespace, _, name = key.rpartition("/")
+        return Subject(kind, name, namespace, uid)
+
+    @property
+    def key(self) -> str:
+        """namespace/name, or the name of an object of the cluster."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`type` is Normal or Warning."""
+
+    about: Subject
     type: str
     reason: str
     message: str
@@ -46,9 +64,7 @@ class Event:
 class ObjectEvents:
     """The events about one object of the cluster. `events` creates them."""
 
-    kind: str
-    namespace: str
-    name: str
+    about: Subject
     events: Callable[[], Iterator[Event]]
 
 
@@ -78,14 +94,14 @@ def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
             yield _of_pod(left.pod, missing, waiting.pop(left.pod, []))
     for node in snapshot.provisioned:
         if has_failed(node):
-            yield ObjectEvents("ProvisionedNode", "", node.name, partial(_of_failed, node))
+            yield ObjectEvents(Subject("ProvisionedNode", node.name), partial(_of_failed, node))
     nodes = {node.name: node for node in snapshot.provisioned}
     for decision in plan.nodes:
         decided = nodes.get(decision.provisioned_node)
         if decided is None:
             continue
         create = partial(_of_decision, decision, decided, pools.get(decided.pool), snapshot)
-        yield ObjectEvents("ProvisionedNode", "", decided.name, create)
+        yield ObjectEvents(Subject("ProvisionedNode", decided.name), create)
 
 
 def _of_pod(pod: str, create: Callable[[], Event], claims: Iterable[ResourceClaim]) -> ObjectEvents:
@@ -94,8 +110,7 @@ def _of_pod(pod: str, create: Callable[[], Event], claims: Iterable[ResourceClai
         yield event
         yield from (_of_claim(claim, event) for claim in claims)
 
-    namespace, _, name = pod.partition("/")
-    return ObjectEvents("Pod", namespace, name, events)
+    return ObjectEvents(Subject.of("Pod", pod), events)
 
 
 def _owners(snapshot: Snapshot) -> Iterator[tuple[VirtualOwner, str]]:
@@ -116,17 +131,17 @@ def _of_owner(
     """The event of a pod that exists only in the plan, on what it stands for: once for each node, not for each pod."""
     if (owner, node) not in told:
         told.add((owner, node))
-        yield ObjectEvents(
-            owner.kind, owner.namespace, owner.name, lambda: iter([on_owner(create(), uids.get(owner, ""))])
-        )
+        about = Subject(owner.kind, owner.name, owner.namespace)
+        yield ObjectEvents(about, lambda: iter([on_owner(create(), uids.get(owner, ""))]))
 
 
 def on_owner(event: Event, uid: str = "") -> Event:
     """An event of a pod; if that exists only in the plan, as one of the request or buffer that it stands for."""
-    owner = owner_of(f"{event.namespace}/{event.name}") if event.kind == "Pod" else None
+    owner = owner_of(event.about.key) if event.about.kind == "Pod" else None
     if owner is None:
         return event
-    return replace(event, kind=owner.kind, name=owner.name, uid=uid, message=event.message.removeprefix("pod "))
+    about = Subject(owner.kind, owner.name, event.about.namespace, uid)
+    return replace(event, about=about, message=event.message.removeprefix("pod "))
 
 
 def _of_failed(node: ProvisionedNode) -> Iterator[Event]:
@@ -163,8 +178,8 @@ def _claims_by_hand(snapshot: Snapshot) -> dict[str, list[ResourceClaim]]:
 
 def _of_claim(claim: ResourceClaim, pod: Event) -> Event:
     """The event of a pod, on a claim that waits with it."""
-    message = f"{pod.name}: {pod.message}"
-    return Event("ResourceClaim", claim.namespace, claim.name, claim.uid, pod.type, pod.reason, message)
+    about = Subject("ResourceClaim", claim.name, claim.namespace, claim.uid)
+    return Event(about, pod.type, pod.reason, f"{pod.about.name}: {pod.message}")
 
 
 # Nodes that stay only because pods run on them.
@@ -181,20 +196,18 @@ def offering_text(offering: OfferingRef) -> str:
 
 def misprediction_event(wrong: Misprediction) -> Event:
     """A pod that its node does not take, although it was bought for it."""
-    namespace, _, name = wrong.pod.partition("/")
     node = wrong.node
     message = (
         f"node {node.node_name} ({offering_text(node.offering)}) was bought for this pod and does not take it; "
         f"{node.offering.instance_type} is quarantined in pool {node.pool}. Compare what its drivers published: "
         f"foreslice catalog verify --slices published.yaml --type {node.offering.instance_type}"
     )
-    return on_owner(Event("Pod", namespace, name, "", "Warning", "Misprediction", message))
+    return on_owner(Event(Subject.of("Pod", wrong.pod), "Warning", "Misprediction", message))
 
 
 def invalid_event(kind: str, key: str, uid: str, problem: Diagnostic) -> Event:
     """An object of which something cannot be read; `key` is its namespace/name, or its name."""
-    namespace, _, name = key.rpartition("/")
-    return Event(kind, namespace, name, uid, "Warning", "Invalid", str(problem))
+    return Event(Subject.of(kind, key, uid), "Warning", "Invalid", str(problem))
 
 
 def drift_event(drift: Drift) -> Event:
@@ -208,18 +221,18 @@ def drift_event(drift: Drift) -> Event:
         f"foreslice catalog verify --slices published.yaml --type {instance_type} --node {node.node_name}"
     )
     kind = "Warning" if drift.avoided else "Normal"
-    return Event("ProvisionedNode", "", node.name, node.uid, kind, "Drifted", message)
+    return Event(Subject("ProvisionedNode", node.name, uid=node.uid), kind, "Drifted", message)
 
 
 def trouble_event(kind: str, namespace: str, name: str, uid: str, *, reason: str, text: str) -> Event:
     """Something that could not be done for an object, and what to do about it."""
-    return on_owner(Event(kind, namespace, name, uid, "Warning", reason, text))
+    return on_owner(Event(Subject(kind, name, namespace, uid), "Warning", reason, text))
 
 
 def withheld_event(kind: str, name: str, uid: str, *, pool: str, would: str) -> Event:
     """What is not done to something that exists, because its pool observes."""
     observes = f"pool {pool} only observes" if pool else "no pool acts"
-    return Event(kind, "", name, uid, "Normal", "Observing", f"{observes}: it would {would}")
+    return Event(Subject(kind, name, uid=uid), "Normal", "Observing", f"{observes}: it would {would}")
 
 
 def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:
@@ -227,23 +240,22 @@ def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:
 
     `pod` is its namespace/name. What was refused may name pods of others, so only the event of the LaunchBatch says it.
     """
-    namespace, _, name = pod.partition("/")
     message = (
         f"no node is launched for this pod: LaunchBatch {batch} was refused ({reason}); its events say why: "
         f"kubectl get events -A --field-selector involvedObject.name={batch}"
     )
-    return on_owner(Event("Pod", namespace, name, uid, "Warning", "NotLaunched", message))
+    return on_owner(Event(Subject.of("Pod", pod, uid), "Warning", "NotLaunched", message))
 
 
 def _placed(placement: Placement, launch: PlannedNode, uid: str, pool: CapacityPool | None) -> Event:
-    namespace, _, name = placement.pod.partition("/")
+    about = Subject.of("Pod", placement.pod, uid)
     price = "" if launch.usd_per_hour is None else f" at {money(launch.usd_per_hour)} $/h"
-    why = texts_of(redacted(placement.reasons or launch.reasons, of_namespace(namespace)))
+    why = texts_of(redacted(placement.reasons or launch.reasons, of_namespace(about.namespace)))
     acts = pool is not None and pool.acts
     reason = "TriggeredScaleUp" if acts else "ProposedScaleUp"
     did = "pod triggered scale-up" if acts else f"pod would trigger scale-up, but pool {launch.pool} {_idle(pool)}"
     message = f"{did}: node {launch.name}, {offering_text(launch.offering)}{price}"
-    return Event("Pod", namespace, name, uid, "Normal", reason, f"{message}: {why}" if why else message)
+    return Event(about, "Normal", reason, f"{message}: {why}" if why else message)
 
 
 def _idle(pool: CapacityPool | None) -> str:
@@ -256,20 +268,20 @@ def _idle(pool: CapacityPool | None) -> str:
 
 
 def _left_out(left: LeftOut, uid: str) -> Event:
-    namespace, _, name = left.pod.partition("/")
-    message = f"pod didn't trigger scale-up: {texts_of(redacted(left.reasons, of_namespace(namespace)))}"
+    about = Subject.of("Pod", left.pod, uid)
+    message = f"pod didn't trigger scale-up: {texts_of(redacted(left.reasons, of_namespace(about.namespace)))}"
     if left.near_misses:
         nearest = left.near_misses[0]
-        (miss,) = redacted([nearest.reason], of_namespace(namespace))
+        (miss,) = redacted([nearest.reason], of_namespace(about.namespace))
         message += f"; nearest miss: {text_of(miss)} on {counted(nearest.types, 'type')} such as {nearest.example}"
-    return Event("Pod", namespace, name, uid, "Warning", "NotTriggerScaleUp", message)
+    return Event(about, "Warning", "NotTriggerScaleUp", message)
 
 
 def _failed(node: ProvisionedNode) -> Event:
     """Why a node never became usable, as the last edge of its life says."""
     why = last_edge(node) or node.phase.value
-    message = f"{offering_text(node.offering)} did not become a node; its pods are planned anew"
-    return Event("ProvisionedNode", "", node.name, node.uid, "Warning", why, message)
+    message = f"{offering_text(node.offering)} did not become a node; the next reconcile plans its pods again"
+    return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Warning", why, message)
 
 
 def _only_considered(decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None) -> bool:
@@ -285,7 +297,7 @@ def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
         f"{why}, but pods run on node {node.node_name}: its machine stays until they have ended. "
         f"To evict them and end the machine now: kubectl delete provisionednode {node.name}"
     )
-    return Event("ProvisionedNode", "", node.name, node.uid, "Warning", "NotEmpty", message)
+    return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Warning", "NotEmpty", message)
 
 
 def _stopped(decision: NodeDecision, node: ProvisionedNode) -> Event:
@@ -293,7 +305,7 @@ def _stopped(decision: NodeDecision, node: ProvisionedNode) -> Event:
         f"{texts_of(decision.reasons)}: it runs no pods, counts against limits and may still cost money. Start it, or "
         f"end it: kubectl delete provisionednode {node.name}. Pools with disruption.stopped: End end such machines"
     )
-    return Event("ProvisionedNode", "", node.name, node.uid, "Warning", "MachineStopped", message)
+    return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Warning", "MachineStopped", message)
 
 
 def _notices(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) -> Iterator[Event]:
@@ -303,9 +315,10 @@ def _notices(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) 
     message = f"node {node.node_name} ends at {decision.deadline:%Y-%m-%dT%H:%M:%SZ}: {texts_of(decision.reasons)}"
     for pod in snapshot.pods:
         if pod.node_name == node.node_name and occupies(pod):
-            yield Event("Pod", pod.namespace, pod.name, pod.uid, "Warning", "CapacityEnding", message)
+            yield Event(Subject.of("Pod", pod.key, pod.uid), "Warning", "CapacityEnding", message)
 
 
 def _decided(decision: NodeDecision, uid: str) -> Event:
     kind, reason = _REMOVALS[decision.action]
-    return Event("ProvisionedNode", "", decision.provisioned_node, uid, kind, reason, texts_of(decision.reasons))
+    about = Subject("ProvisionedNode", decision.provisioned_node, uid=uid)
+    return Event(about, kind, reason, texts_of(decision.reasons))

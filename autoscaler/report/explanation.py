@@ -169,7 +169,7 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from section("Claims", map(_claim_line, found["claims"]))
     if found["decision"]:
         yield from section("Decision", _decision_lines(found["decision"]))
-    yield from section("Offerings looked at", map(_offering_line, found["offerings"]))
+    yield from section("Offerings considered", map(_offering_line, found["offerings"]))
     yield from section(
         "Nearest misses",
         (f"{counted(m['types'], 'type')}: {m['text']} (e.g. {m['example']})" for m in found["nearestMisses"]),

@@ -45,6 +45,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "the driver {driver} only prepares claims for all {published} devices of the node, not for {taken}",
         "the driver {driver} would refuse to prepare the claim of ComputeDomain {domain}: the node has {other}",
         "the driver {driver} would refuse to prepare the claim: {attribute} {value} cannot share a node with {other}",
+        "the driver {driver} would refuse to prepare the claim: {problem}",
+        "the driver {driver} would refuse to prepare the claim: sharing strategy {strategy} needs its feature gate "
+        "{gate}, which the pool's driver profile does not turn on",
         "the driver {driver} would refuse to prepare the claim",
     ),
     Code.SELECTOR_ERROR: ("{expression} fails: {message}", "a selector fails"),
@@ -99,6 +102,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "CapacityPool",
     ),
     Code.OUT_OF_SCOPE: (
+        "asks for {resources}, which DeviceClass {device_class} serves only with feature gate {gate}, off in {version} "
+        "(on by default from 1.36): use a resource claim, or, if your cluster has the gate on, say so in "
+        "spec.featureGates of a PlanContext",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or set "
         "spec.scope.pods: All in a CapacityPool",
         "has no resource claim and no extended resource served by DRA: to serve it, set spec.scope.pods: All in a "
@@ -179,9 +185,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.SPENDING_GUARD: ("the spending limit {guard} of {limit} is reached",),
     Code.REPLAY_STUCK: ("may find no node, depending on which of equally good nodes kube-scheduler picks",),
     Code.CHEAPER_UNKNOWN: (
-        "{types} cheaper instance types are undecided, such as {example} at {price} $/h: they depend on {attributes}, "
-        "which the catalog does not have (-o wide lists them)",
-        "{types} cheaper instance types are undecided, such as {example} at {price} $/h (-o wide lists them)",
+        "of {types} instance type(s) that may be cheaper, such as {example} at {price} $/h, nobody knows whether they "
+        "fit: that depends on {attributes}, which the catalog does not have (-o wide lists them)",
+        "of {types} instance type(s) that may be cheaper, such as {example} at {price} $/h, nobody knows whether they "
+        "fit (-o wide lists them)",
     ),
     Code.PRICE_GUESSED: (
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",

@@ -27,13 +27,16 @@ def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
     """
     allocations: dict[str, Allocation] = {}
     preference = 0
+    before: tuple[Pod, Fits] | None = None
     for pod in pods:
+        if before is not None:  # the world after the last pod is of no use, and it costs a copy of what is in use
+            world = world.placed(before[:1], node_name, before[1])
         verdict = fit_one(pod, node_name, world)
         if not isinstance(verdict, Fits):
             return verdict
         allocations.update(verdict.allocations)
         preference += verdict.preference
-        world = world.placed((pod,), node_name, verdict)
+        before = pod, verdict
     return Fits(FrozenMap(allocations), preference)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import HostPort, Pod
@@ -40,6 +41,27 @@ class NodeState:
     def free(self, resource: str) -> int:
         """What is left of a resource; 0 for one the node does not have."""
         return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
+
+
+def states_of(nodes: Iterable[Node], pods: Mapping[str, Sequence[Pod]]) -> dict[str, NodeState]:
+    """The states of the nodes, by name, with the pods they carry.
+
+    Those of the call before are kept where node and pods are the same objects: few nodes change from one reconcile to
+    the next. Threads may share them: at worst one computes again.
+    """
+    global _last  # a memory that a restart may lose
+    known, found = _last, dict[str, NodeState]()
+    for node in nodes:
+        state, carried = known.get(node.name), pods.get(node.name, ())
+        same = state is not None and state.node is node and len(state.pods) == len(carried)
+        if state is None or not same or not all(map(is_, state.pods, carried)):
+            state = NodeState.of(node, tuple(carried))
+        found[node.name] = state
+    _last = found
+    return found
+
+
+_last: Mapping[str, NodeState] = {}
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:

@@ -20,7 +20,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
-from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.node_state import NodeState, states_of
 from autoscaler.scheduling.volumes import Volumes
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import EMPTY
@@ -60,7 +60,7 @@ class World:
         claims = without_finished_consumers(snapshot.claims.values(), snapshot.pods, groups)
         return World(
             snapshot=snapshot,
-            nodes={n.name: NodeState.of(n, tuple(pods.get(n.name, ()))) for n in snapshot.nodes},
+            nodes=states_of(snapshot.nodes, pods),
             claims=claims,
             devices=ClusterDevices.of(
                 snapshot.slices,

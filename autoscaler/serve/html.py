@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.page import Explanation, explanation, status_page
+from autoscaler.report.printable import printable
 from autoscaler.report.words import counted
 from instance_catalog.frozen_map import EMPTY
 
@@ -59,5 +60,14 @@ def style_sheet() -> str:
 @cache
 def _templates() -> Environment:
     return Environment(
-        loader=PackageLoader("autoscaler.serve"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("autoscaler.serve"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        finalize=_shown,
     )
+
+
+def _shown(value: object) -> object:
+    """Text of others without characters that reorder or hide what is read; what a template marks as safe is our own."""
+    return printable(value) if type(value) is str else value

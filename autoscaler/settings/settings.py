@@ -123,7 +123,7 @@ class SpendingSettings:
     None: no bound."""
 
     max_launches_per_hour: int | None = Field(default=None, ge=0)
-    """Nodes launched per hour, with a burst of as many. None: no bound. A bound stops whatever launches in circles."""
+    """Nodes launched per hour, with a burst of as many. None: no bound. A bound stops launch loops."""
 
     buy_unpriced: bool = False
     """Whether types without a price may be bought, counted as 0 $/h. False: an unknown price is an unknown risk."""

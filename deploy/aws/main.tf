@@ -9,7 +9,7 @@ terraform {
   required_providers {
     aws = {
       source  = "hashicorp/aws"
-      version = ">= 5.60"
+      version = ">= 5.60, < 7"
     }
   }
 }
@@ -55,6 +55,7 @@ variable "volume_key_arns" {
 
 data "aws_caller_identity" "current" {}
 data "aws_partition" "current" {}
+# Version 6 of the provider warns that its name is deprecated; version 5 has nothing else.
 data "aws_region" "current" {}
 
 locals {

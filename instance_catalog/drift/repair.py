@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from instance_catalog.drift.compare import Aspect, Unified
 from instance_catalog.drivers.facts import CardFacts, driver_facts
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ListValue, Version, exact
+from instance_catalog.prediction.drivers import aws_net
 from instance_catalog.prediction.drivers.nvidia_gpu import runs_on
 from instance_catalog.prediction.pci import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
 from instance_catalog.types.instance_type import InstanceType, NetworkCard, RootGroup
@@ -27,6 +28,8 @@ _OF_MODEL: Final = {
     "cudaComputeCapability": "cudaComputeCapability",
 }
 _GPU_PCI: Final = frozenset({PCI_BUS_ID, "pcieBusID", PCIE_ROOT, NUMA_NODE})
+# dra.vpc.amazonaws.com/deviceType → NetworkCard.kind
+_KINDS_OF_AWS: Final[Mapping[AttributeValue, str]] = {**{v: k for k, v in aws_net.DEVICE_TYPES.items()}, "efa": "efa"}
 _CARD_PCI: Final = frozenset({"pciAddress", "pciSubsystem", "numaNode", PCIE_ROOT})
 
 
@@ -38,11 +41,15 @@ def proposal(instance_type: InstanceType, unified: Unified, *, source: str, date
     """
     changed = _changed(unified)
     gpus = _published(unified, _GPU_DRIVER, "type", "gpu") if runs_on(instance_type) else ()
+    cards_of = _NETWORK_DRIVER
     cards = _published(unified, _NETWORK_DRIVER)
+    if not cards and not any(card.rdma for card in instance_type.network_cards):
+        # It says less of a card than the catalog may already have, and cards are replaced as a whole.
+        cards_of, cards = aws_net.DRIVER, _published(unified, aws_net.DRIVER)
     use = _accelerator(instance_type, gpus, changed[_GPU_DRIVER]) if gpus else {}
     models = _model(instance_type, gpus, changed[_GPU_DRIVER]) if gpus else []
     move_gpus = bool(gpus) and ("count" in use or bool(changed[_GPU_DRIVER] & _GPU_PCI))
-    move_cards = bool(cards) and bool(changed[_NETWORK_DRIVER] & (_CARD_PCI | {""}))
+    move_cards = bool(cards) and bool(changed.get(cards_of, set()) & (_CARD_PCI | {""}))
     # Groups of equal roots cannot be compared with roots that are known: both learn them, or neither.
     move_cards = move_cards or (bool(cards) and move_gpus and _grouped_cards(instance_type))
     described = _cards(instance_type, cards) if move_cards else []
@@ -156,7 +163,12 @@ def _primary(card: NetworkCard) -> _Content:
 
 
 def _kind(device: Device, facts: Mapping[str, CardFacts]) -> str | None:
-    """The kind of card whose vendor and device the slice names; of a kind without fixed device, its vendor."""
+    """The kind of card whose vendor and device the slice names; of a kind without fixed device, its vendor.
+
+    AWS's own driver names the kind instead.
+    """
+    if aws_net.DEVICE_TYPE in device.attributes:
+        return _KINDS_OF_AWS.get(device.attributes[aws_net.DEVICE_TYPE])
     vendor, name = device.attributes.get("pciVendor"), device.attributes.get("pciDevice")
     exact = (kind for kind, card in facts.items() if (card.vendor, card.device) == (vendor, name))
     loose = (kind for kind, card in facts.items() if card.vendor == vendor and card.device is None)

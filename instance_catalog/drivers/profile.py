@@ -154,6 +154,35 @@ class DriverSet:
         return replace(self, profiles=kept if self.profile(profile.name) else (*kept, profile))
 
 
+@lru_cache(maxsize=4096)  # planning asks for it with every offering
+def with_gates(drivers: DriverSet, gates: frozenset[tuple[str, str]]) -> DriverSet | None:
+    """The set with feature gates on, given as (profile name, gate); None if that changes nothing or cannot be."""
+    changed = drivers
+    for profile in drivers.profiles:
+        known = {g: True for name, g in sorted(gates) if name == profile.name and g in profile.gates}
+        changed = changed.with_profile(replace(profile, gates=profile.gates.with_items(known)))
+    try:
+        for profile in changed.profiles:
+            _check(profile)
+    except DriverProfileError:
+        return None
+    return None if changed == drivers else changed
+
+
+@lru_cache(maxsize=1024)  # planning asks for it with every node
+def refused_sharing(drivers: DriverSet) -> FrozenMap[str, str]:
+    """The sharing strategies that the drivers refuse, each with the feature gate that is off."""
+    return FrozenMap(
+        {
+            strategy: gate
+            for profile in drivers.profiles
+            if profile.custom is None
+            for strategy, gate in profile.facts.sharing_gates.items()
+            if not profile.gates.get(gate)
+        }
+    )
+
+
 @lru_cache(maxsize=256)  # planning asks for it with every offering
 def assumed_profile(name: str, *, mig: MigMode | None = None) -> DriverProfile:
     """The profile of a driver with the release of defaults.yaml and its gates."""

@@ -15,7 +15,7 @@ from instance_catalog import package_data
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a container is told something: an environment variable, an argument, or either of them."""
+    """Where a container is configured: an environment variable, an argument, or either of them."""
 
     environment: str | None = None
     argument: str | None = None

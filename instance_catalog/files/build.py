@@ -31,7 +31,7 @@ from instance_catalog.types.instance_type import (
     Provenance,
     RootGroup,
 )
-from instance_catalog.types.node_reservation import DiskReservation, NodeReservation, PodRange, Tier
+from instance_catalog.types.node_reservation import DiskReservation, LocalDisks, NodeReservation, PodRange, Tier
 
 K = TypeVar("K", bound=str)
 T = TypeVar("T")
@@ -132,6 +132,9 @@ def reservation_of(entry: schema.NodeEntry) -> NodeReservation:
         eviction_disk=entry.eviction.disk,
         disk=DiskReservation(kube.disk.base, kube.disk.share, kube.disk.most_share, kube.disk.most),
         root_disk=entry.root_disk,
+        local_disks=LocalDisks(tuple(entry.local_disks.families), entry.local_disks.reserved)
+        if entry.local_disks
+        else LocalDisks(),
         pods=tuple(PodRange(p.least, p.most, p.vcpu_up_to) for p in entry.max_pods),
         provenance=_provenance(entry.provenance),
     )

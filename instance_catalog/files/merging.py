@@ -20,7 +20,8 @@ from instance_catalog.files.layers import Layer, in_force, problems_of
 from instance_catalog.files.overlay import EMPTY, Layered, Origin, Source, Written, layered, merge, origins, value_at
 from instance_catalog.files.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry, PricesAsOf
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import Accelerator, InstanceType, region_of
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import Accelerator, InstanceType
 from instance_catalog.types.node_reservation import NOTHING_RESERVED, NodeReservation
 
 

@@ -14,7 +14,8 @@ from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.files.layers import Corrections, Layer, content_layer
 from instance_catalog.files.merging import catalog_of
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, region_of
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 
 # Between what a sync wrote (-20) and what nodes taught (-10).
 PRIORITY: Final = -15

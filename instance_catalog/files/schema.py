@@ -338,6 +338,13 @@ class PodRangeEntry(_Entry):
     most: Whole = Field(gt=0)
 
 
+class LocalDisksEntry(_Entry):
+    """Whose local disks are the ephemeral storage of nodes when the node pool says nothing."""
+
+    families: list[str] = Field(min_length=1, description='the part of a type\'s name before "-"')
+    reserved: QuantityText = Field(description="of the disks, for the system")
+
+
 class NodeEntry(_Entry):
     """How much of a cloud's machines never reaches pods."""
 
@@ -347,8 +354,11 @@ class NodeEntry(_Entry):
     kube_reserved: KubeReservedEntry
     eviction: EvictionEntry
     root_disk: QuantityText = Field(description="when the node template says nothing")
+    local_disks: LocalDisksEntry | None = None
     max_pods: list[PodRangeEntry] = Field(min_length=1, description="by size; the last without vcpuUpTo")
-    provenance: dict[Literal["memoryOverhead", "kubeReserved", "eviction", "rootDisk", "maxPods"], ProvenanceEntry] = {}
+    provenance: dict[
+        Literal["memoryOverhead", "kubeReserved", "eviction", "rootDisk", "localDisks", "maxPods"], ProvenanceEntry
+    ] = {}
 
 
 class PricesAsOf(_Entry):

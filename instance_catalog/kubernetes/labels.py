@@ -44,6 +44,7 @@ SPARE_PODS: Final = "foreslice.dev/spare-pods"  # key of a request's details: po
 ACTIVE_CAPACITY: Final = "foreslice.dev/active-capacity"  # provisioningStrategy of the CapacityBuffers that are served
 PURCHASE_TAG: Final = "foreslice.dev/purchase"  # cloud tag of bought capacity: which purchase it came from
 LAUNCH_TOKEN: Final = "foreslice.dev/launch-token"  # label of KWOK nodes: hash of the idempotency token that made them
+RESIZING: Final = "foreslice.dev/resizing"  # tag of an auto-scaling group: the launch that it serves now, and how
 LAUNCH_PARAMETERS: Final = "foreslice.dev/launch-parameters"  # annotation of KWOK nodes: hash of what was asked for
 OFFERING: Final = "foreslice.dev/offering"  # annotation of KWOK nodes: type, zone, capacity type (a JSON list)
 

@@ -23,6 +23,8 @@ class Prediction:
                        unit (a capacity block) that the node is launched in, "" without one
     variants           the profiles that implicit pools try for a type, plainest first; None: the assumed one alone
     in_implicit_pools  whether implicit pools run the driver where it has devices; False: an operator's choice
+    in_auto_pools      whether pools that take the drivers of the cluster expect it on the type. False where nobody has
+                       measured what it publishes: a node is waited for until its drivers have published
     """
 
     runs_on: Callable[[InstanceType], bool]
@@ -31,3 +33,4 @@ class Prediction:
     node_labels: Callable[[InstanceType, DriverProfile, str], Mapping[str, str]] = lambda _type, _profile, _unit: EMPTY
     variants: Callable[[InstanceType, KubernetesProfile], Iterable[DriverProfile]] | None = None
     in_implicit_pools: bool = True
+    in_auto_pools: Callable[[InstanceType], bool] = lambda _type: True

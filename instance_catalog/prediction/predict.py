@@ -20,6 +20,7 @@ from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.drivers import (
     amd_gpu,
+    aws_net,
     aws_neuron,
     custom,
     dra_cpu,
@@ -85,6 +86,14 @@ def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
     return _prediction(profile).runs_on(instance_type)
 
 
+def expected_unasked(instance_type: InstanceType, profile: DriverProfile) -> bool:
+    """Whether the driver has devices on the type, and somebody has measured them, so that no pool has to name it."""
+    if profile.custom is not None:
+        return runs_on(instance_type, profile)
+    found = _prediction(profile)
+    return found.runs_on(instance_type) and found.in_auto_pools(instance_type)
+
+
 @lru_cache(maxsize=4096)
 def _predicted(
     instance_type: InstanceType, driver_set: DriverSet, kubernetes: KubernetesProfile
@@ -119,6 +128,7 @@ PREDICTIONS: Final[Mapping[str, Prediction]] = {
     "intel-gpu": intel_gpu.PREDICTION,
     "gaudi": intel_gaudi.PREDICTION,
     "dranet": dranet.PREDICTION,
+    "aws-net": aws_net.PREDICTION,
     "dra-cpu": dra_cpu.PREDICTION,
     "example": example_gpu.PREDICTION,
 }

@@ -33,6 +33,7 @@ _PROFILES: Final[Mapping[str, str]] = {
     _GPU_DRIVER: "nvidia",
     "compute-domain.nvidia.com": "compute-domain",
     "dra.net": "dranet",
+    "dra.networking.k8s.aws": "aws-net",
 }
 # What depends on the type alone. Pods and disk are the node template's choice.
 _MEASURED: Final = (CPU, MEMORY)

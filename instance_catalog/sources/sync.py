@@ -15,7 +15,8 @@ from typing import Any, Final, TypeAlias
 
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import Accelerator, CapacityType, InstanceType, region_of
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import Accelerator, CapacityType, InstanceType
 
 Content: TypeAlias = dict[str, Any]
 

@@ -19,13 +19,11 @@ from typing import Final, TypeAlias
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.clouds import region_of
 from instance_catalog.types.node_reservation import NOTHING_RESERVED, NodeReservation
 from instance_catalog.types.provenance import Provenance as Provenance  # part of this vocabulary
 
 ANY_ZONE: Final = "any"
-# us-east-1a, us-central1-a; the zone of a Local Zone (us-east-1-atl-2a) has prices of its own, so it is its own region.
-_IN_REGION: Final = re.compile(r"([a-z]+(?:-[a-z]+)*-?\d+)-?[a-z]\Z", re.ASCII)
-
 # Source: botocore's partitions.json.
 _PARTITION: Final = re.compile(r"cn-|us-gov-|us-iso[a-z]?-|eu-iso[a-z]-|eusc-", re.ASCII)
 
@@ -326,12 +324,6 @@ _NO_PRICES: Final[FrozenMap[CapacityType, Price]] = FrozenMap()
 
 def _region_of_place(zone: str) -> str:
     return "" if zone == ANY_ZONE else region_of(zone)
-
-
-def region_of(zone: str) -> str:
-    """us-east-1 of us-east-1a, us-central1 of us-central1-a; what has another form is its own region."""
-    match = _IN_REGION.match(zone)
-    return match[1] if match else zone
 
 
 def partition_of(place: str) -> str:

@@ -36,24 +36,38 @@ def node_allocatable(
     """Allocatable cpu (cores), memory, ephemeral-storage (bytes) and pods of a node of this type.
 
     `reserved` replaces the image's kube-reserved, resource by resource; `root_disk` and `max_pods` its defaults.
+    Without `root_disk`, local disks are the ephemeral storage where the image makes them so.
     """
     model = instance_type.reservation
     pods = _pod_range(model, instance_type.vcpu, max_pods)
     disk = model.root_disk if root_disk is None else root_disk
+    local = _local_disk(instance_type) if root_disk is None else None
     kube = {
         CPU: Quantity(_cpu_millis(model, instance_type.vcpu), -3),
         MEMORY: _bytes(_kube_memory(model, instance_type.memory.value, pods.most)),
-        EPHEMERAL_STORAGE: _bytes(_kube_disk(model.disk, disk.value)),
+        EPHEMERAL_STORAGE: _bytes(
+            _kube_disk(model.disk, disk.value) if local is None else model.local_disks.reserved.value
+        ),
         **reserved,
     }
     memory = instance_type.memory.value * (1 - model.memory_overhead)
     predicted = {
         CPU: Quantity(max(0, instance_type.vcpu * 1000 - kube[CPU].milli()), -3),
         MEMORY: _whole(memory - kube[MEMORY].value - model.eviction_memory.value),
-        EPHEMERAL_STORAGE: _whole(disk.value * (1 - model.eviction_disk) - kube[EPHEMERAL_STORAGE].value),
+        EPHEMERAL_STORAGE: _whole(
+            (disk.value if local is None else local) * (1 - model.eviction_disk) - kube[EPHEMERAL_STORAGE].value
+        ),
         PODS: Quantity.of(pods.least),
     }
     return FrozenMap({**predicted, **instance_type.allocatable})
+
+
+def _local_disk(instance_type: InstanceType) -> Fraction | None:
+    """Bytes of the local disks that are the node's ephemeral storage; None where its root disk is."""
+    family = instance_type.name.partition("-")[0]
+    if family not in instance_type.reservation.local_disks.families or not instance_type.local_nvme_gb:
+        return None
+    return Fraction(instance_type.local_nvme_gb * 10**9)
 
 
 def _cpu_millis(model: NodeReservation, vcpu: int) -> int:

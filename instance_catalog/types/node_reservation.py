@@ -44,6 +44,15 @@ class DiskReservation:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalDisks:
+    """Machine families (the part of a type's name before "-") whose local disks, less `reserved`, are the ephemeral
+    storage of a node, unless its node pool says otherwise."""
+
+    families: tuple[str, ...] = ()
+    reserved: Quantity = _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
 class NodeReservation:
     """What hypervisor, kernel and kubelet keep. The default keeps nothing.
 
@@ -62,6 +71,7 @@ class NodeReservation:
     eviction_disk: Fraction = Fraction(0)
     disk: DiskReservation = DiskReservation()
     root_disk: Quantity = _NOTHING
+    local_disks: LocalDisks = LocalDisks()
     pods: tuple[PodRange, ...] = (PodRange(110, 110),)
     provenance: FrozenMap[str, Provenance] = field(default_factory=FrozenMap)
 

@@ -89,6 +89,15 @@ class Check:
             if subnet.free < _FEW_ADDRESSES:
                 step = "select more subnets of this zone, or enlarge it"
                 yield Finding(_of(template, subnet.id), False, f"{subnet.free} addresses left", step, required=False)
+        private = {subnet.zone for subnet in subnets if not subnet.public}
+        for subnet in subnets if template.interfaces is Interfaces.EFA else ():
+            if subnet.public and subnet.zone not in private:
+                message = f"the subnets in {subnet.zone} are public: a machine with several interfaces gets no address"
+                step = (
+                    "select private subnets, which usually have the tag kubernetes.io/role/internal-elb; otherwise the "
+                    "machine reaches the API server and registries only through endpoints in the VPC"
+                )
+                yield Finding(_of(template, subnet.id), False, message, step, required=False)
 
     def _groups(self, template: NodeTemplate) -> Iterator[Finding]:
         groups = self.launcher.network.security_groups(template)
@@ -176,7 +185,7 @@ def _groups_of(groups: Groups, templates: GroupTemplates, reference: TemplateRef
         elif group.tags.get(TAG_CLUSTER) == cluster:
             yield Finding(subject, True, what)
         else:
-            step = f"tag the group {TAG_CLUSTER}={cluster}: deploy/aws/controller-policy.json asks for it"
+            step = f"tag the group {TAG_CLUSTER}={cluster}: deploy/aws/groups-policy.json asks for it"
             yield Finding(subject, False, f"{what}; it lacks the tag of this cluster", step)
 
 

@@ -27,7 +27,7 @@ from providers.aws.sales.market import BlockMarket
 from providers.aws.sales.prices import Override, Prices
 from providers.aws.session import Aws
 from providers.aws.terminate import terminate
-from providers.aws.trial import Outcome, Trial
+from providers.aws.trial import Trial
 from providers.contract import (
     Clock,
     Finding,
@@ -43,6 +43,7 @@ from providers.contract import (
     Traits,
 )
 from providers.market import CapacityOffer, CapacityQuery
+from providers.trials import Outcome
 
 # Describing lags seconds, counts of a reservation several minutes after a termination.
 WINDOW: Final = timedelta(minutes=5)

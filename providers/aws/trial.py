@@ -9,7 +9,6 @@ since its user data shuts it down and a shutdown ends it; it never joins the clu
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from providers.aws.node_template.template import NodeTemplate, UserData
 from providers.aws.terminate import terminate
 from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest, OfferingKey, TemplateRef
 from providers.errors import ProviderError, RefusedError, TemplateError
+from providers.trials import Outcome, without_secrets
 
 TRIAL_TAG: Final = "foreslice.dev/trial"
 # On-demand, spot, two of a gang, and one that a token might start again after its machine ended.
@@ -37,22 +37,6 @@ _LONGEST_END: Final = timedelta(minutes=10)
 # After a lost answer a machine may turn up for so long.
 _SETTLES: Final = timedelta(minutes=1)
 _ENDED: Final = frozenset({"shutting-down", "terminated"})
-_SECRETS: Final = (
-    (re.compile(r"Encoded authorization failure message: \S+"), "(encoded message left out)"),
-    (re.compile(r"\b\d{12}\b"), "(account)"),
-    (re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{12,}\b"), "(key)"),
-    (re.compile(r"arn:[\w-]+:(sts|iam)::\S+"), "(identity)"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one check of the trial came to. `passed` None: it could not be looked at."""
-
-    name: str
-    passed: bool | None
-    message: str
-    seconds: float = 0.0
 
 
 @dataclass
@@ -292,13 +276,6 @@ class Trial:
 
     def _monotonic(self) -> float:
         return self.launcher.clock.monotonic()
-
-
-def without_secrets(text: str) -> str:
-    """Without account, identity, keys and encoded messages, so that a report can be attached to a bug."""
-    for pattern, instead in _SECRETS:
-        text = pattern.sub(instead, text)
-    return text
 
 
 def _layout(found: Mapping[str, Any]) -> list[tuple[int, int, str]]:

@@ -12,16 +12,19 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`method` as the REST reference spells it. `changes` marks calls that start or end machines."""
+    """`method` as the REST reference spells it. `changes` marks calls that start or end machines, `by_person` those
+    that only commands make, with the permissions of whoever types them."""
 
     method: str
     permissions: tuple[str, ...]
     changes: bool = False
+    by_person: bool = False
 
 
 _UPDATE: Final = ("compute.instanceGroupManagers.update",)
 CALLS: Final = (
     Call("instanceGroupManagers.get", ("compute.instanceGroupManagers.get",)),
+    Call("instanceGroupManagers.list", ("compute.instanceGroupManagers.list",)),
     Call("instanceGroupManagers.listManagedInstances", ("compute.instanceGroupManagers.get",)),
     Call("instanceGroupManagers.createInstances", _UPDATE, changes=True),
     Call("instanceGroupManagers.deleteInstances", _UPDATE, changes=True),
@@ -34,8 +37,10 @@ CALLS: Final = (
     Call("instances.aggregatedList", ("compute.instances.list",)),
     Call("globalOperations.aggregatedList", ("compute.globalOperations.list",)),
     Call("zoneOperations.get", ("compute.zoneOperations.get",)),
+    Call("advice.calendarMode", ("compute.advice.calendarMode",), by_person=True),
     Call("container.clusters.get", ("container.clusters.get",)),
     Call("container.nodePools.get", ("container.clusters.get",)),
 )
 BY_NAME: Final = {call.method: call for call in CALLS}
-PERMISSIONS: Final = frozenset(permission for call in CALLS for permission in call.permissions)
+# What the controller's role has.
+PERMISSIONS: Final = frozenset(name for call in CALLS if not call.by_person for name in call.permissions)

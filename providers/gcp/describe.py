@@ -18,8 +18,7 @@ from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, Insta
 from providers.errors import GoneError, UnclassifiedError
 from providers.gcp.capacity import Ref, ref_of
 from providers.gcp.interruptions import Event, interrupted
-from providers.gcp.launch import provider_id
-from providers.gcp.names import FILTER, batch_of, read
+from providers.gcp.names import FILTER, batch_of, provider_id, read
 from providers.gcp.node_template.template import Batch, GroupRef
 from providers.gcp.session import Gcp
 

@@ -69,7 +69,7 @@ def _of_event(found: Any, created: datetime, event: Event) -> Notice:
     if event.kind in _ENDS and event.at <= created:
         return Notice(
             created,
-            f"its group made the machine anew under the same name (id {found.id}) after {event.id} was lost: "
+            f"its group created another machine with the same name (id {found.id}) after {event.id} was lost: "
             "what ran on it is gone, and its devices may differ",
         )
     return Notice()

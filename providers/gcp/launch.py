@@ -47,9 +47,10 @@ from providers.errors import (
     TokenReusedError,
     UncertainError,
 )
+from providers.gcp.begun import begun_in
 from providers.gcp.capacity import Reservations
 from providers.gcp.errors import of_code
-from providers.gcp.names import MAX_NODES, Launched, Names, read
+from providers.gcp.names import MAX_NODES, Launched, Names, provider_id, read
 from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.operations import finished, outcome
@@ -105,19 +106,19 @@ class Launcher:
         """Machines of the first offering that can be had. Names that a group has already say where a launch began."""
         if len(request.nodes) > MAX_NODES:
             raise TemplateError(f"a launch has at most {MAX_NODES} nodes, found {len(request.nodes)}")
-        failures: list[OfferingFailure] = []
+        refused: list[OfferingFailure] = []
         attempts: list[tuple[OfferingKey, _Attempt]] = []
         for offering in request.offerings:
             try:
                 attempts.append((offering, _Attempt(self, request, self.groups.serving(template, offering))))
             except NotOfferedError as error:
-                known = [attempt.group.ref for _, attempt in attempts]
-                changed = self._begun(request, template, but=known)
-                if changed is None:
-                    failures.append(OfferingFailure(offering, error))
-                else:
-                    attempts.append((offering, changed))
+                refused.append(OfferingFailure(offering, error))
         begun = [(offering, attempt) for offering, attempt in attempts if attempt.members()]
+        if not begun:
+            known = [attempt.group.ref for _, attempt in attempts]
+            begun = [(request.offerings[0], attempt) for attempt in self._elsewhere(request, template, but=known)]
+            refused = [] if begun else refused
+        failures = refused
         for offering, attempt in begun or attempts:
             closed = None if begun else self._closed(offering, attempt.group)
             machines, failure = ([], closed) if closed is not None else attempt.run(adopt=bool(begun))
@@ -146,13 +147,20 @@ class Launcher:
         else:
             self.reservations.launched(reservation, [machine.id for machine in machines])
 
-    def _begun(self, request: LaunchRequest, template: GroupTemplate, *, but: Sequence[GroupRef]) -> _Attempt | None:
-        """Where the launch began before the group got another instance template; None if in no other group."""
+    def _elsewhere(
+        self, request: LaunchRequest, template: GroupTemplate, *, but: Sequence[GroupRef]
+    ) -> Iterator[_Attempt]:
+        """Where the launch began before the group got another instance template, or left the GCPNodeTemplate."""
+        looked = set(but)
         for group in self.groups.of(template):
-            attempt = _Attempt(self, request, group)
-            if group.ref not in but and attempt.members():
-                return attempt
-        return None
+            if group.ref not in looked:
+                looked.add(group.ref)
+                attempt = _Attempt(self, request, group)
+                if attempt.members():
+                    yield attempt
+        names = Names(self.cluster, request.tags.get(TAG_BATCH, ""), request.token, "", "")
+        for ref in dict.fromkeys(begun_in(self.gcp, self.cluster, request.zone, names.has, but=looked)):
+            yield _Attempt(self, request, self.groups.group(ref))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +242,7 @@ class _Attempt:
             if clock.monotonic() >= deadline:
                 raise AmbiguousError(
                     f"group {self.group.ref} has not started {len(open_)} of {len(wanted)} machines yet",
-                    next_step="Nothing to do: it is looked at again until the group has started them or failed to.",
+                    next_step="Nothing to do: it is checked again until the group has started its machines.",
                 )
             clock.wait(_LOOK.total_seconds())
 
@@ -356,11 +364,6 @@ def fingerprint(request: LaunchRequest) -> str:
         (request.template.kind, request.template.name),
     )
     return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]
-
-
-def provider_id(project: str, zone: str, name: str) -> str:
-    """What the Google cloud controller writes into a Node's spec.providerID."""
-    return f"gce://{project}/{zone}/{name}"
 
 
 def _is_settled(member: Member) -> bool:

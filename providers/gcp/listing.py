@@ -18,7 +18,8 @@ from google.cloud import billing_v1, compute_v1
 
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.sources.sync import CloudListing, ListedAccelerator, ListedPrice, ListedType
-from instance_catalog.types.instance_type import CapacityType, region_of
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import CapacityType
 from providers.gcp.listing_errors import translated
 from providers.gcp.listing_prices import composed, prices_of_file, service, sku_row
 from providers.listing import ListingPage, Row, Rows

@@ -17,7 +17,8 @@ from typing import Any, Final
 import yaml
 
 from instance_catalog.sources.sync import ListedPrice, ListedType
-from instance_catalog.types.instance_type import CapacityType, region_of
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import CapacityType
 from providers.errors import TemplateError
 from providers.listing import Row
 

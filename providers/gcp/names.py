@@ -100,6 +100,11 @@ def batch_of(cluster: str, batch: str) -> int:
     return _bits(_BATCH, "batch", f"{cluster}/{batch}")
 
 
+def provider_id(project: str, zone: str, name: str) -> str:
+    """What the Google cloud controller writes into a Node's spec.providerID."""
+    return f"gce://{project}/{zone}/{name}"
+
+
 def _owner_bits(width: int) -> int:
     return int(width * math.log2(36)) - (_BATCH + _TOKEN + _PARAMETERS + _NODE)
 

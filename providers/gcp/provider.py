@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
-from instance_catalog.types.instance_type import region_of
+from instance_catalog.types.clouds import region_of
 from providers.contract import (
     Clock,
     Finding,
@@ -84,6 +84,11 @@ class GcpProvider:
     def traits(self) -> Traits:
         """Machines are named one by one."""
         return TRAITS
+
+    @property
+    def launcher(self) -> Launcher:
+        """What starts its machines, for a trial."""
+        return self._launcher
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
         """One createInstances call in the group that starts the offering (launch.py)."""

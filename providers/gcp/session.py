@@ -28,12 +28,14 @@ _PAGE: Final = 500
 # What the API calls a method, and which method of which client it is.
 _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "instanceGroupManagers.get": (compute_v1.InstanceGroupManagersClient, "get"),
+    "instanceGroupManagers.list": (compute_v1.InstanceGroupManagersClient, "list"),
     "instanceGroupManagers.listManagedInstances": (
         compute_v1.InstanceGroupManagersClient,
         "list_managed_instances",
     ),
     "instanceGroupManagers.createInstances": (compute_v1.InstanceGroupManagersClient, "create_instances_unary"),
     "instanceGroupManagers.deleteInstances": (compute_v1.InstanceGroupManagersClient, "delete_instances_unary"),
+    "advice.calendarMode": (compute_v1.AdviceClient, "calendar_mode"),
     "reservations.aggregatedList": (compute_v1.ReservationsClient, "aggregated_list"),
     "reservations.get": (compute_v1.ReservationsClient, "get"),
     "futureReservations.aggregatedList": (compute_v1.FutureReservationsClient, "aggregated_list"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ TOP_LEVEL = {
     "benchmarks", "deploy", "docs", "instance_catalog", "providers", "pyproject.toml", "tests",
 }  # fmt: skip
 LONGEST = 400
+# Modules in a folder; docs/architecture.md says which folders are flat on purpose, and why.
+MOST_MODULES, MOST_FLAT = 19, 25
 
 
 def python_files() -> list[Path]:
@@ -26,6 +29,15 @@ def python_files() -> list[Path]:
 def test_files_stay_readable() -> None:
     long = {str(path.relative_to(ROOT)): lines for path in python_files() if (lines := _lines(path)) > LONGEST}
     assert long == {}
+
+
+def test_folders_fit_a_screen() -> None:
+    page = " ".join((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split())
+    counts = Counter(path.parent.relative_to(ROOT) for path in python_files() if path.name != "__init__.py")
+    large = {str(folder): count for folder, count in counts.items() if count > MOST_MODULES}
+    production = {folder for folder in large if folder.startswith(PACKAGES)}
+    assert {folder for folder in production if f"is flat on purpose: `{folder}/`" not in page} == set()
+    assert {folder: count for folder, count in large.items() if count > MOST_FLAT} == {}
 
 
 def test_every_module_says_why_it_exists() -> None:

@@ -37,6 +37,7 @@ class AccountRules:
     def begin_account(self, *, twins: bool) -> None:
         """Nobody has done anything yet."""
         self.raised = 0
+        self.edited = False
         self._since: Counter[str] | None = None  # the calls there were when the pools began to observe
         self._others: dict[str, str] = {}  # machines of others, and what they were like
         self._found: list[str] = []
@@ -56,6 +57,20 @@ class AccountRules:
         account = self.simulation.fake.account
         account.break_templates(code, until=account.now + timedelta(minutes=minutes))
         self.told["launch templates that name what is gone"] += 1
+
+    # A machine that a person asks a group for is taken for the launch that raises its size.
+    @precondition(lambda self: type(self.simulation) is not GroupSimulation or not self.raised)
+    @rule(number=st.integers(0, 7))
+    def edits_the_node_template(self, number: int) -> None:
+        """A person changes the node template, or takes it away, whatever launches are under way."""
+        self.simulation.edit(number)
+        self.edited = True
+        self.told["a node template edited"] += 1
+
+    @rule()
+    def mends_the_node_template(self) -> None:
+        """It is as it was in the beginning."""
+        self.simulation.mend()
 
     @precondition(lambda self: not isinstance(self.simulation, GroupSimulation))
     @rule()
@@ -89,7 +104,7 @@ class AccountRules:
             self.simulation.fake.groups.by_name[name].tags[TAG_CLUSTER] = (self.simulation.cluster, True)
         self.told["groups that propagate the cluster's tag"] += 1
 
-    @precondition(lambda self: type(self.simulation) is GroupSimulation)
+    @precondition(lambda self: type(self.simulation) is GroupSimulation and not self.edited)
     @rule(index=st.integers(0, 7))
     def raises_a_group(self, index: int) -> None:
         """A person asks one of our groups for a machine more."""

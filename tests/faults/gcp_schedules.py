@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import ClassVar
 
 from hypothesis import strategies as st
@@ -39,6 +39,7 @@ CALLS = (
     "operations.aggregatedList",
     "zoneOperations.get",
     "instanceGroupManagers.get",
+    "instanceGroupManagers.list",
     "instanceTemplates.get",
     "instances.get",
 )
@@ -65,8 +66,10 @@ class GcpWitness(Witness):
     simulation: GcpSimulation
 
     def terminates(self, ids: Iterable[str]) -> None:
+        ids = tuple(ids)
         machines = self.simulation.fake.project.machines
-        super().terminates([booted(machines[int(one)]).provider_id for one in ids if int(one) in machines])
+        told = [booted(machines[int(one)]).provider_id for one in ids if one.isdecimal() and int(one) in machines]
+        super().terminates([*told, *(one for one in ids if not one.isdecimal())])
 
 
 class GcpSchedules(RuleBasedStateMachine):
@@ -74,16 +77,17 @@ class GcpSchedules(RuleBasedStateMachine):
 
     told: ClassVar[Counter[str]] = Counter()
     world: ClassVar[type[GcpSimulation]] = GcpSimulation
+    types: ClassVar[tuple[str, ...]] = tuple(ACCELERATORS)
+    pools: ClassVar[str] = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
 
     @initialize(
         pace=st.sampled_from([PROMPT, SLUGGISH]), copies=st.integers(1, 3), lead=st.sampled_from([1, 30, 200, 600])
     )
     def begin(self, pace: Behaviour, copies: int, lead: int) -> None:
         """Some pods are there when the trouble begins, with or without machines."""
-        self.simulation = self.world(catalog=small_catalog(*ACCELERATORS), start=START, gce=pace)
-        pool = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
-        self.simulation.add(scenario(pool))
-        witness = GcpWitness(self.simulation.api, partial(machines_run, self.simulation))
+        self.simulation = self.world(catalog=small_catalog(*self.types), start=START, gce=pace)
+        self.simulation.add(scenario(self.pools))
+        witness = GcpWitness(self.simulation.api, self.machines)
         witness.simulation = self.simulation
         self.witness = witness
         self.api = Shaky(self.simulation.api, witness=witness)
@@ -163,6 +167,14 @@ class GcpSchedules(RuleBasedStateMachine):
         self.strangers.append(project.stranger(name, found.zone, found.machine_type, group=found.name))
         self.told["a stranger"] += 1
 
+    @rule(group=st.integers(0, 7))
+    def changes_the_template(self, group: int) -> None:
+        """A person takes a group out of the GCPNodeTemplate, or puts it back, whatever is going on in it."""
+        found, all_ = self.simulation.template.found, self.simulation.groups
+        kept = tuple(one for one in all_ if (one in found.groups) is not (one == all_[group]))
+        self.simulation.template.found = replace(found, groups=kept)
+        self.told["a group in or out of the template"] += 1
+
     @rule(index=st.integers(0, 7))
     def deletes_a_node(self, index: int) -> None:
         """A person orders a node to go, whatever runs there."""
@@ -199,6 +211,7 @@ class GcpSchedules(RuleBasedStateMachine):
             while self.simulation.fake.faults.next(call) is not None:
                 pass
         self.api.mishaps.clear()
+        self.simulation.template.found = replace(self.simulation.template.found, groups=self.simulation.groups)
         project.stock.clear()
         for machine in project.machines.values():
             if machine.stopped and not machine.deleting:
@@ -218,6 +231,10 @@ class GcpSchedules(RuleBasedStateMachine):
         invariants.hold([*found, *invariants.left_over("names in groups", kept)])
         self.told["machines"] += len(project.machines)
         self.told["calls"] += self.simulation.fake.calls.total()
+
+    def machines(self) -> dict[str, bool]:
+        """By provider id, whether each machine of ours runs."""
+        return machines_run(self.simulation)
 
     def running(self) -> list[Machine]:
         """Machines of ours that run."""

@@ -134,6 +134,16 @@ class GcpSimulation(Simulation):
             fake.project.add(Group(f"{base}-grp", zone, base, kind, model, kube_labels=own))
         return fake
 
+    @cached_property
+    def template(self) -> Written:
+        """The GCPNodeTemplate, with all groups until a test takes some away."""
+        return Written(GroupTemplate("gpu", groups=self.groups))
+
+    @property
+    def groups(self) -> tuple[GroupRef, ...]:
+        """All groups of the project."""
+        return tuple(GroupRef(*key) for key in self.fake.project.groups)
+
     @property
     def uid(self) -> str:
         """The cluster's."""
@@ -143,9 +153,8 @@ class GcpSimulation(Simulation):
         """The production loop over the adapter, both with empty memory."""
         server().fake = self.fake
         objects = ProviderObjects(api or self.api)
-        template = GroupTemplate("gpu", groups=tuple(GroupRef(*key) for key in self.fake.project.groups))
         provider = GcpProvider(
-            Project(gcp(), self.clock, self._uid), Written(template), written=lambda: written_batches(objects)
+            Project(gcp(), self.clock, self._uid), self.template, written=lambda: written_batches(objects)
         )
         self.loop = Loop(
             api=api or self.api,

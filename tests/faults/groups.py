@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar, Final
@@ -34,8 +35,21 @@ class GroupSimulation(AwsSimulation):
 
     def adapter(self, catalog: Catalog) -> Provider:
         """The adapter, with empty memory."""
-        template = GroupTemplate("gpu", tuple(self.groups), by_instances=self.by_instances)
-        return AwsNodeGroups(Account(FakeAws(), self.ours, catalog, self._uid), WrittenGroups(template))
+        return AwsNodeGroups(Account(FakeAws(), self.ours, catalog, self._uid), self.templates)
+
+    @cached_property
+    def templates(self) -> WrittenGroups:
+        """The node template, which people may edit."""
+        return WrittenGroups(GroupTemplate("gpu", tuple(self.groups), by_instances=self.by_instances))
+
+    def edit(self, number: int) -> None:
+        """One of the groups leaves the template, or comes back to it; every other time it launches in another way."""
+        found, name = self.templates.found, self.groups[number % len(self.groups)]
+        left = tuple(one for one in self.groups if (one in found.groups) is not (one == name))
+        self.templates.found = replace(found, groups=left, by_instances=found.by_instances is not bool(number % 2))
+
+    def mend(self) -> None:
+        self.templates.found = replace(self.templates.found, groups=tuple(self.groups), by_instances=self.by_instances)
 
     @cached_property
     def groups(self) -> list[str]:
@@ -47,6 +61,7 @@ class GroupSimulation(AwsSimulation):
         target = {"CapacityReservationTarget": {"CapacityReservationId": reservation}}
         more = {"CapacityReservationSpecification": target}
         self.groups.append(self._group("p5.48xlarge", ZONES[0], "capacity-block", **more))
+        self.mend()
 
     def _group(self, instance_type: str, zone: str, market: str, **more: Any) -> str:
         """A group as somebody made it for a pool named gpu."""

@@ -76,6 +76,7 @@ FAULTS = {
     "finds EC2 overloaded": UNAVAILABLE,
     "is throttled": THROTTLED,
     "gets a code nobody knows": refused("Teapot"),
+    "is told that its token was used": refused("IdempotentParameterMismatch"),
 }
 PLACES = [(kind, f"us-east-1{zone}") for kind in ("g6.xlarge", "g6e.xlarge") for zone in "ab"]
 # What is wrong with a template, or with what it names.

@@ -123,6 +123,23 @@ class Schedules(AccountRules, MachineRules, RuleBasedStateMachine):
         self.fake.faults.inject(call, *[FAULTS[name]] * times)
         self.told[f"a call {name}"] += times
 
+    @rule(
+        call=st.sampled_from(CALLS + RARE_CALLS),
+        names=st.lists(st.sampled_from(sorted(FAULTS)), min_size=2, max_size=4),
+    )
+    def troubles_in_turn(self, call: str, names: list[str]) -> None:
+        """Calls of one kind meet one fault after another: their effect is lost, say, and the repetition is refused."""
+        self.fake.faults.inject(call, *[FAULTS[name] for name in names])
+        self.told["different faults in turn on one call"] += len(set(names)) > 1
+
+    @precondition(lambda self: isinstance(self.simulation, GroupSimulation))
+    @rule(
+        call=st.sampled_from(GROUP_CALLS),
+        names=st.lists(st.sampled_from(sorted(FAULTS)), min_size=2, max_size=4),
+    )
+    def troubles_with_groups_in_turn(self, call: str, names: list[str]) -> None:
+        self.troubles_in_turn(call, names)
+
     @precondition(lambda self: isinstance(self.simulation, GroupSimulation))
     @rule(call=st.sampled_from(GROUP_CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
     def trouble_with_groups(self, call: str, name: str, times: int) -> None:
@@ -239,6 +256,7 @@ class Schedules(AccountRules, MachineRules, RuleBasedStateMachine):
             return
         self.fake.faults.clear()
         self.calm_down()
+        self.simulation.mend()
         self.act_again()
         self.api.mishaps.clear()
         self.simulation.ours.offset = timedelta(0)  # as long as it is wrong, AWS refuses every call

@@ -264,3 +264,46 @@ def test_a_back_off_that_could_not_be_written_ends_although_the_clock_is_set_bac
     found.passes(seconds=900)
     assert len(found.fake.account.machines) == 2
     over(found)
+
+
+@pytest.mark.parametrize("edits", [(1,), (3,), (1, 3), tuple(range(8))], ids=["one", "another", "two", "all"])
+@pytest.mark.parametrize("world", LAUNCH_CALLS)
+def test_a_node_template_that_changes_while_a_launch_is_unknown_loses_and_doubles_nothing(
+    world: int, edits: tuple[int, ...]
+) -> None:
+    found = begun(world=world)
+    found.troubles_in_turn(call=LAUNCH_CALLS[world], names=["times out after the effect", "is cut before the effect"])
+    ask(found)
+    for number in edits:
+        found.edits_the_node_template(number=number)
+    for _ in range(2):
+        found.dies()
+        found.passes(seconds=900)
+        found.everything_holds()
+    assert not found.strangers()
+    over(found)
+    assert len(found.fake.account.machines) == 2
+
+
+@pytest.mark.parametrize("first", ["times out after the effect", "is cut before the effect"])
+def test_a_token_that_was_used_with_another_template_holds_up_nobody(schedule: Schedules, first: str) -> None:
+    """As EC2 answers when the subnet or the template has changed between a call and its repetition."""
+    schedule.troubles_in_turn(call="CreateFleet", names=[first, *["is told that its token was used"] * 3])
+    ask(schedule, minutes=60)
+    for _ in range(2):
+        schedule.passes(seconds=900)
+        schedule.everything_holds()
+    assert len(schedule.fake.account.machines) == 2
+    assert {one["status"]["phase"] for one in list_all(schedule.simulation.api, PROVISIONED_NODES)[0]} == {"Ready"}
+
+
+def test_a_machine_that_a_node_on_its_way_out_gets_is_as_young_as_any() -> None:
+    """A person deletes a node whose launch is then held up, by a write, until the node is old."""
+    found = begun(pace=SLUGGISH)
+    found.mishap(after=11, mishap=Mishap.CONFLICT)
+    found.submit(copies=3, gang=False, minutes=18)
+    found.deletes_a_node(index=7)
+    for _ in range(3):
+        found.passes(seconds=150)
+        found.everything_holds()
+    over(found)

@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -32,7 +32,7 @@ from providers.contract import TAG_CLUSTER, Clock, LaunchRequest, OfferingKey, P
 from providers.simulated.cloud import Launch
 from providers.simulated.machines import Behaviour as Pace
 from providers.simulated.machines import Machine
-from tests.aws import FakeAws, Written, wire
+from tests.aws import TEMPLATE, FakeAws, Written, wire
 from tests.fakes.ec2 import PROMPT, Behaviour, FakeEc2
 from tests.fakes.ec2.machines import Machine as Ec2Machine
 
@@ -248,7 +248,23 @@ class AwsSimulation(Simulation):
 
     def adapter(self, catalog: Catalog) -> Provider:
         """The adapter, with empty memory."""
-        return self.provider(Account(FakeAws(), self.ours, catalog, self._uid), Written(), queue=self.queue)
+        return self.provider(Account(FakeAws(), self.ours, catalog, self._uid), self.written, queue=self.queue)
+
+    @cached_property
+    def written(self) -> Written:
+        """The node template, which people may edit."""
+        return Written()
+
+    def edit(self, number: int) -> None:
+        """Somebody changes the node template, or takes it away: every third time."""
+        if number % 3:
+            self.written.templates["gpu"] = replace(TEMPLATE, tags=FrozenMap({"edit": str(number)}))
+        else:
+            self.written.templates.pop("gpu", None)
+
+    def mend(self) -> None:
+        """The node template is as it was in the beginning."""
+        self.written.templates["gpu"] = TEMPLATE
 
 
 def instances_run(simulation: AwsSimulation) -> Mapping[str, bool]:

@@ -37,6 +37,7 @@ NEEDING = {
     "run": "cluster",
     "aws check": "aws",
     "aws trial --template t --max-usd 1": "aws",
+    "gcp trial --template t --max-usd 1": "gcp",
     "blocks find --type p5.48xlarge --count 1 --hours 24 --region us-east-1": "aws",
     "catalog sync aws --region us-east-1 --into types": "aws",
     "catalog sync gcp --project p --into types": "gcp",

@@ -25,7 +25,7 @@ from autoscaler.model.plan import PlannedNode
 from autoscaler.model.provisioned_node import OfferingRef, Prediction
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.naming import prefix_of
-from autoscaler.report.events import Event, not_launched_event, trouble_event
+from autoscaler.report.events import Event, Subject, not_launched_event, trouble_event
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.frozen_map import FrozenMap
@@ -108,7 +108,7 @@ def written(validator: Draft202012Validator, manifest: dict[str, Any]) -> dict[s
 @given(names(253), st.just("n" * 63), TEXTS, TEXTS)
 def test_an_event_fits_whatever_it_says(name: str, namespace: str, reason: str, message: str) -> None:
     events = (
-        Event("Pod", namespace, name, "u" * 36, "Warning", reason, message),
+        Event(Subject("Pod", name, namespace, "u" * 36), "Warning", reason, message),
         trouble_event("Pod", namespace, name, "", reason=reason, text=message),
         not_launched_event(f"{namespace}/{name}", "", "b" * 63, reason),
     )

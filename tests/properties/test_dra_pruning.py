@@ -8,7 +8,7 @@ from typing import TypeAlias
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.dra.allocation.allocator import AllocationOutcome, SearchBudget, allocate
+from autoscaler.dra.allocation.allocator import AllocationOutcome, ClusterDevices, SearchBudget, allocate
 from autoscaler.dra.inventory.allocated import AllocatedState, PoolUse
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import (
@@ -133,10 +133,15 @@ def situations(draw: st.DrawFn) -> Situation:
 
 def outcome(situation: Situation, budget: SearchBudget) -> AllocationOutcome:
     asked, content, allocated, profile = situation
+    where = cluster_of(content, profile)
+    return allocate(asked, node=NODE, devices=where, allocated=allocated, budget=budget)
+
+
+def cluster_of(content: list[Device], profile: KubernetesProfile) -> ClusterDevices:
+    """A node with these devices, and the counters that they may draw from."""
     amounts = [(gpu, dict.fromkeys(SLICES, "2" if gpu == GPUS[-1] else "1")) for gpu in GPUS]
     sets = counter_slice(("set", {"memory": "3"}), *amounts)
-    where = cluster(sets, slice_of(content, count=2), profile=profile)
-    return allocate(asked, node=NODE, devices=where, allocated=allocated, budget=budget)
+    return cluster(sets, slice_of(content, count=2), profile=profile)
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from decimal import Decimal
-from importlib.metadata import version
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import click
 
-from autoscaler.catalog_refresh.atomic_write import replace_file
 from autoscaler.cli.common.commands import as_input_error, cluster_options
 from autoscaler.cli.common.live import connected
+from autoscaler.cli.common.trials import carried_out, check_cost, show
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
-from autoscaler.errors import BadInputError
 from autoscaler.settings.settings import AwsSettings
 from instance_catalog.files.loader import load_catalog
 from providers.plugins import Surroundings
-
-if TYPE_CHECKING:
-    from providers.aws.trial import Outcome
-
-FAILED = 3
 
 
 @click.command("trial")
@@ -74,47 +59,13 @@ def trial_aws(
     with as_input_error():
         provider = aws_providers(surroundings, AwsSettings(region=region, profile=profile))[AWS_NODE_TEMPLATES.kind]
         assert isinstance(provider, AwsProvider)
-        trial = provider.trial(template, instance_type, _show)
+        trial = provider.trial(template, instance_type, show)
         cost = trial.cost()
         click.echo(f"five machines of {instance_type} for half an hour at most: up to ${cost}, spot below that")
-        if cost > Decimal(str(max_usd)):
-            step = "choose a smaller type with --type, or raise --max-usd"
-            raise BadInputError(f"the trial may cost ${cost}, more than --max-usd {max_usd:g}", next_step=step)
+        check_cost(cost, max_usd)
         if not yes:
             click.echo("nothing was launched; add --yes to launch")
             return
-        try:
-            with _ended_like_ctrl_c():
-                trial.run()
-        finally:
-            text = json.dumps(_report(trial.outcomes, instance_type, str(cost)), indent=2) + "\n"
-            replace_file(Path(report), text)
-            click.echo(f"report: {report}")
-    ctx.exit(FAILED if any(one.passed is False for one in trial.outcomes) else 0)
-
-
-def _show(outcome: Outcome) -> None:
-    mark = {True: "ok", False: "NOT AS EXPECTED", None: "note"}[outcome.passed]
-    click.echo(f"{mark:<16}{outcome.name} ({outcome.seconds:g} s): {outcome.message}")
-
-
-def _report(outcomes: Sequence[Outcome], instance_type: str, cost: str) -> dict[str, object]:
-    """What can be attached to a bug: versions and outcomes."""
-    versions = {name: version(name) for name in ("foreslice", "boto3", "botocore")}
-    rows = [{"check": o.name, "passed": o.passed, "message": o.message, "seconds": o.seconds} for o in outcomes]
-    return {"versions": versions, "instanceType": instance_type, "atMostUsd": cost, "outcomes": rows}
-
-
-@contextmanager
-def _ended_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the command as Ctrl-C does, so that the machines are ended first."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        about: dict[str, object] = {"instanceType": instance_type, "atMostUsd": str(cost)}
+        code = carried_out(trial.run, trial.outcomes, report=report, about=about, sdks=("boto3", "botocore"))
+    ctx.exit(code)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from autoscaler.cli.blocks.calendar import find_calendar
 from autoscaler.cli.blocks.offers import COLUMNS, entries, picture, rows
 from autoscaler.cli.common.commands import as_input_error
 from autoscaler.cli.common.output import output_option, print_data, print_table, yaml_text
@@ -76,12 +77,14 @@ def query_options(command: Command) -> Command:
 def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
     """Buys nothing.
 
-    The picture below the table shows on which days offers start, zone by zone. AWS allows such questions rarely: ten
-    in a row, then one every seven seconds.
+    The picture below the table shows on which days offers start, zone by zone. AWS limits such requests: ten
+    in a row, then one every seven seconds. For a machine type of Google Cloud, Google recommends one window of calendar
+    mode, without a price, and the command prints the gcloud command that reserves it; give --region.
 
     \b
     Examples:
       foreslice blocks find --type p5.48xlarge --count 4 --hours 48
+      foreslice blocks find --type a3-highgpu-8g --count 4 --hours 168 --region us-central1
       foreslice blocks find --type p5en.48xlarge --hours 168 --start 2027-02-01 --within 28
     """
     clock, types = SystemClock(), load_catalog().types
@@ -89,6 +92,10 @@ def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
         # The cloud may sell what the catalog does not know yet.
         step = did_you_mean(asked["instance_type"], types, "`foreslice catalog list` shows what it has")
         click.echo(f"note: the catalog has no {asked['instance_type']}; {step}", err=True)
+    known = types.get(asked["instance_type"])
+    if known is not None and known.cloud == "gcp":
+        find_calendar(_query(clock, **asked), region=region, clock=clock, output=output)
+        return
     from autoscaler.composition.aws import aws_market
 
     market = aws_market(region, profile, clock)
@@ -177,8 +184,13 @@ def _print(bought: Iterable[Reservation], pool: str) -> None:
     click.echo("---\n".join(yaml_text(manifest) for manifest in manifests), nl=False)
 
 
-def _found(
-    market: CapacityMarket,
+def _found(market: CapacityMarket, clock: Clock, **asked: Any) -> tuple[CapacityOffer, ...]:
+    query = _query(clock, **asked)
+    with as_input_error():
+        return market.find(market.validate(query, clock.now()))
+
+
+def _query(
     clock: Clock,
     *,
     instance_type: str,
@@ -188,14 +200,14 @@ def _found(
     start: datetime | None,
     within: int,
     all_zones: bool,
-) -> tuple[CapacityOffer, ...]:
+) -> CapacityQuery:
     if bool(instance_type) == bool(ultraserver):
         raise click.UsageError("Give exactly one of --type and --ultraserver, such as --type p5.48xlarge.")
     now = clock.now()
     earliest = max(start or now, now)
     if start is not None and start.date() < now.date():
         raise BadInputError(f"--start {start:%Y-%m-%d} has passed", next_step="leave it out for as soon as possible")
-    query = CapacityQuery(
+    return CapacityQuery(
         instance_type=instance_type,
         count=count,
         lasts=timedelta(hours=hours),
@@ -204,8 +216,6 @@ def _found(
         ultraserver=ultraserver,
         every_zone=all_zones,
     )
-    with as_input_error():
-        return market.find(market.validate(query, now))
 
 
 def _block(reservation: Reservation, pool: str) -> CapacityBlock:

@@ -26,7 +26,8 @@ from instance_catalog.files.editing import (
 )
 from instance_catalog.files.file_entry import type_entry
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import CapacityType, InstanceType, region_of
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import CapacityType, InstanceType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

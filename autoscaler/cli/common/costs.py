@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from autoscaler.cli.common.decided import Decided
-from autoscaler.cli.common.output import print_table
+from autoscaler.cli.common.output import markdown_table, markdown_text, print_table
 from autoscaler.report.plan_costs import USAGE, cost_key, costs_document, costs_table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -37,10 +37,14 @@ def costs_of(found: Decided, by: str) -> dict[str, Any] | None:
     return None if key is None else costs_document(found.plan, found.snapshot, by, key)
 
 
-def print_costs(found: Decided, by: str) -> None:
-    """The groups as a table; nothing where nobody asked."""
+def print_costs(found: Decided, by: str, output: str) -> None:
+    """The groups as a table, in Markdown with `output` markdown; nothing where nobody asked."""
     costs = costs_of(found, by)
     if costs is not None:
         table = costs_table(costs)
         click.echo("")
+        if output == "markdown":
+            click.echo(f"### {markdown_text(table.title)}\n")
+            click.echo("\n".join(markdown_table(table.columns, table.rows)))
+            return
         print_table(table.columns, table.rows, title=table.title)

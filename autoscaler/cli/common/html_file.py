@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from autoscaler.catalog_refresh.atomic_write import replace_file
+from autoscaler.errors import BadInputError
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import EMPTY
@@ -20,5 +21,8 @@ def write_page(
     """The status page of a plan; `helping` are changes by pod. Raises BadInputError where it cannot be written."""
     from autoscaler.serve.html import one_file
 
+    if not file.parent.is_dir():
+        step = "create it, or choose one that is there"
+        raise BadInputError(f"{file}: there is no directory {file.parent}", next_step=step)
     replace_file(file, one_file(snapshot, plan, now, title=title, helping=helping))
     click.echo(f"{file} is written; open it in a browser", err=True)

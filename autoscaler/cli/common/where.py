@@ -11,11 +11,12 @@ import click
 from autoscaler.errors import BadInputError
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Where
-from autoscaler.planning.supply.places import places_of_nodes
+from autoscaler.planning.supply.places import places_of_nodes, priced_regions
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 
+_FEW = 3  # regions that somebody has set a price for; those of a cloud's whole price list are no news
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -67,6 +68,7 @@ class Asked:
         _known("--allow", "capacity type", self.capacity_types, kinds)
         _known("--cloud", "cloud", self.clouds, sorted({found.cloud for found in catalog}))
         where = Where(self.clouds, self.regions, self.capacity_types)
+        _tell_of_regions(self.regions, snapshot, catalog)
         if self.clouds or self.regions:
             return where
         there = places_of_nodes(snapshot.nodes)
@@ -75,6 +77,22 @@ class Asked:
             click.echo(f"note: buying in {place}, where the nodes are; --cloud and --region choose otherwise", err=True)
             return replace(there, capacity_types=self.capacity_types)
         return where
+
+
+def _tell_of_regions(asked: Sequence[str], snapshot: Snapshot, catalog: Catalog) -> None:
+    """A region that is written like a known one, and prices that count in a region nobody asked for."""
+    known = priced_regions(catalog)
+    for name in asked:
+        near = did_you_mean(name, known, "") if name not in known else ""
+        if near:
+            click.echo(f"note: no price of a region {name!r} is known; {near}", err=True)
+    if asked or snapshot.pools or snapshot.nodes:
+        return
+    own = {price.region for found in catalog for zone in found.zone_prices.values() for price in zone.values()}
+    own -= {price.region for found in catalog for price in found.prices.values()}
+    if 0 < len(own) <= _FEW:
+        regions = " or ".join(f"--region {name}" for name in sorted(own))
+        click.echo(f"note: the catalog's prices of {', '.join(sorted(own))} count only with {regions}", err=True)
 
 
 def _known(option: str, what: str, given: Sequence[str], known: Sequence[str]) -> None:

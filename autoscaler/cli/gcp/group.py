@@ -14,7 +14,11 @@ from autoscaler.cli.common.commands import LazyGroup
             "autoscaler.cli.gcp.check:check_gcp",
             "Check everything that a launch needs, and say what is missing and how to get it.",
         ),
+        "trial": (
+            "autoscaler.cli.gcp.trial:trial_gcp",
+            "Start a few machines for some minutes, see that Google keeps its promises, and end them.",
+        ),
     },
 )
 def gcp() -> None:
-    """`check` only reads."""
+    """`check` only reads; `trial` starts machines and ends them."""

@@ -195,16 +195,17 @@ class EventQueue:
         except LeadershipLostError:
             return Fate.DROPPED  # the new leader writes it
         except ApiError as error:
-            _LOG.warning("event_refused", reason=event.reason, kind=event.kind, error=error.message)
+            _LOG.warning("event_refused", reason=event.reason, kind=event.about.kind, error=error.message)
             return Fate.REFUSED
         except Exception as error:  # noqa: BLE001  # the boundary: one event must not end the thread that writes all
-            _LOG.error("unexpected_error", kind="Event", name=event.name, namespace=event.namespace, exc_info=error)
+            about = event.about
+            _LOG.error("unexpected_error", kind="Event", name=about.name, namespace=about.namespace, exc_info=error)
             return Fate.REFUSED
         return Fate.WRITTEN
 
     def _append(self, waiting: _Waiting) -> None:
         event = waiting.event
-        self._lanes.setdefault((event.namespace, event.reason), deque()).append(waiting)
+        self._lanes.setdefault((event.about.namespace, event.reason), deque()).append(waiting)
         self._waiting += 1
 
     def _take(self) -> _Waiting | None:
@@ -226,13 +227,13 @@ class EventQueue:
         return told if told is not None and self._has_token(event, moment) else None
 
     def _has_token(self, event: Event, moment: float) -> bool:
-        key = hash((event.kind, event.namespace, event.name, event.uid))
+        key = hash(event.about)
         tokens = _tokens(self._buckets.get(key) or _Bucket(_BURST, moment), moment)
         self._buckets.put(key, _Bucket(tokens - 1 if tokens >= 1 else tokens, moment), moment)
         return tokens >= 1
 
     def _combined(self, event: Event, moment: float) -> Event | None:
-        key = hash((event.kind, event.namespace, event.name, event.uid, event.type, event.reason))
+        key = hash((event.about, event.type, event.reason))
         similar = self._similar.get(key)
         if similar is None or _is_over(similar, moment):
             similar = _Similar(moment)
@@ -249,10 +250,9 @@ class EventQueue:
 def manifest_of(event: Event, moment: datetime) -> Object:
     """The Event object. Its name is the hash of what it says, so that the API server has it once."""
     at = moment.strftime(_TIME)
-    involved = {"kind": event.kind, "namespace": event.namespace, "name": event.name, "uid": event.uid}
     return {
-        "metadata": {"name": _name(event), "namespace": event.namespace or _CLUSTER_EVENTS},
-        "involvedObject": {key: value for key, value in involved.items() if value},
+        "metadata": {"name": _name(event), "namespace": event.about.namespace or _CLUSTER_EVENTS},
+        "involvedObject": {key: value for key, value in event.about._asdict().items() if value},
         "type": event.type,
         "reason": cut(event.reason, _LONGEST_REASON),
         "message": cut(event.message, _LONGEST_MESSAGE),
@@ -272,7 +272,7 @@ def cut(text: str, longest: int) -> str:
 
 def _name(event: Event) -> str:
     digest = _digest(event)
-    return f"{event.name[: _LONGEST_NAME - len(digest) - 1].rstrip('-.')}.{digest}"
+    return f"{event.about.name[: _LONGEST_NAME - len(digest) - 1].rstrip('-.')}.{digest}"
 
 
 def _digest(event: Event) -> str:

@@ -36,14 +36,14 @@ from autoscaler.cluster.resources import (
 from autoscaler.kube.custom.instance_type_overlay import OVERLAY_LAYER
 from autoscaler.lifecycle.capacity_block import phase_of
 from autoscaler.lifecycle.provisioned_node import counts_against_limits, has_machine, may_take_pods
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
-from autoscaler.report.events import Event, ObjectEvents, invalid_event, object_events
+from autoscaler.report.events import Event, ObjectEvents, Subject, invalid_event, object_events
 from autoscaler.report.reasons import text_of
 from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.files.last_good import EffectiveCatalog
@@ -56,7 +56,7 @@ _LONGEST_CONDITION = 32768
 _MOST_PROPOSALS = 200
 _LONGEST_NOTE = 4096
 _NO_COUNTS: Mapping[str, int] = FrozenMap()
-_NO_ZONES: Mapping[tuple[str, str], tuple[str, ...]] = FrozenMap()
+_NO_ZONES: Mapping[NodeTemplateRef, tuple[str, ...]] = FrozenMap()
 _ACCEPTED = Verdict("True", "Accepted")
 _APPLIED = Verdict("True", "Applied")
 _EXPIRED = Verdict("False", "Expired", "it has expired; set a later expiresAt, or delete it")
@@ -85,9 +85,9 @@ class Publisher:
     ) -> None:
         """Events, nominations and statuses of one reconcile. `accelerators` of the nodes that each pool has, by its
         name."""
-        for about in object_events(plan, snapshot):
-            tell = partial(self._tell_all, about, now)
-            self._attempt(about.kind, about.name, tell, namespace=about.namespace)
+        for events in object_events(plan, snapshot):
+            tell = partial(self._tell_all, events, now)
+            self._attempt(events.about.kind, events.about.name, tell, namespace=events.about.namespace)
         each(self._try_to_nominate, _nominations(snapshot), at_once=self._at_once)
         for pool in snapshot.pools:
             written = partial(_pool_status, pool, plan, snapshot, accelerators)
@@ -110,8 +110,8 @@ class Publisher:
         if trouble is not None:
             self._troubles.append(trouble)
 
-    def _tell_all(self, about: ObjectEvents, now: datetime) -> None:
-        for event in about.events():
+    def _tell_all(self, found: ObjectEvents, now: datetime) -> None:
+        for event in found.events():
             self.tell(event, now)
 
     def judge(
@@ -120,7 +120,7 @@ class Publisher:
         problems: Iterable[tuple[str, str, Diagnostic]],
         now: datetime,
         *,
-        zones: Mapping[tuple[str, str], tuple[str, ...]] = _NO_ZONES,
+        zones: Mapping[NodeTemplateRef, tuple[str, ...]] = _NO_ZONES,
         objections: Iterable[Reason] = (),
     ) -> None:
         """Condition Ready of blocks and of what cannot be read: whether it can be used, and if not, what to correct.
@@ -148,13 +148,13 @@ class Publisher:
             message = "\n".join(lines)[:_LONGEST_MESSAGE]
             verdict = Verdict("False", "Invalid", message)
             self._attempt(resource.kind, name, partial(self._condition, resource, name, verdict, now))
-            self.tell(Event(resource.kind, "", name, "", "Warning", "Invalid", message), now)
+            self.tell(Event(Subject(resource.kind, name), "Warning", "Invalid", message), now)
 
     def _judge_block(
         self,
         block: CapacityBlock,
-        templates: Mapping[str, tuple[str, str]],
-        zones: Mapping[tuple[str, str], tuple[str, ...]],
+        templates: Mapping[str, NodeTemplateRef],
+        zones: Mapping[NodeTemplateRef, tuple[str, ...]],
         objection: Reason | None,
         now: datetime,
     ) -> None:
@@ -163,7 +163,7 @@ class Publisher:
             verdict = Verdict("False", objection.code.value, text_of(replace(objection, subject="")))
         if verdict is not _ACCEPTED:
             kind = "Normal" if verdict.reason == "Ended" else "Warning"
-            event = Event("CapacityBlock", "", block.name, block.uid, kind, verdict.reason, verdict.message)
+            event = Event(Subject("CapacityBlock", block.name, uid=block.uid), kind, verdict.reason, verdict.message)
             self.tell(event, now)
         self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
 
@@ -177,8 +177,8 @@ class Publisher:
     def _check(self, finding: PoolCondition, pool: CapacityPool, now: datetime) -> None:
         verdict = Verdict(*verdict_of(finding))
         if not finding.good:
-            event = Event("CapacityPool", "", pool.name, pool.uid, "Warning", verdict.reason, verdict.message)
-            self.tell(event, now)
+            about = Subject("CapacityPool", pool.name, uid=pool.uid)
+            self.tell(Event(about, "Warning", verdict.reason, verdict.message), now)
         kind = finding.type.value
         self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
 
@@ -312,8 +312,8 @@ def _proposals(launches: list[PlannedNode]) -> list[dict[str, Any]]:
 
 def _usable(
     block: CapacityBlock,
-    templates: Mapping[str, tuple[str, str]],
-    reach: Mapping[tuple[str, str], tuple[str, ...]],
+    templates: Mapping[str, NodeTemplateRef],
+    reach: Mapping[NodeTemplateRef, tuple[str, ...]],
     now: datetime,
 ) -> Verdict:
     """Whether machines can be started in the block; by the node templates of pools, and the zones that these reach."""

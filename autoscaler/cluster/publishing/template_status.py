@@ -13,7 +13,7 @@ from typing import Any, Final
 from autoscaler.cluster.api import ConflictError, KubernetesApi, NotFoundError
 from autoscaler.cluster.publishing.condition import Verdict, condition
 from autoscaler.cluster.resources import BY_KIND
-from autoscaler.report.events import Event
+from autoscaler.report.events import Event, Subject
 from providers.contract import TemplateFault, TemplateStatus
 
 _LONGEST_MESSAGE: Final = 4096
@@ -80,11 +80,11 @@ def _verdicts(verdict: TemplateStatus) -> Iterator[tuple[str, Verdict]]:
 
 
 def _events(verdict: TemplateStatus, uid: str) -> Iterator[Event]:
-    kind, name = verdict.template.kind, verdict.template.name
+    about = Subject(verdict.template.kind, verdict.template.name, uid=uid)
     for fault in verdict.faults:
-        yield Event(kind, "", name, uid, "Warning", fault.kind, _line(fault))
+        yield Event(about, "Warning", fault.kind, _line(fault))
     if verdict.drift:
-        yield Event(kind, "", name, uid, "Normal", "Drifted", verdict.drift)
+        yield Event(about, "Normal", "Drifted", verdict.drift)
 
 
 def _line(fault: TemplateFault) -> str:

@@ -14,6 +14,7 @@ from autoscaler.cluster.publishing.capacity_answers import CapacityAnswers
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.publishing.template_status import TemplateStatuses
+from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
@@ -59,7 +60,8 @@ class TickPublisher:
         """Write all of it; what could not be written. Events on that are written, too."""
         now, after = report.now, report.snapshot
         self._publisher.publish(report.plan, after, now, accelerators=report.accelerators)
-        zones = {(verdict.template.kind, verdict.template.name): verdict.zones for verdict in report.templates}
+        named = ((verdict.template, verdict.zones) for verdict in report.templates)
+        zones = {NodeTemplateRef(template.kind, template.name): found for template, found in named}
         self._publisher.judge(after, report.problems, now, zones=zones, objections=report.plan.warnings)
         self._publisher.check(report.conditions, after, now)
         if report.effective is not None:

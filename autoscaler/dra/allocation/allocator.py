@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from autoscaler.dra.allocation.capacity import guessed
 from autoscaler.dra.allocation.constraints import attribute_of
 from autoscaler.dra.allocation.context import AllocationContext
+from autoscaler.dra.allocation.known_outcomes import keep, kept, question
 from autoscaler.dra.allocation.nearest_miss import explain
 from autoscaler.dra.allocation.requests import ClaimPlan, RequestPlan, guess_reason, validate
 from autoscaler.dra.allocation.results import allocation_of
@@ -66,7 +67,12 @@ def allocate(
     where, asked = (node.name, node.labels, budget), (*claims, *scene.uses())
     outcome = devices.answers.of(where, asked)
     if outcome is None:
-        outcome = _allocated(claims, scene, budget)
+        key = question(claims, scene) if budget == DEFAULT_BUDGET else None
+        outcome = kept(key, claims, scene) if key is not None else None
+        if outcome is None:
+            outcome = _allocated(claims, scene, budget)
+            if key is not None:
+                keep(key, claims, scene, outcome)
         devices.answers.remember(where, asked, outcome)
     return outcome
 

@@ -17,6 +17,7 @@ from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
+EXTENDED_RESOURCE_GATE: Final = "DRAExtendedResource"  # alpha in 1.34, on by default from 1.36
 # Far above what a claim may ask for (32), and far below where sums overflow.
 _TOO_MANY: Final = 1_000_000
 

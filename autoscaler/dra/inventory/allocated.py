@@ -53,19 +53,23 @@ class AllocatedState:
 
     def plus(self, allocations: Iterable[Allocation]) -> AllocatedState:
         """The state after these allocations were made."""
-        pools = dict(self.pools)
-        for allocation in allocations:
-            for result in allocation.devices:
-                if not result.admin_access:
-                    key = (result.driver, result.pool)
-                    pools[key] = _add(pools.get(key, UNUSED), result)
+        pools, taken = dict(self.pools), dict[PoolKey, set[str]]()
+        for result in (result for allocation in allocations for result in allocation.devices):
+            if result.admin_access:
+                continue
+            key = (result.driver, result.pool)
+            if result.share_id is None:  # nearly all: one copy of the set for all of them
+                taken.setdefault(key, set()).add(result.device)
+            else:
+                pools[key] = _add_share(pools.get(key, UNUSED), result, result.share_id)
+        for key, names in taken.items():
+            use = pools.get(key, UNUSED)
+            pools[key] = PoolUse(use.exclusive | names, use.shares, use.consumed)
         return AllocatedState(pools)
 
 
-def _add(use: PoolUse, result: AllocatedDevice) -> PoolUse:
-    if result.share_id is None:
-        return replace(use, exclusive=use.exclusive | {result.device})
-    use = replace(use, shares=use.shares | {(result.device, result.share_id)})
+def _add_share(use: PoolUse, result: AllocatedDevice, share: str) -> PoolUse:
+    use = replace(use, shares=use.shares | {(result.device, share)})
     if result.consumed_capacity is None:
         return use
     total = added(use.consumed.get(result.device, _NOTHING), result.consumed_capacity)

@@ -6,6 +6,7 @@ is worked out only when the search gets there: an error counts only then.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -13,11 +14,11 @@ from typing import Final
 from autoscaler.cel.common.evaluation import pay
 from autoscaler.dra.inventory.pools import NodePools, PooledDevice, reaches
 from autoscaler.dra.inventory.selectors import Answer, Match, SelectorEngine
-from autoscaler.dra.outcome import FatalError
+from autoscaler.dra.outcome import Allocated, FatalError, NotAllocated
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.resource_claim import DeviceRequest
+from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from instance_catalog.kubernetes.node_selector import BadSelectorError
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import RuntimeOnly
@@ -92,13 +93,14 @@ class RequestMatches:
 
 
 class SelectorMemo:
-    """All selector answers on one node."""
+    """All selector answers on one node. `outcomes`: of whole allocations, by question, with the claims that asked."""
 
     def __init__(self, engine: SelectorEngine, profile: KubernetesProfile, node: Node, pools: NodePools) -> None:
         self._engine = engine
         self._profile = profile
         self._node = node
         self._size = len(pools.devices)
+        self.outcomes: dict[Hashable, tuple[tuple[ResourceClaim, ...], Allocated | NotAllocated]] = {}
         self._classes: dict[tuple[Selector, ...], ClassMatches] = {}
         self._requests: dict[tuple[tuple[Selector, ...], tuple[Selector, ...]], RequestMatches] = {}
 

@@ -33,7 +33,16 @@ from autoscaler.kube.custom.schema import (
 )
 from autoscaler.kube.custom.scope import ScopeSpec
 from autoscaler.kube.problem import Problems
-from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Launcher, Limits, Mode
+from autoscaler.model.capacity import (
+    Baseline,
+    CapacityPool,
+    Disruption,
+    DisruptionBudget,
+    Launcher,
+    Limits,
+    Mode,
+    NodeTemplateRef,
+)
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import GROUP
@@ -255,7 +264,7 @@ def parse_capacity_pool(
         mode=Mode(spec.mode),
         requirements=tuple(requirement.model() for requirement in spec.requirements),
         capacity_types=spec.capacity_types,
-        node_template=(reference.kind, reference.name) if reference else ("", ""),
+        node_template=NodeTemplateRef(reference.kind, reference.name) if reference else NodeTemplateRef(),
         labels=FrozenMap(spec.labels),
         taints=tuple(taint.model() for taint in spec.taints),
         startup_taints=tuple(taint.model() for taint in spec.startup_taints),

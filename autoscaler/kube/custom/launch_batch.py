@@ -28,6 +28,7 @@ from autoscaler.kube.custom.schema import (
     duration_text,
     taint_json,
 )
+from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, OfferingRef
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import GROUP, POOL
@@ -119,7 +120,7 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
         labels=FrozenMap(spec.labels),
         taints=tuple(taint.model() for taint in spec.taints),
         kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
-        template=(reference.kind, reference.name) if reference else ("", ""),
+        template=NodeTemplateRef(reference.kind, reference.name) if reference else NodeTemplateRef(),
         boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
         deleting=metadata.deleting,
         guarded=FINALIZER in metadata.finalizers,

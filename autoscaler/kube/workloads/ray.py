@@ -54,6 +54,14 @@ _SERVICE_IGNORED = (
     "serviceUnhealthySecondThreshold",
     "upgradeStrategy",
 )
+_CRON_JOB_IGNORED = (
+    "concurrencyPolicy",
+    "failedJobsHistoryLimit",
+    "schedule",
+    "startingDeadlineSeconds",
+    "successfulJobsHistoryLimit",
+    "timeZone",
+)
 _OVER = ("Complete", "Failed")
 _WAIT = {"name": "wait-gcs-ready", "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}}}
 _AUTOSCALER = {"requests": {"cpu": "500m", "memory": "512Mi"}}
@@ -71,7 +79,25 @@ def expand_ray_job(fields: Fields, workload: Workload) -> Expansion:
 
     Without a form the submitter asks for half a CPU and no device.
     """
+    found = _job(fields.child("spec"), workload)
+    if fields.child("status").text("jobDeploymentStatus") in _OVER:
+        found = Expansion()
+    return found
+
+
+@expander
+def expand_ray_cron_job(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of one run of a RayCronJob."""
     spec = fields.child("spec")
+    spec.ignore(*_CRON_JOB_IGNORED)
+    found = _job(spec.child("jobTemplate"), workload)
+    if suspended(spec):
+        found = Expansion()
+    spec.unread()
+    return found
+
+
+def _job(spec: Fields, workload: Workload) -> Expansion:
     spec.ignore(*_JOB_IGNORED)
     found = Expansion()
     if "rayClusterSpec" in spec:
@@ -82,7 +108,7 @@ def expand_ray_job(fields: Fields, workload: Workload) -> Expansion:
     if "clusterSelector" in spec:
         spec.warn("clusterSelector", "runs on a RayCluster that is there", "give that RayCluster to plan for its pods")
     spec.ignore("clusterSelector")
-    if suspended(spec) or fields.child("status").text("jobDeploymentStatus") in _OVER:
+    if suspended(spec):
         found = Expansion()
     spec.unread()
     return found

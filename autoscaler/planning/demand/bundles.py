@@ -25,7 +25,7 @@ class Bundle:
 
     @property
     def key(self) -> str:
-        """Key of the first pod: bundles are told apart by it."""
+        """Key of the first pod: it identifies the bundle."""
         return self.pods[0].key
 
     @property

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
 from autoscaler.model.capacity import CapacityPool, Launcher, PodScope
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import EMPTY
 
@@ -91,10 +92,24 @@ def _refusal(
         return Reason.of(Code.OTHER_SCHEDULER, subject, scheduler=pod.scheduler_name)
     if scope.pods is PodScope.DEVICE_CLAIMS and not _claims_devices(pod, extended_resources):
         plugins = tuple(sorted({r for r in _requested(pod) if "/" in r}))
-        return Reason.of(Code.OUT_OF_SCOPE, subject, **({"resources": plugins} if plugins else {}))
+        named: dict[str, Fact] = {"resources": plugins} if plugins else {}
+        return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
         return Reason.of(Code.NOT_SELECTED, subject, pool=pool.name)
     return None
+
+
+def _gated(resources: Iterable[str], snapshot: Snapshot) -> dict[str, str]:
+    """What keeps DeviceClasses from serving the resources, where that is Kubernetes' version and not the classes."""
+    if snapshot.profile.gates.extended_resource:
+        return {}
+    serving = extended_resource_classes(snapshot.classes)
+    classes = sorted({serving[resource].name for resource in resources if resource in serving})
+    return (
+        {"device_class": classes[0], "gate": EXTENDED_RESOURCE_GATE, "version": snapshot.profile.name}
+        if classes
+        else {}
+    )
 
 
 def _claims_devices(pod: Pod, extended_resources: Mapping[str, DeviceClass]) -> bool:

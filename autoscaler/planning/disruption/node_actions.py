@@ -47,7 +47,7 @@ UNHEALTHY: Final = timedelta(minutes=15)
 def decide(
     snapshot: Snapshot, needed: frozenset[str], now: datetime, *, custom: Mapping[str, CustomDriver]
 ) -> tuple[NodeDecision, ...]:
-    """One decision for each node of ours that is not on its way out already, and for each machine of a failed one.
+    """One decision for each managed node that is not leaving already, and for each machine of a failed one.
 
     `needed` are names of nodes that pending pods go to, `custom` the catalog's own drivers.
     """

@@ -1,4 +1,4 @@
-"""Nodes of ours whose drivers published something else than was predicted when they were bought.
+"""Managed nodes whose drivers published something else than was predicted when they were bought.
 
 Each machine is compared once, when it has become usable. Whether its type is avoided from then on is the policy's to
 say; whose claims count are those of the pods that it was bought for.

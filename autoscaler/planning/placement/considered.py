@@ -11,10 +11,10 @@ from decimal import Decimal
 from itertools import chain, islice
 
 from autoscaler.model.plan import Considered, ConsideredOutcome
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown
 from autoscaler.planning.demand.bundles import has_alternatives
-from autoscaler.planning.placement.packing_input import PackingInput
+from autoscaler.planning.placement.packing_input import PackingInput, named_drivers
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import binding_after
@@ -84,27 +84,49 @@ def _looked_at(packing: PackingInput, item: int, policy: Policy) -> dict[int, Co
     return found
 
 
-def undecided_cheaper(packing: PackingInput, item: int, chosen: Iterable[int]) -> Reason | None:
-    """The types that cost less than what was chosen for the class, and of which it is not known whether they fit."""
-    costs = [cost_of(packing.candidates[i]) for i in chosen]
+def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int]) -> Reason | None:
+    """The types that may cost less than what was chosen for the class, and of which it is not known whether they fit.
+
+    `chosen` are candidates with the number of nodes. A type that fits in another variant is none of them: it was
+    compared. Nor is one whose devices are too few to bring the cost of a bundle below that of what was chosen.
+    """
+    prices = [(packing.candidates[i].usd_per_hour or Decimal(0)) * nodes for i, nodes in chosen.items()]
+    bundles = len(packing.classes[item].members)
     found: dict[str, tuple[Candidate, Reason]] = {}
-    for i in packing.by_cost if costs else ():
+    fitting: set[str] = set()
+    for i in packing.by_cost if prices else ():
         candidate = packing.candidates[i]
-        if cost_of(candidate) >= min(costs):
+        price = candidate.usd_per_hour
+        if price is None or price >= sum(prices):
             break
         if candidate.barred or not packing.trials.known(packing.shape_of[i], item):
             continue
         verdict = packing.trials.verdict(packing.shape_of[i], item)
-        if isinstance(verdict, Unknown) and not over_budget(verdict):
+        if isinstance(verdict, Fits):
+            fitting.add(candidate.instance_type.name)
+            continue
+        enough = price * bundles < sum(prices) * min(bundles, _most_bundles(packing, i, item))
+        if enough and isinstance(verdict, Unknown) and not over_budget(verdict):
             found.setdefault(candidate.instance_type.name, (candidate, verdict.reasons[0]))
-    if not found:
+    undecided = [(name, *rest) for name, rest in found.items() if name not in fitting]
+    if not undecided:
         return None
-    candidate, reason = next(iter(found.values()))
-    facts = {"attributes": reason.detail["attributes"]} if "attributes" in reason.detail else {}
-    price = f"{candidate.usd_per_hour:.2f}"
+    name, candidate, reason = undecided[0]
+    facts: dict[str, Fact] = {"types": len(undecided), "example": name, "price": f"{candidate.usd_per_hour:.2f}"}
+    if "attributes" in reason.detail:
+        facts["attributes"] = reason.detail["attributes"]
     pod = packing.classes[item].sample.key
-    name = candidate.instance_type.name
-    return Reason.of(Code.CHEAPER_UNKNOWN, f"pod {pod}", types=len(found), example=name, price=price, **facts)
+    return Reason.of(Code.CHEAPER_UNKNOWN, f"pod {pod}", **facts)
+
+
+def _most_bundles(packing: PackingInput, candidate: int, item: int) -> int:
+    """How many bundles of the class a node may serve at most, by its devices; all where these can be shared."""
+    shape = packing.shapes[packing.shape_of[candidate]]
+    bundles = len(packing.classes[item].members)
+    shared = (d.allow_multiple_allocations for piece in shape.sample.slices for d in piece.devices)
+    if shape.units.divisible or any(shared):
+        return bundles
+    return max(1, shape.units.total(named_drivers([packing.classes[item]], packing.snapshot)))
 
 
 def cost_of(candidate: Candidate) -> tuple[bool, Decimal]:

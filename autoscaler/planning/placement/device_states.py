@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from autoscaler.dra.allocation.known_outcomes import named_after
 from autoscaler.dra.allocation.results import owner_of_shares, with_shares_of
 from autoscaler.dra.claims.pod_claims import claims_of
 from autoscaler.dra.claims.pod_groups import group_of
 from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable, Request, ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
@@ -126,7 +127,7 @@ class Step:
             }
             return replace(self.verdict, allocations=FrozenMap(allocations))
         names = {f"claim {old.key}": f"claim {new.key}" for old, new in pairs}
-        return replace(self.verdict, reasons=tuple(_renamed(reason, names) for reason in self.verdict.reasons))
+        return replace(self.verdict, reasons=tuple(named_after(reason, names) for reason in self.verdict.reasons))
 
 
 class DeviceStates:
@@ -208,10 +209,3 @@ def _facts(state: DeviceState) -> Iterator[Hashable]:
             yield claim.config, seen
         else:
             yield from seen
-
-
-def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
-    """The same finding about other objects: a subject is one of the `names`, or starts with one and a comma."""
-    subject, comma, rest = reason.subject.partition(",")
-    new = names.get(subject)
-    return reason if new is None else Reason(reason.code, f"{new}{comma}{rest}", reason.detail)

@@ -83,7 +83,7 @@ class Assigned:
 
 
 def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present:
-    """The snapshot's nodes, with those of ours that are coming as they will be; what failed or leaves takes nothing."""
+    """The snapshot's nodes, with our starting nodes as they will be; what failed or leaves takes nothing."""
     named = {node.node_name: node for node in snapshot.provisioned if not is_over(node)}
     blocks = {block.name: block for block in snapshot.blocks}
     targets: dict[str, Target] = {}

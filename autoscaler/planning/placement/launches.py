@@ -150,7 +150,7 @@ class _Replay:
 
 
 def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> list[Hypothetical]:
-    """The nodes to be, each with a name of its own."""
+    """The planned nodes, each with its own name."""
     taken = {*world.nodes, *(name for node in snapshot.provisioned for name in (node.name, node.node_name))}
     futures: list[Hypothetical] = []
     for purchase in purchases:

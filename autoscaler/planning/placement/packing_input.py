@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 
+from autoscaler.dra.claims.extended_resources import extended_resource_classes
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
@@ -30,6 +31,8 @@ from autoscaler.planning.supply.limits import Limit, limits_of
 from autoscaler.planning.supply.places import Place
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
+from instance_catalog.drivers import opaque
+from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.types.catalog import Catalog
@@ -206,7 +209,9 @@ def build_packing_input(
         catalog,
         policy,
         now=now,
-        named=Named(named_places(classes, snapshot), named_drivers(classes, snapshot)),
+        named=Named(
+            named_places(classes, snapshot), named_drivers(classes, snapshot), sharing_gates(classes, snapshot)
+        ),
     )
     shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
     return PackingInput(
@@ -259,8 +264,21 @@ def named_drivers(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozens
     keys = {key for c in classes for pod in c.sample.pods for key in claim_keys(pod)}
     requests = (request for key in keys if key in snapshot.claims for request in snapshot.claims[key].requests)
     asked = {r for c in classes for pod in c.sample.pods for box in pod.containers for r in box.requests}
-    extended = (DeviceRequest("", name) for name, found in known.items() if found.extended_resource_name in asked)
+    served = extended_resource_classes(known.values()) if snapshot.profile.gates.extended_resource else {}
+    extended = (DeviceRequest("", served[resource].name) for resource in sorted(asked & served.keys()))
     return wanted_drivers((*requests, *extended), known)
+
+
+def sharing_gates(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozenset[tuple[str, str]]:
+    """The feature gates without which drivers refuse the claims' sharing strategies, as (profile name, gate)."""
+    keys = {key for c in classes for pod in c.sample.pods for key in claim_keys(pod)}
+    configs = [config for key in keys if key in snapshot.claims for config in snapshot.claims[key].config]
+    return frozenset(
+        (facts.profile, gate)
+        for facts in driver_facts().values()
+        for strategy, gate in facts.sharing_gates.items()
+        if any(c.driver == facts.driver and opaque.strategy(c.parameters) == strategy for c in configs)
+    )
 
 
 def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:

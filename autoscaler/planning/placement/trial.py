@@ -164,7 +164,8 @@ class PackingOracle:
             world = self._shapes[shape].sample.added_to(self._world)
             node = world.nodes[self._shapes[shape].node.name]
             # What an allocation sees of a node: machines with the same devices share all answers about claims.
-            devices = (self._shapes[shape].likeness, node.node.name, node.node.labels)
+            seen = self._shapes[shape]
+            devices = (seen.signature, node.node.name, node.node.labels, node.node.refused_sharing)
             if devices not in self._alike:
                 self._alike[devices] = DeviceStates(self._shapes[shape], world)
             self._states[shape] = self._alike[devices]

@@ -72,10 +72,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Zones and regions that a demand names, and the drivers (by name) of the DeviceClasses that it uses."""
+    """Zones and regions that a demand names, the drivers (by name) of the DeviceClasses that it uses, and the feature
+    gates of drivers without which these refuse its claims, as (profile name, gate)."""
 
     places: tuple[Place, ...] = ()
     drivers: frozenset[str] = frozenset()
+    gates: frozenset[tuple[str, str]] = frozenset()
 
 
 _ADMITTED: Final = LastAnswers[tuple["Candidate", ...]]()
@@ -125,6 +127,7 @@ def every_candidate(
                     block=offer.block,
                     running=running,
                     wanted=named.drivers,
+                    gates=named.gates,
                 )
             )
         ]
@@ -353,7 +356,7 @@ def system_labels(candidate: Candidate) -> dict[str, str]:
     A node group decides itself which labels its nodes register with.
     """
     instance_type = candidate.instance_type
-    if candidate.pool.node_template[0] in _OTHERS_REGISTER:
+    if candidate.pool.node_template.kind in _OTHERS_REGISTER:
         return {}
     return {
         **type_labels(instance_type),

@@ -17,9 +17,10 @@ from instance_catalog.drivers.profile import (
     DriverProfileError,
     DriverSet,
     parse_driver_set,
+    with_gates,
 )
 from instance_catalog.kubernetes.profile import KubernetesProfile
-from instance_catalog.prediction.predict import runs_on, unpredictable
+from instance_catalog.prediction.predict import expected_unasked, unpredictable
 from instance_catalog.prediction.variants import implicit_driver_sets, with_drivers
 from instance_catalog.types.instance_type import InstanceType
 
@@ -54,22 +55,26 @@ def driver_sets(
     block: CapacityBlock | None = None,
     running: DriverSet = NO_DRIVERS,
     wanted: frozenset[str] = frozenset(),
+    gates: frozenset[tuple[str, str]] = frozenset(),
 ) -> tuple[DriverSet, ...]:
     """The drivers that a node of the pool may run, in order of preference.
 
     As the pool or the block lists them; every variant in implicit pools, with those of `wanted` (driver names) too; for
-    Auto those of `running` that have devices on the type. Where no driver runs, and where the provider publishes by
-    itself, the plainest variant is assumed.
+    Auto those of `running` that are known to have devices on the type. Where no driver runs, and where the provider
+    publishes by itself, the plainest variant is assumed. Where drivers are assumed, they may have `gates` (profile
+    name, feature gate) on as well: nobody knows that they are off.
     """
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
         drivers = readable(listed, custom=instance_type.custom_drivers)
         return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
-    if running.profiles and not pool.implicit and pool.node_template[0] not in PUBLISHING_TEMPLATES:
-        there = DriverSet(tuple(profile for profile in running.profiles if runs_on(instance_type, profile)))
+    if running.profiles and not pool.implicit and pool.node_template.kind not in PUBLISHING_TEMPLATES:
+        there = DriverSet(tuple(p for p in running.profiles if expected_unasked(instance_type, p)))
         return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
     variants = implicit_driver_sets(instance_type, kubernetes)
-    return (*variants, *with_drivers(instance_type, kubernetes, wanted)) if pool.implicit else variants[:1]
+    assumed = variants if pool.implicit else variants[:1]
+    gated = (found for variant in assumed if gates and (found := with_gates(variant, gates)) is not None)
+    return (*assumed, *gated, *(with_drivers(instance_type, kubernetes, wanted) if pool.implicit else ()))
 
 
 def wanted_drivers(requests: Iterable[Request], classes: Mapping[str, DeviceClass]) -> frozenset[str]:

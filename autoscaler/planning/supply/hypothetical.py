@@ -17,12 +17,13 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate, offering_labels
-from autoscaler.planning.supply.likeness import Likeness, likeness
+from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.world import World
 from instance_catalog.drivers.images import efa_huge_pages
+from instance_catalog.drivers.profile import refused_sharing
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
@@ -71,9 +72,9 @@ class Shape:
         return None if divided else len(devices)
 
     @cached_property
-    def likeness(self) -> Likeness:
+    def signature(self) -> DeviceSignature:
         """The same for shapes whose devices no claim can tell apart."""
-        return likeness(self.sample.slices)
+        return signature_of(self.sample.slices)
 
     @cached_property
     def units(self) -> DeviceUnits:
@@ -110,6 +111,7 @@ def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, 
         taints=(*pool.taints, *((block.taint,) if block and block.taint else ())),
         allocatable=allocatable,
         declared_features=None,
+        refused_sharing=refused_sharing(candidate.drivers),
     )
 
 

@@ -63,7 +63,7 @@ class Limit:
 
 
 def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> tuple[Limit, ...]:
-    """Every limit that is set, less what nodes of ours use already."""
+    """Every limit that is set, less what managed nodes use already."""
     alive = [node for node in snapshot.provisioned if counts_against_limits(node)]
     found: list[Limit] = []
     for pool in pools_of(snapshot):

@@ -6,7 +6,6 @@ else of whatever region the provider launches in.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,12 +15,10 @@ from autoscaler.model.node import Node
 from autoscaler.planning.policy import Where
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
-from instance_catalog.types.instance_type import ANY_ZONE, region_of
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_names, region_of
+from instance_catalog.types.instance_type import ANY_ZONE
 
-# us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
-_ZONE: Final = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
-# us-east-1, us-gov-west-1; us-central1, northamerica-northeast1.
-_REGION: Final = {"aws": re.compile(r"[a-z]+(-[a-z]+)+-\d+\Z"), "gcp": re.compile(r"[a-z]+-[a-z]+\d+\Z")}
 # What kubelets and cloud providers wrote before the labels of today; pools may still say it.
 _OLD_KEYS: Final = {
     labels.ZONE_BETA: labels.ZONE,
@@ -46,9 +43,21 @@ class Place:
 
     def in_cloud(self, cloud: str) -> bool:
         """Whether the names can be those of the cloud; a cloud whose names are not known has every place."""
+        names = cloud_names().get(cloud)
+        if names is None:
+            return True
         if self.zone != ANY_ZONE:
-            return cloud not in _ZONE or _ZONE[cloud].match(self.zone) is not None
-        return not self.region or cloud not in _REGION or _REGION[cloud].match(self.region) is not None
+            return names.zone.match(self.zone) is not None
+        return not self.region or names.region.match(self.region) is not None
+
+
+def priced_regions(catalog: Catalog) -> frozenset[str]:
+    """The regions of which the catalog has zones or prices."""
+    types = tuple(catalog)
+    prices = [
+        price for found in types for known in (found.prices, *found.zone_prices.values()) for price in known.values()
+    ]
+    return frozenset({price.region for price in prices} | {name for found in types for name in found.zones}) - {""}
 
 
 def narrowed(pool: CapacityPool, where: Where) -> CapacityPool:
@@ -103,12 +112,11 @@ def places_of_nodes(nodes: Iterable[Node]) -> Where:
     )
 
 
-_SCHEMES: Final = {"aws": "aws", "gce": "gcp"}
-
-
 def _place_of(node: Node) -> Iterator[tuple[str, str]]:
     region = node.labels.get(labels.REGION) or region_of(node.labels.get(labels.ZONE, ""))
-    clouds = [cloud for cloud, form in _REGION.items() if form.match(region)]
-    cloud = _SCHEMES.get(node.provider_id.partition("://")[0]) or (clouds[0] if clouds else None)
+    clouds = [cloud for cloud, names in cloud_names().items() if names.region.match(region)]
+    scheme = node.provider_id.partition("://")[0]
+    named = (cloud for cloud, names in cloud_names().items() if names.provider_id == scheme)
+    cloud = next(named, clouds[0] if clouds else None)
     if cloud is not None:
         yield cloud, region if cloud in clouds else ""

@@ -58,7 +58,7 @@ def tried_together(program: Program, devices: Iterable[Specimen]) -> tuple[Tried
 
 
 def _read(program: Program, one: Specimen) -> tuple[tuple[str, str], ...]:
-    """The values read, without the driver: it is told anyway."""
+    """The values read, without the driver, which is shown anyway."""
     return readings(one.view, [path for path in program.reads or () if path[0] != "driver"])
 
 

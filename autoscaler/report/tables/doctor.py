@@ -86,7 +86,7 @@ def _versions(snapshot: Snapshot, installed: bool, tried: GatesTried) -> Iterato
         yield Item(Level.WARNING, "kubernetes", profile.note)
     if profile.proven:
         gates = feature_gates_text(profile, proven=True)
-        yield Item(Level.OK, "kubernetes", f"feature gates proven by creates for show: {gates}")
+        yield Item(Level.OK, "kubernetes", f"feature gates verified by server-side dry runs: {gates}")
     gates = feature_gates_text(profile, proven=False)
     yield Item(Level.INFO, "kubernetes", f"feature gates are assumed, give --feature-gates where they differ: {gates}")
     for why in dict.fromkeys(tried.unproven.values()):
@@ -103,7 +103,7 @@ def _versions(snapshot: Snapshot, installed: bool, tried: GatesTried) -> Iterato
 
 def _drivers(snapshot: Snapshot) -> Iterator[Item]:
     running = [found for found in snapshot.daemon_sets if found.drivers.profiles]
-    if not running and snapshot.pools and all(p.node_template[0] in PUBLISHING_TEMPLATES for p in snapshot.pools):
+    if not running and snapshot.pools and all(p.node_template.kind in PUBLISHING_TEMPLATES for p in snapshot.pools):
         yield Item(Level.OK, "drivers", "none is needed: the providers of all pools publish ResourceSlices themselves")
     elif not running:
         step = "install a driver, such as dra-driver-nvidia-gpu; without one no node publishes devices"

@@ -115,7 +115,7 @@ def _used_and_free(node: PlannedNode) -> str:
 def _driver_text(driver: str) -> str:
     """ "gpu" of gpu.nvidia.com, and dra.net as it is: its first word says nothing."""
     first, _, rest = driver.partition(".")
-    return first if "." in rest else driver
+    return first if "." in rest and first != "dra" else driver
 
 
 def _drivers(groups: Sequence[Sequence[PlannedNode]]) -> Iterator[str]:

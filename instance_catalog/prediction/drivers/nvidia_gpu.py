@@ -196,7 +196,7 @@ def contents(
 
 
 def _with_own_devices(node: _Node, kubernetes: KubernetesProfile) -> tuple[SliceContents, ...]:
-    """GPUs and MIG devices, shared among claims if the driver is told so."""
+    """GPUs and MIG devices, shared among claims if the driver's options say so."""
     mode = node.profile.options.get("consumable-shares")
     pieces = _exclusive(node, kubernetes)
     if mode is None:

@@ -124,8 +124,8 @@ class Groups:
             raise TemplateError(f"group {group.name} was deleted during a launch", next_step=step)
         return self._group(found["AutoScalingGroups"][0], group.form)
 
-    def resized_for(self, token: str) -> Group | None:
-        """The group whose size is being changed for a launch, among all of the account."""
+    def serving_now(self, token: str) -> Group | None:
+        """The group in which a launch has begun and not ended, among all of the account."""
         noted = [{"Name": "tag-key", "Values": [SLOT_TAG]}]
         with translated("DescribeAutoScalingGroups"):
             pages = list(self._aws.autoscaling.get_paginator("describe_auto_scaling_groups").paginate(Filters=noted))

@@ -1,8 +1,9 @@
 """Auto-scaling groups and managed node groups as a provider: others start the machines, we say how many and which go.
 
 LaunchInstances takes our token and answers with errors. Where it cannot be used, the size is raised, and the token's
-machines are told apart afterwards: a tag on the group says, before the size changes, for which token it changes and to
-what. Until the group has started them, or failed to, the launch is ambiguous. One token at a time uses a group.
+machines are told apart afterwards: until the group has started them, or failed to, the launch is ambiguous. Before
+either call a tag on the group says for which token it is made. Machines have our tags only later, so that nothing else
+would find them once the template names another group. One token at a time uses a group.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from providers.aws.describe import (
     listed,
     named,
     provider_id,
-    state_of,
     tags_of,
     understood,
 )
-from providers.aws.errors import of_code, translated
-from providers.aws.launch import answer_of, fingerprint, names_nothing, unnamed
+from providers.aws.errors import translated
+from providers.aws.launch import answer_of, fingerprint
+from providers.aws.node_groups.answers import failures_of, is_alive, started, zone_of
 from providers.aws.node_groups.ending import end_members
 from providers.aws.node_groups.groups import Group, Groups
 from providers.aws.node_groups.slots import SLOT_TAG, Slot, busy_for_another, slot_of
@@ -59,7 +60,6 @@ from providers.errors import (
     AmbiguousError,
     CapacityError,
     GoneError,
-    NotOfferedError,
     RefusedError,
     TemplateError,
     TokenReusedError,
@@ -102,10 +102,7 @@ class AwsNodeGroups(Booting, Placed):
         offering = request.offerings[0]
         try:
             with understood("launch"):
-                self._check_token(request)
-                group, by_instances = self._group_of(request, offering)
-                how = self._by_instances if by_instances else self._by_size
-                machines, failures = how(request, group, offering)
+                machines, failures, group = self._launched(request, offering)
         except CapacityError as error:
             return LaunchAnswer(missing=request.nodes, failures=(OfferingFailure(offering, error),))
         if len(machines) < request.minimum:
@@ -165,70 +162,85 @@ class AwsNodeGroups(Booting, Placed):
             with suppress(TemplateError):
                 yield from self._groups.existing(self._templates.template(reference))
 
-    def _group_of(self, request: LaunchRequest, offering: OfferingKey) -> tuple[Group, bool]:
-        """The group of a launch, and whether it launches by LaunchInstances.
+    def _launched(
+        self, request: LaunchRequest, offering: OfferingKey
+    ) -> tuple[list[Instance], tuple[OfferingFailure, ...], str]:
+        """The machines of a launch, what kept others from coming, and the name of their group.
 
-        A launch that has begun to change a group's size goes on there, whatever its template says by now.
+        A launch that has begun goes on in the group, and by the call, in which it began: its template may name another
+        group or another call by now, for which its token means nothing, or be gone.
         """
-        try:
-            template = self._templates.template(request.template)
-            group = self._groups.serving(template, offering)
-        except (TemplateError, NotOfferedError):
-            begun = self._groups.resized_for(request.token)
-            if begun is None:
-                with before_launching():
-                    raise
-            return begun, False
-        slot = slot_of(group.tags)
-        if template.by_instances or (slot is not None and slot.token == request.token):
-            return group, template.by_instances
-        return self._groups.resized_for(request.token) or group, False
+        owned = self._owned(request)
+        group = self._groups.serving_now(request.token)
+        slot = slot_of(group.tags) if group else None
+        if group is None and owned:  # it has ended, and is asked for again
+            return self._machines(request, offering, owned), (), tags_of(owned[0]).get(GROUP_TAG, "")
+        if group is None or slot is None:
+            with before_launching():
+                template = self._templates.template(request.template)
+                group = self._groups.serving(template, offering)
+        by_instances = slot.by_instances if slot else template.by_instances
+        how = self._by_instances if by_instances else self._by_size
+        return (*how(request, group, offering, owned), group.name)
 
     # --- LaunchInstances -----------------------------------------------------------------------------------------
 
     def _by_instances(
-        self, request: LaunchRequest, group: Group, offering: OfferingKey
+        self, request: LaunchRequest, group: Group, offering: OfferingKey, owned: Sequence[Mapping[str, Any]]
     ) -> tuple[list[Instance], tuple[OfferingFailure, ...]]:
+        del owned  # the token finds them
+        slot = slot_of(group.tags)
+        repeated = slot is not None and slot.open and slot.token == request.token
+        if slot is None or not repeated:
+            with before_launching():
+                slot = self._opened(request, group, slot, by_instances=True)
+        try:
+            answer, zones = self._launch_instances(request, group, offering, slot)
+        except (CapacityError, RefusedError) as error:
+            # A repetition that is refused says nothing of the call before it.
+            if isinstance(error, CapacityError) or not repeated:
+                self._close(group, slot)
+            raise
+        ids = sorted(zones)
+        with after_launching(f"LaunchInstances {group.name} started {', '.join(ids) or 'nothing'}"):
+            self._own(request, ids)
+            shown = {one["InstanceId"]: one for one in named(self._aws, ids)}
+        zones = {key: zone or zone_of(shown.get(key)) for key, zone in zones.items()}
+        if not all(zones.values()):
+            raise AmbiguousError(f"LaunchInstances {group.name}: EC2 does not show yet in which zone machines started")
+        self._close(group, slot)
+        running = [key for key in ids if key not in shown or is_alive(shown[key])]
+        machines = [self._machine(request, replace(offering, zone=zones[key]), key) for key in running]
+        return machines, failures_of(answer, offering)
+
+    def _launch_instances(
+        self, request: LaunchRequest, group: Group, offering: OfferingKey, slot: Slot
+    ) -> tuple[Mapping[str, Any], dict[str, str]]:
+        """The answer, and the zones of the machines that it names. One that keeps leaving out some is believed."""
         zone = {} if offering.zone not in group.zones else {"AvailabilityZones": [offering.zone]}
         with translated(f"LaunchInstances {group.name}"):
-            answer = self._aws.autoscaling.launch_instances(
+            answer: Mapping[str, Any] = self._aws.autoscaling.launch_instances(
                 AutoScalingGroupName=group.name,
                 RequestedCapacity=len(request.nodes),
                 ClientToken=request.token,
                 RetryStrategy="none",
                 **zone,
             )
-        if names_nothing(answer):
-            raise unnamed("LaunchInstances")
-        started = {
-            key: row.get("AvailabilityZone", "")
-            for row in answer.get("Instances", ())
-            for key in row.get("InstanceIds", ())
-        }
-        with after_launching(f"LaunchInstances {group.name} started {', '.join(sorted(started)) or 'nothing'}"):
-            self._own(request, sorted(started))
-            shown = {one["InstanceId"]: one for one in named(self._aws, sorted(started))}
-        failures = tuple(
-            OfferingFailure(offering, of_code("LaunchInstances", row.get("ErrorCode", ""), row.get("ErrorMessage", "")))
-            for row in answer.get("Errors", ())
-        )
-        zones = {key: zone or _zone_of(shown.get(key)) for key, zone in started.items()}
-        if not all(zones.values()):
-            raise AmbiguousError(f"LaunchInstances {group.name}: EC2 does not show yet in which zone machines started")
-        ended = {key for key, one in shown.items() if not _alive(one)}
-        machines = [self._machine(request, replace(offering, zone=zones[key]), key) for key in sorted(zones)]
-        return [machine for machine in machines if machine.id not in ended], failures[:1]
+        believed = abs(self._clock.now() - slot.since) >= WINDOW
+        return answer, started(answer, 0 if believed else len(request.nodes))
+
+    def _close(self, group: Group, slot: Slot) -> None:
+        """Another launch may use the group. Raises AmbiguousError: the repetition ends it."""
+        with after_launching(f"the end of a launch cannot be written on group {group.name}"):
+            self._write(group, replace(slot, open=False))
 
     # --- desired capacity ----------------------------------------------------------------------------------------
 
     def _by_size(
-        self, request: LaunchRequest, group: Group, offering: OfferingKey
+        self, request: LaunchRequest, group: Group, offering: OfferingKey, owned: Sequence[Mapping[str, Any]]
     ) -> tuple[list[Instance], tuple[OfferingFailure, ...]]:
-        owned = self._owned(request)
         slot = slot_of(group.tags)
         if slot is None or slot.token != request.token or not slot.open:
-            if owned:
-                return self._machines(request, offering, owned), ()  # a finished launch, asked for again
             with before_launching():
                 slot = self._opened(request, group, slot)
         with after_launching(f"group {group.name} is being resized for this launch"):
@@ -261,16 +273,20 @@ class AwsNodeGroups(Booting, Placed):
         if error is None:
             raise AmbiguousError(
                 f"group {group.name} has started {len(owned)} of {len(request.nodes)} machines",
-                next_step="Nothing to do: it is looked at again until the group has started them or failed to.",
+                next_step="Nothing to do: it is checked again until the group has started its machines.",
             )
         self._resize(group, slot.size - (len(request.nodes) - len(owned)))
         self._write(group, replace(slot, open=False))
         return self._machines(request, offering, owned), (OfferingFailure(offering, error),)
 
-    def _opened(self, request: LaunchRequest, group: Group, busy: Slot | None) -> Slot:
+    def _opened(self, request: LaunchRequest, group: Group, busy: Slot | None, *, by_instances: bool = False) -> Slot:
         """Write down that this token is about to change the size. Raises when another one is about to."""
-        if busy is not None and busy.open:
+        if busy is not None and busy.open and not self._known(busy):
             raise busy_for_another(group.name)
+        if by_instances:
+            slot = Slot(request.token, group.desired, self._clock.now(), "-", by_instances=True)
+            self._write(group, slot)
+            return slot
         size = group.desired + len(request.nodes)
         if size > group.largest:
             step = f"raise the maximum size of {group.name}, now {group.largest}"
@@ -278,6 +294,10 @@ class AwsNodeGroups(Booting, Placed):
         slot = Slot(request.token, size, self._clock.now(), self._groups.newest_activity(group))
         self._write(group, slot)
         return slot
+
+    def _known(self, slot: Slot) -> bool:
+        """Whether the machines of a launch can be found without the group, although its end could not be written."""
+        return slot.by_instances and any(True for _ in listed(self._aws, {labels.LAUNCH_TOKEN: slot.token}))
 
     def _write(self, group: Group, slot: Slot) -> None:
         tag = {
@@ -301,18 +321,17 @@ class AwsNodeGroups(Booting, Placed):
         found = [
             one
             for one in named(self._aws, group.members)
-            if TAG_BATCH not in tags_of(one) and one["LaunchTime"] >= slot.since - _SKEW and _alive(one)
+            if TAG_BATCH not in tags_of(one) and one["LaunchTime"] >= slot.since - _SKEW and is_alive(one)
         ]
         return sorted(found, key=lambda one: str(one["InstanceId"]))[:count]
 
     # --- ownership -----------------------------------------------------------------------------------------------
 
-    def _check_token(self, request: LaunchRequest) -> None:
-        if any(tags_of(one).get(labels.LAUNCH_PARAMETERS) != fingerprint(request) for one in self._owned(request)):
-            raise TokenReusedError(f"token {request.token} was used with other parameters")
-
     def _owned(self, request: LaunchRequest) -> list[Mapping[str, Any]]:
-        return list(listed(self._aws, {labels.LAUNCH_TOKEN: request.token}))
+        found = list(listed(self._aws, {labels.LAUNCH_TOKEN: request.token}))
+        if any(tags_of(one).get(labels.LAUNCH_PARAMETERS) != fingerprint(request) for one in found):
+            raise TokenReusedError(f"token {request.token} was used with other parameters")
+        return found
 
     def _own(self, request: LaunchRequest, ids: list[str]) -> None:
         """Tag new members as ours. A repetition of the launch tags those that this one did not get to."""
@@ -333,7 +352,7 @@ class AwsNodeGroups(Booting, Placed):
     def _machines(
         self, request: LaunchRequest, offering: OfferingKey, found: list[Mapping[str, Any]]
     ) -> list[Instance]:
-        zones = {one["InstanceId"]: one["Placement"]["AvailabilityZone"] for one in found if _alive(one)}
+        zones = {one["InstanceId"]: one["Placement"]["AvailabilityZone"] for one in found if is_alive(one)}
         return [self._machine(request, replace(offering, zone=zones[key]), key) for key in sorted(zones)]
 
     def _machine(self, request: LaunchRequest, offering: OfferingKey, key: str) -> Instance:
@@ -346,7 +365,7 @@ class AwsNodeGroups(Booting, Placed):
             tags=request.tags,
         )
 
-    def _undo(self, machines: Iterable[Instance], group: Group) -> None:
+    def _undo(self, machines: Iterable[Instance], group: str) -> None:
         """End what a launch below its minimum started: the group knows them, although EC2 may not show them yet.
 
         What keeps one of them leaves the launch open, so that its repetition ends it. Raises BusyError and errors that
@@ -354,7 +373,7 @@ class AwsNodeGroups(Booting, Placed):
         """
         for machine in machines:
             with after_launching(f"{machine.id} of a launch below its minimum cannot be ended"), suppress(GoneError):
-                self._end(machine.id, group.name)
+                self._end(machine.id, group)
 
     def _end(self, machine: str, group: str) -> None:
         """Raises GoneError when it is no member any more, TemplateError when the group may not shrink.
@@ -362,7 +381,7 @@ class AwsNodeGroups(Booting, Placed):
         BusyError: the group grows to a size that a launch has written down, which must not shrink under it.
         """
         slot = slot_of(self._groups.tags(group))
-        if slot is not None and slot.open:
+        if slot is not None and slot.open and not slot.by_instances:
             raise busy_for_another(group)
         try:
             with translated(f"TerminateInstanceInAutoScalingGroup {machine}"):
@@ -374,11 +393,3 @@ class AwsNodeGroups(Booting, Placed):
                 raise GoneError(error.message, code=error.code) from error
             step = "lower the minimum size of its group"
             raise TemplateError(error.message, code=error.code, next_step=step) from error
-
-
-def _alive(found: Mapping[str, Any]) -> bool:
-    return state_of(found) in (InstanceState.PENDING, InstanceState.RUNNING, None)
-
-
-def _zone_of(found: Mapping[str, Any] | None) -> str:
-    return str(found["Placement"]["AvailabilityZone"]) if found else ""

@@ -1,8 +1,9 @@
 """Where machines are attached: the subnets and security groups a template selects, and a machine's interfaces.
 
 A request names one subnet in each zone, because EC2 refuses a fleet that names an instance type twice in one zone
-("duplicate instance pools"). It is the one with the most free addresses by powers of two, then by the request's token,
-so that a repetition almost always asks for the same one. A subnet that turned out to be full rests for a while.
+("duplicate instance pools"). It is a private one if there is one, because a machine with several interfaces gets no
+public address; then the one with the most free addresses by powers of two, then by the request's token, so that a
+repetition almost always asks for the same one. A subnet that turned out to be full rests for a while.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ _FULL_FOR: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
-    """A subnet and how many addresses it has left."""
+    """A subnet and how many addresses it has left. `public`: it gives machines public addresses where EC2 can."""
 
     id: str
     zone: str
     free: int
+    public: bool = False
 
 
 class Network:
@@ -83,9 +85,9 @@ class Network:
             self._full_until.update(full)
             self._subnets.forget(template.subnets)
 
-    def _preference(self, subnet: Subnet, token: str, now: float) -> tuple[bool, int, int]:
+    def _preference(self, subnet: Subnet, token: str, now: float) -> tuple[bool, bool, int, int]:
         rested = self._full_until.get(subnet.id, now) <= now
-        return rested, subnet.free.bit_length(), _number(f"{token} {subnet.id}")
+        return rested, not subnet.public, subnet.free.bit_length(), _number(f"{token} {subnet.id}")
 
     def security_groups(self, template: NodeTemplate) -> tuple[str, ...]:
         """The ids of all groups the template selects, sorted. Raises TemplateError when a selector finds none."""
@@ -102,7 +104,10 @@ class Network:
                 pages = list(self._aws.ec2.get_paginator("describe_subnets").paginate(Filters=filters))
             return {
                 found["SubnetId"]: Subnet(
-                    found["SubnetId"], found["AvailabilityZone"], found["AvailableIpAddressCount"]
+                    found["SubnetId"],
+                    found["AvailabilityZone"],
+                    found["AvailableIpAddressCount"],
+                    public=bool(found.get("MapPublicIpOnLaunch")),
                 )
                 for page in pages
                 for found in page["Subnets"]

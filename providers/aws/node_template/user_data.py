@@ -142,7 +142,7 @@ def _parts_of_text(text: str) -> list[tuple[str, str]]:
     if not text.strip():
         return []
     if f"--{_BOUNDARY}" in text:
-        step = "write it without this text, at which the parts of the user data are told apart"
+        step = "remove this text: it separates the parts of the user data"
         raise TemplateError(f"spec.userData.text contains --{_BOUNDARY}", next_step=step)
     if _IS_MIME.match(text):
         return _parts_of_mime(text)

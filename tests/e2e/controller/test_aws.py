@@ -34,9 +34,9 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.prediction.concrete import make_concrete
 from providers.contract import InstanceState
-from tests.e2e.controller.test_installation import TEMPLATE, pod
 from tests.e2e.harness.block_life import TYPE, ZONE, Block, live
 from tests.e2e.harness.deaths import ALONE, live_through
+from tests.e2e.harness.gpu_pods import TEMPLATE, pod
 from tests.e2e.harness.installation import BRISK, Controller, Installation
 from tests.e2e.harness.steered import SteeredClock
 from tests.fakes.ec2 import Behaviour, FakeEc2, Server

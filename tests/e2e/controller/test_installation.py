@@ -27,40 +27,10 @@ from autoscaler.cluster.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from tests.e2e.harness.audit import Right, answered, granted
+from tests.e2e.harness.audit import SELDOM, Right, answered, granted
+from tests.e2e.harness.gpu_pods import POOL, TEMPLATE, pod
 from tests.e2e.harness.installation import ACCOUNT, CHARTS, NAME, NAMESPACE, Installation
 
-POOL = """
-apiVersion: foreslice.dev/v1alpha1
-kind: KwokNodeTemplate
-metadata: {name: default}
-spec: {}
----
-apiVersion: foreslice.dev/v1alpha1
-kind: CapacityPool
-metadata: {name: gpu}
-spec:
-  nodeTemplateRef: {kind: KwokNodeTemplate, name: default}
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 4}
-  disruption: {after: 1s}
-"""
-TEMPLATE = """
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: gpu, namespace: default}
-spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}}
-"""
-POD = """
-apiVersion: v1
-kind: Pod
-metadata: {name: NAME, namespace: default}
-spec:
-  terminationGracePeriodSeconds: 1
-  resourceClaims: [{name: gpu, SOURCE}]
-  containers: [{name: main, image: pause, resources: {claims: [{name: gpu}], requests: {cpu: "1"}}}]
-"""
 CLAIM = """
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -87,12 +57,6 @@ metadata: {name: misspelt}
 spec: {cloud: aws, instanceType: p5.48xlarg, entry: {vcpu: 190}, source: a test}
 """
 FAILING = "device.attributes['gpu.nvidia.com'].noSuchAttribute == 'x'"
-# Used in the scenarios of test_scenarios.py, which says so: with blocks, device taints and gangs of Kubernetes.
-SELDOM = {
-    Right("", "pods", "patch"),
-    Right("resource.k8s.io", "devicetaintrules", "watch"),
-    Right("scheduling.k8s.io", "podgroups", "watch"),
-}
 # Asked for only when something goes wrong at the same moment: another writer, a restart between two calls.
 RARE = {
     Right("foreslice.dev", "spendings", "get"),
@@ -105,10 +69,6 @@ RARE = {
     Right("autoscaling.x-k8s.io", "provisioningrequests/status", "patch"),
     Right("autoscaling.x-k8s.io", "capacitybuffers/status", "patch"),
 }
-
-
-def pod(name: str, source: str = "resourceClaimTemplateName: gpu") -> str:
-    return POD.replace("NAME", name).replace("SOURCE", source)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from typing import Final
 
 from autoscaler.cluster.api import ApiError, NotFoundError, Object, key_of
 from autoscaler.cluster.resources import LAUNCH_BATCHES, LEASES, NODES, PODS, PROVISIONED_NODES, RESOURCE_CLAIMS
-from tests.e2e.controller.test_installation import TEMPLATE
+from tests.e2e.harness.gpu_pods import TEMPLATE
 from tests.e2e.harness.installation import BRISK, NAME, NAMESPACE, Controller, Installation
 from tests.faults import invariants
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
-from tests.e2e.controller.test_crashes import Kwoks
-from tests.e2e.controller.test_installation import POOL, TEMPLATE, pod
-from tests.e2e.harness.deaths import ALONE, live_through
+from tests.e2e.harness.deaths import ALONE, Kwoks, live_through
+from tests.e2e.harness.gpu_pods import POOL, TEMPLATE, pod
 from tests.e2e.harness.installation import CHARTS, ROOT, Controller, Installation
 
 

@@ -34,6 +34,14 @@ class Right:
         return same and self.name in ("", asked.name)
 
 
+# Used in the scenarios of test_scenarios.py, which says so: with blocks, device taints and gangs of Kubernetes.
+SELDOM = {
+    Right("", "pods", "patch"),
+    Right("resource.k8s.io", "devicetaintrules", "watch"),
+    Right("scheduling.k8s.io", "podgroups", "watch"),
+}
+
+
 def flags(root: Path) -> list[str]:
     """The API server's flags for an audit log in `root`."""
     policy = root / "audit-policy.yaml"

@@ -18,6 +18,7 @@ from autoscaler.model.capacity import (
     DisruptionBudget,
     Limits,
     Mode,
+    NodeTemplateRef,
 )
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.provisioned_node import (
@@ -45,7 +46,7 @@ POOL = CapacityPool(
     mode=Mode.ACT,
     requirements=(Requirement("node.kubernetes.io/instance-type", "In", ("p5.48xlarge",)),),
     capacity_types=("spot", "on-demand"),
-    node_template=("SimulatedNodeTemplate", "default"),
+    node_template=NodeTemplateRef("SimulatedNodeTemplate", "default"),
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
     startup_taints=(Taint("warming"),),
@@ -108,7 +109,7 @@ BATCH = LaunchBatch(
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
     kubelet_reserved=FrozenMap({"cpu": Quantity.parse("1")}),
-    template=("KwokNodeTemplate", "default"),
+    template=NodeTemplateRef("KwokNodeTemplate", "default"),
 )
 # One object of each kind with every part of its spec in use.
 FULL: Final[dict[str, Json]] = {

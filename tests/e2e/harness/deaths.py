@@ -93,3 +93,17 @@ def is_gone(cluster: Installation, resource: Resource) -> bool:
 
 def _node_name(piece: Object) -> str:
     return str(piece["spec"]["nodeName"])
+
+
+class Kwoks:
+    """KWOK's machines are Nodes from the beginning."""
+
+    def __init__(self, cluster: Installation) -> None:
+        self._cluster = cluster
+
+    def join(self) -> None:
+        """They have."""
+
+    def ids(self) -> list[str]:
+        """All Nodes."""
+        return sorted(found["spec"]["providerID"] for found in self._cluster.api.list(NODES).items)

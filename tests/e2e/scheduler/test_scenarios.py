@@ -24,9 +24,8 @@ from autoscaler.cluster.resources import (
     PROVISIONED_NODES,
     RESOURCE_CLAIMS,
 )
-from tests.e2e.controller.test_installation import SELDOM
 from tests.e2e.harness import reserving
-from tests.e2e.harness.audit import Right, answered
+from tests.e2e.harness.audit import SELDOM, Right, answered
 from tests.e2e.harness.block_life import Block, live
 from tests.e2e.harness.control_plane import ControlPlane
 from tests.e2e.harness.deaths import ALONE

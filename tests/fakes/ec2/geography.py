@@ -34,6 +34,7 @@ class Subnet:
     cidr: str = "10.0.0.0/20"
     addresses: int = 4091
     tags: dict[str, str] = field(default_factory=dict)
+    public: bool = False
 
 
 @dataclass

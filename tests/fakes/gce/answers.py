@@ -96,6 +96,12 @@ def manager(group: Group) -> compute_v1.InstanceGroupManager:
         base_instance_name=group.base,
         instance_template=template,
         target_size=sum(one.action != "DELETING" for one in group.members.values()),
+        current_actions=compute_v1.InstanceGroupManagerActionsSummary(
+            **{
+                action.lower(): sum(one.action == action for one in group.members.values())
+                for action in ("NONE", "CREATING", "RECREATING", "DELETING")
+            }
+        ),
         list_managed_instances_results="PAGELESS" if group.pageless else "PAGINATED",
         instance_lifecycle_policy=compute_v1.InstanceGroupManagerInstanceLifecyclePolicy(
             default_action_on_failure=action

@@ -13,6 +13,7 @@ from google.cloud import compute_v1
 from providers.contract import Clock
 from tests.fakes.gce import answers
 from tests.fakes.gce.answers import rendered
+from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
 from tests.fakes.gce.gke import Clusters
 from tests.fakes.gce.holdings import Holding, future_reservation, reservation
@@ -71,6 +72,7 @@ class FakeGce:
                 ("POST", "listManagedInstances", rf"{_GROUP}/listManagedInstances", self._members),
                 ("GET", "listErrors", rf"{_GROUP}/listErrors", self._errors),
                 ("GET", "instanceGroupManagers.get", _GROUP, self._group),
+                ("GET", "instanceGroupManagers.list", rf"{_ZONAL}/instanceGroupManagers", self._groups),
                 ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
                 ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
                 ("GET", "reservations.get", rf"{_ZONAL}/reservations/(?P<name>[^/]+)", self._reservation),
@@ -78,6 +80,12 @@ class FakeGce:
                 ("GET", "futureReservations.aggregatedList", _aggregated("futureReservations"), self._futures),
                 ("GET", "operations.aggregatedList", _aggregated("operations"), self._events),
                 ("GET", "zoneOperations.get", rf"{_ZONAL}/operations/(?P<name>[^/]+)", self._operation),
+                (
+                    "POST",
+                    "advice.calendarMode",
+                    r"/compute/v1/projects/(?P<project>[^/]+)/regions/us-central1/advice/calendarMode",
+                    self._advice,
+                ),
                 (
                     "GET",
                     "instanceTemplates.get",
@@ -141,6 +149,11 @@ class FakeGce:
 
     def _group(self, request: Request) -> Any:
         return answers.manager(self._of(request))
+
+    def _groups(self, request: Request) -> Any:
+        found = [group for group in self.project.groups.values() if group.zone == request.groups["zone"]]
+        rows, after = self._page(request, found)
+        return compute_v1.InstanceGroupManagerList(items=[*map(answers.manager, rows)], next_page_token=after)
 
     def _template(self, request: Request) -> Any:
         name = request.groups["group"]
@@ -297,6 +310,10 @@ class FakeGce:
             shown = future_reservation(one, self.clock.now(), answers.zone_url(one.zone), answers.moment)
             scope.future_reservations.append(shown)
         return compute_v1.FutureReservationsAggregatedListResponse(items=scopes, next_page_token=after)
+
+    def _advice(self, request: Request) -> Any:
+        asked = request.message(compute_v1.CalendarModeAdviceRequest)
+        return recommended(asked, self.project.free, self.clock.now(), answers.moment)
 
     # --- operations --------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from instance_catalog.kubernetes.taint import Taint
 from providers.contract import Clock
+from tests.fakes.gce.calendar import Free
 from tests.fakes.gce.holdings import Holding
 
 PROJECT: Final = "gpu-project"
@@ -131,6 +132,7 @@ class Project:
         self.stock: dict[tuple[str, str, str], int] = {}
         self.errors: dict[tuple[str, str, str], Error] = {}  # what creation fails with instead
         self.holdings: list[Holding] = []
+        self.free: list[Free] = []
         self._next = 7_000_000_000_000_000_000
 
     def new_id(self) -> int:

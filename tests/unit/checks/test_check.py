@@ -12,7 +12,7 @@ from autoscaler.checks.drivers import missing_drivers
 from autoscaler.checks.nodes import NodeToBe
 from autoscaler.checks.pool_condition import ConditionType, PoolCondition
 from autoscaler.clock import VirtualClock
-from autoscaler.model.capacity import CapacityPool, Mode, PodScope, Scope
+from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef, PodScope, Scope
 from autoscaler.model.node import Node
 from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
 from autoscaler.model.plan import Plan
@@ -30,7 +30,8 @@ from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider
 from tests.builders import CATALOG, NOW, claim, ours, plan, pod, snapshot
 
-POOL = CapacityPool("team", mode=Mode.ACT, node_template=("AwsNodeTemplate", "a"), drivers=("nvidia",))
+KWOK = NodeTemplateRef("KwokNodeTemplate", "k")
+POOL = CapacityPool("team", mode=Mode.ACT, node_template=NodeTemplateRef("AwsNodeTemplate", "a"), drivers=("nvidia",))
 GPU_TAINT = Taint("nvidia.com/gpu", "", "NoSchedule")
 TOLERATES_GPU = (Toleration("nvidia.com/gpu", "Exists"),)
 PRESENT = FrozenMap({labels.NVIDIA_GPU_PRESENT: "true"})
@@ -72,7 +73,7 @@ def codes(finding: PoolCondition) -> list[Code]:
         pytest.param((), POOL, [Code.NO_DRIVER], id="no-daemon-set"),
         pytest.param((driver("dranet"),), POOL, [Code.NO_DRIVER], id="another-driver"),
         pytest.param((), replace(POOL, drivers=()), [Code.NO_DRIVER, Code.NO_DRIVER], id="auto-and-nothing-runs"),
-        pytest.param((), replace(POOL, node_template=("KwokNodeTemplate", "k")), [], id="kwok-publishes-itself"),
+        pytest.param((), replace(POOL, node_template=KWOK), [], id="kwok-publishes-itself"),
         pytest.param(
             (driver(node_selector=FrozenMap({"gpu": "yes"})),), POOL, [Code.DRIVER_NEEDS_LABEL], id="label-missing"
         ),
@@ -179,7 +180,7 @@ def test_coexistence(other: Autoscaler, pool: CapacityPool, fields: dict[str, An
 
 
 def test_a_pool_with_a_bad_finding_only_proposes_and_others_act() -> None:
-    other = replace(POOL, name="other", node_template=("KwokNodeTemplate", "k"))
+    other = replace(POOL, name="other", node_template=KWOK)
     before = replace(state(), pools=(other, POOL))
     found = pool_conditions(before, Plan(), CATALOG, policy=Policy(), now=NOW)
     after = held_back(before, found)

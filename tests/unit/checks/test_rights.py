@@ -11,7 +11,7 @@ import yaml
 from autoscaler.checks.rights import ACT, AWS, KWOK, OBSERVE, PAGE, Right, rights_needed
 from autoscaler.cluster.resources import ALL, DEPLOYMENTS, NATIVE_POD_GROUPS
 from autoscaler.kube.kinds import KINDS, PRIORITIES, SnapshotKind
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef
 from autoscaler.model.snapshot import Snapshot
 
 CHART = Path(__file__).parents[3] / "deploy/charts/foreslice"
@@ -43,15 +43,24 @@ POOL = CapacityPool("p")
 ACTING = replace(POOL, mode=Mode.ACT)
 
 
+def made_from(kind: str) -> CapacityPool:
+    """A pool that launches, with a node template of this kind."""
+    return replace(ACTING, node_template=NodeTemplateRef(kind, "k"))
+
+
 @pytest.mark.parametrize(
     ("pools", "needed"),
     [
         pytest.param([], {*OBSERVE}, id="none"),
         pytest.param([POOL], {*OBSERVE}, id="observing"),
         pytest.param([POOL, ACTING], {*OBSERVE, *ACT}, id="one-acts"),
-        pytest.param([replace(ACTING, node_template=("KwokNodeTemplate", "k"))], {*OBSERVE, *ACT, *KWOK}, id="kwok"),
         pytest.param(
-            [replace(ACTING, node_template=(kind, "k")) for kind in ("AWSNodeTemplate", "AWSGroupNodeTemplate")],
+            [made_from("KwokNodeTemplate")],
+            {*OBSERVE, *ACT, *KWOK},
+            id="kwok",
+        ),
+        pytest.param(
+            [made_from(kind) for kind in ("AWSNodeTemplate", "AWSGroupNodeTemplate")],
             {*OBSERVE, *ACT, *AWS},
             id="aws",
         ),

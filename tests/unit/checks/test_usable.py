@@ -10,14 +10,14 @@ import pytest
 
 from autoscaler.checks.check import held_back, pool_conditions
 from autoscaler.checks.pool_condition import ConditionType, PoolCondition
-from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Mode
+from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Mode, NodeTemplateRef
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.report.checks_text import verdict_of
 from tests.builders import CATALOG, NOW, plan, snapshot
 
-POOL = CapacityPool("team", mode=Mode.ACT, node_template=("KwokNodeTemplate", "k"))
+POOL = CapacityPool("team", mode=Mode.ACT, node_template=NodeTemplateRef("KwokNodeTemplate", "k"))
 SERVING: Mapping[str, Reason | None] = {"KwokNodeTemplate": None}
 LATER = NOW + timedelta(minutes=10)
 
@@ -49,7 +49,7 @@ def ready(state: Snapshot, serving: Mapping[str, Reason | None] | None = SERVING
             id="schedule",
         ),
         pytest.param(
-            replace(POOL, node_template=("AWSNodeTemplate", "a")),
+            replace(POOL, node_template=NodeTemplateRef("AWSNodeTemplate", "a")),
             "no provider launches from AWSNodeTemplate objects: name a KwokNodeTemplate in spec.nodeTemplateRef",
             id="no-provider",
         ),
@@ -63,7 +63,9 @@ def test_what_a_person_has_to_correct_holds_the_pool_back(pool: CapacityPool, to
 
 
 def test_commands_do_not_know_the_providers() -> None:
-    finding, acts = ready(snapshot([], pools=(replace(POOL, node_template=("AWSNodeTemplate", "a")),)), None)
+    finding, acts = ready(
+        snapshot([], pools=(replace(POOL, node_template=NodeTemplateRef("AWSNodeTemplate", "a")),)), None
+    )
     assert (finding.good, acts) == (True, True)
 
 

@@ -120,7 +120,7 @@ class TestWithoutAnInstallation:
         assert sum(entry["offerings"] for entry in found["offerings"]) > 300
         assert found["nearestMisses"]
         text = run(api, explain, "dream").output
-        assert "Offerings looked at:" in text
+        assert "Offerings considered:" in text
         assert "Nearest misses:" in text
         assert "Z9000" in text
         assert "pod default/dream:" not in text, "the whole page is about that pod"

@@ -105,7 +105,7 @@ def test_the_doctor_tells_what_is_proven_from_what_is_assumed() -> None:
     on = not REFERENCE.gates.list_type_attributes
     flag = f"DRAListTypeAttributes={str(on).lower()}"
     _, proven, assumed, untried, otherwise = said(Proof({"DRAListTypeAttributes": on}, {"DRAAdminAccess": "no right"}))
-    assert proven == Item(Level.OK, "kubernetes", f"feature gates proven by creates for show: {flag}")
+    assert proven == Item(Level.OK, "kubernetes", f"feature gates verified by server-side dry runs: {flag}")
     assert "DRAAdminAccess=true" in assumed.message
     assert "DRAListTypeAttributes" not in assumed.message
     assert untried.message == "DRAAdminAccess could not be tried: no right"

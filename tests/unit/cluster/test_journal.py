@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -13,6 +14,8 @@ from autoscaler.cluster.intents import batches_of, nodes_of, token_of
 from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.journal import FINALIZER, Journal
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES, Resource
+from autoscaler.lifecycle.absence import overdue
+from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.capacity import Mode
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
@@ -166,6 +169,21 @@ def test_the_mapping_is_carried_over_to_the_nodes(desk: Desk) -> None:
     first, second = desk.nodes()
     assert (first.provider_id, first.provider, first.obtained, first.phase) == ("i-1", "simulated", B, Phase.LAUNCHED)
     assert (second.provider_id, second.phase) == ("", Phase.FAILED)
+
+
+def test_a_machine_that_comes_late_is_as_young_as_any(desk: Desk) -> None:
+    """Lists may lack it for as long as any other, although its node has been on its way out for longer."""
+    desk.record(planned("n1"))
+    (batch,) = desk.batches()
+    desk.journal.move(desk.nodes()[0], Why.UNWANTED, desk.now)
+    later = desk.now + timedelta(minutes=30)
+    saved = replace(with_machines(batch, "i-1"), provider="simulated")
+    desk.journal.map_nodes(desk.journal.save_batch(saved), later)
+    (node,) = desk.nodes()
+    assert (node.provider_id, node.phase) == ("i-1", Phase.DRAINING)
+    window = timedelta(minutes=5)
+    assert not overdue(node, window, later)
+    assert overdue(node, window, later + window)
 
 
 def test_tokens_depend_on_batch_attempt_and_zone_alone(desk: Desk) -> None:

@@ -156,3 +156,55 @@ def test_a_node_has_one_memory_mode_of_amd_gpus(claims: list[ResourceClaim], ref
             Code.PREPARE_REFUSED, AMD, "memoryPartition",
         )  # fmt: skip
         assert (reason.detail["value"], reason.detail["other"]) == refused
+
+
+NVIDIA = "gpu.nvidia.com"
+TOO_MANY_THREADS = {
+    "problem": "sharing.mpsConfig.defaultActiveThreadPercentage is 101; it must be a whole number from 0 to 100"
+}
+
+
+def shared_gpu(parameters: dict[str, object], refused_sharing: dict[str, str]) -> Fits | DoesNotFit:
+    """The verdict on a claim with this configuration, on a node whose driver refuses these strategies."""
+    node = Node("n1", allocatable=FrozenMap({"pods": Quantity.parse("10")}), refused_sharing=FrozenMap(refused_sharing))
+    slice_ = ResourceSlice("s", NVIDIA, Pool("n1"), (Device("gpu-0"),), NodeReach("n1"))
+    device_class = DeviceClass("gpus", (Selector(f'device.driver == "{NVIDIA}"'),))
+    content = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig", **parameters}
+    config = ClaimConfig((), NVIDIA, json.dumps(content))
+    claim = ResourceClaim("ns", "c", (DeviceRequest("r", "gpus"),), config=(config,))
+    pod = Pod("ns", "p", containers=(Container("main"),), claims=(PodClaim("c", "c"),))
+    snapshot = Snapshot(
+        nodes=(node,), slices=(slice_,), classes=(device_class,), claims=FrozenMap({claim.key: claim}), pods=(pod,)
+    )
+    found = fit_one(pod, "n1", World.of(snapshot))
+    assert isinstance(found, Fits | DoesNotFit)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sharing", "off", "expected"),
+    [
+        pytest.param({"strategy": "MPS"}, {}, None, id="nobody says what the driver refuses"),
+        pytest.param({"strategy": "MPS"}, {"TimeSlicing": "TimeSlicingSettings"}, None, id="another strategy"),
+        pytest.param(
+            {"strategy": "MPS"}, {"MPS": "MPSSupport"}, {"strategy": "MPS", "gate": "MPSSupport"}, id="gate is off"
+        ),
+        pytest.param(
+            {"strategy": "MPS", "mpsConfig": {"defaultActiveThreadPercentage": 101}},
+            {},
+            TOO_MANY_THREADS,
+            id="invalid in every release",
+        ),
+    ],
+)
+def test_a_driver_refuses_configurations(
+    sharing: dict[str, object], off: dict[str, str], expected: dict[str, str] | None
+) -> None:
+    found = shared_gpu({"sharing": sharing}, off)
+    if expected is None:
+        assert isinstance(found, Fits)
+    else:
+        assert isinstance(found, DoesNotFit)
+        assert [(r.code, dict(r.detail)) for r in found.reasons] == [
+            (Code.PREPARE_REFUSED, {"driver": NVIDIA, **expected})
+        ]

@@ -14,7 +14,7 @@ from autoscaler.cluster.resources import CAPACITY_POOLS, DISRUPTION_BUDGETS, NOD
 from autoscaler.execution.drain import cordon
 from autoscaler.execution.terminate import remove_objects
 from autoscaler.lifecycle.provisioned_node import Why
-from autoscaler.model.capacity import CapacityBlock, Drain
+from autoscaler.model.capacity import CapacityBlock, Drain, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import Phase
@@ -223,7 +223,7 @@ def test_node_and_pods_are_told_once_when_the_machine_goes(site: Site) -> None:
 
 def test_one_item_that_fails_stops_no_other(site: Site) -> None:
     site.desk.record(planned("n2"))
-    broken = replace(site.desk.journal.batches[-1], template=("Unknown", "x"), name="other")
+    broken = replace(site.desk.journal.batches[-1], template=NodeTemplateRef("Unknown", "x"), name="other")
     site.desk.cloud.lose(next(iter(site.desk.cloud.machines)))
     leaving = site.desk.journal.save_node(replace(site.node, phase=Phase.GONE))
     pending = Pending(launches=(broken,), leaving=(leaving,))

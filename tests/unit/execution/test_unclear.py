@@ -17,6 +17,7 @@ from providers.errors import (
     ProviderError,
     TemplateError,
     TemplateGoneError,
+    TokenReusedError,
     UnknownRefusalError,
 )
 from providers.simulated.cloud import Call, Fault
@@ -73,6 +74,7 @@ REFUSALS = [
     pytest.param(AddressesExhaustedError("full by now"), id="for want of addresses"),
     pytest.param(NotOfferedError("the group has changed"), id="of the offering"),
     pytest.param(TemplateGoneError("no launch template"), id="for want of a template"),
+    pytest.param(TokenReusedError("other parameters"), id="because the template has changed"),
 ]
 
 
@@ -98,8 +100,13 @@ def test_a_machine_that_is_listed_ends_the_question(error: ProviderError) -> Non
     assert [node.phase for node in refused.site.desk.nodes()] == [Phase.LAUNCHED] * 2
 
 
-def test_when_no_machine_is_listed_long_enough_the_next_offering_is_asked_for() -> None:
-    refused = Refusal(Fault.LOST_REQUEST, UnknownRefusalError("no", code="SomethingNew"))
+@pytest.mark.parametrize(
+    "error",
+    [UnknownRefusalError("no", code="SomethingNew"), TokenReusedError("other parameters")],
+    ids=["unknown", "the template has changed"],
+)
+def test_when_no_machine_is_listed_long_enough_the_next_offering_is_asked_for(error: ProviderError) -> None:
+    refused = Refusal(Fault.LOST_REQUEST, error)
     refused.live(1)
     assert len(refused.zones) == 1
     refused.provider.error = None

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
+from autoscaler.kube.workloads.ray import (
+    expand_ray_cluster,
+    expand_ray_cron_job,
+    expand_ray_job,
+    expand_ray_service,
+)
 from autoscaler.kube.workloads.stamping import Expansion
 
 TEMPLATE = {
@@ -136,3 +141,12 @@ def test_too_many_workers_are_a_mistake() -> None:
     found, problems = expanded(expand_ray_cluster, cluster(group(replicas=5000, numOfHosts=5000)))
     assert len(found.pods) == 1
     assert problems == ["spec.workerGroupSpecs[0].replicas: more than 10000 pods"]
+
+
+@pytest.mark.parametrize(("suspend", "expected"), [(False, ["r-head", "r-gpu-worker-0"]), (True, [])])
+def test_one_run_of_a_cron_job(suspend: bool, expected: list[str]) -> None:
+    job = {"entrypoint": "true", "rayClusterSpec": cluster(group(replicas=1))}
+    spec = {"schedule": "0 8 * * *", "timeZone": "Etc/UTC", "suspend": suspend, "jobTemplate": job}
+    found, problems = expanded(expand_ray_cron_job, spec)
+    assert [pod.name for pod in found.pods] == expected
+    assert [problem.partition(":")[0] for problem in problems] == (["spec.suspend"] if suspend else [])

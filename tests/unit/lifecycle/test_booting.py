@@ -16,6 +16,7 @@ from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.problem import Problems
 from autoscaler.lifecycle.booting import BOOT, BOOT_METAL, BOOT_ULTRASERVER, LONGEST, boot_timeout
 from autoscaler.lifecycle.provisioned_node import Observation, Why, decide, times_out_at
+from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
@@ -101,9 +102,9 @@ def test_the_node_template_speaks_for_pools_that_do_not() -> None:
     assert isinstance(rig.provider, AwsProvider)
     assert dict(rig.provider.boot_timeouts()) == {TemplateRef("AWSNodeTemplate", "gpu", 1): 25 * MINUTE}
     providers = Providers({"AWSNodeTemplate": cast(Provider, rig.provider)}, "uid-1")
-    silent = replace(POOL, node_template=("AWSNodeTemplate", "gpu"))
+    silent = replace(POOL, node_template=NodeTemplateRef("AWSNodeTemplate", "gpu"))
     own = replace(silent, name="own", boot_timeout=5 * MINUTE)
-    other = replace(silent, name="other", node_template=("AWSNodeTemplate", "other"))
+    other = replace(silent, name="other", node_template=NodeTemplateRef("AWSNodeTemplate", "other"))
     world = ask(providers, now=rig.clock.now()).world(Snapshot(pools=(silent, own, other)), {}, batches=frozenset())
     assert [pool.boot_timeout for pool in world.snapshot.pools] == [25 * MINUTE, 5 * MINUTE, None]
     assert TEMPLATE.boot_timeout is None

@@ -11,7 +11,7 @@ from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, writ
 from autoscaler.lifecycle.diagram import generated_files
 from autoscaler.lifecycle.provisioned_node import EDGES, MachineState
 from autoscaler.lifecycle.reflect import SeenReservation, World, complete_drivers, occupies, reflect
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
@@ -282,7 +282,7 @@ def test_a_reservation_that_is_over_in_time_does_not_move_the_end() -> None:
     assert block_after(BLOCK, over).reclaimed == over.reclaim_at
 
 
-POOL = CapacityPool("gpu", node_template=("AWSNodeTemplate", "gpu"))
+POOL = CapacityPool("gpu", node_template=NodeTemplateRef("AWSNodeTemplate", "gpu"))
 BY_TAGS = replace(BLOCK, pool="gpu", reservation="", reservation_tags=FrozenMap({"team": "x"}))
 
 

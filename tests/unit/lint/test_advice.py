@@ -9,20 +9,20 @@ import pytest
 
 from autoscaler.lint.advice import advice, plan_advice
 from autoscaler.model.capacity import Baseline, CapacityPool
-from autoscaler.model.device_class import DeviceTaintRule
+from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
-from autoscaler.model.pod import Pod, PodAffinityTerm
+from autoscaler.model.pod import Container, Pod, PodAffinityTerm
 from autoscaler.model.resource_claim import ClaimConfig, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
-from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE, profile_for
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
-from tests.builders import CATALOG, block, claim, gpus, machine, plan, pod, snapshot
+from tests.builders import CATALOG, GPU, block, claim, gpus, machine, plan, pod, snapshot
 
 CHANNEL = replace(claim("c"), config=(ClaimConfig((), "compute-domain.nvidia.com", "{}"),))
 RULE = DeviceTaintRule("broken", taint=Taint("a", "", "NoExecute"))
@@ -41,6 +41,17 @@ def test_a_taint_rule_whose_gate_is_off_is_ignored(on: bool, expected: int) -> N
     found = told(snapshot([], taint_rules=(RULE,), profile=REFERENCE.with_gates(device_taint_rules=on)))
     assert len(found) == expected
     assert all("DRADeviceTaintRules is off" in one.message for one in found)
+
+
+@pytest.mark.parametrize(("version", "expected"), [("1.34", 1), ("1.35", 1), ("1.36", 0)])
+def test_an_extended_resource_beside_a_claim_whose_gate_is_off(version: str, expected: int) -> None:
+    wants = Container("main", FrozenMap({"cpu": Quantity.of(1), "example.com/gpu": Quantity.of(1)}))
+    classes = (GPU, DeviceClass("mine", extended_resource_name="example.com/gpu"))
+    asks = replace(pod("p", "c"), containers=(wants,))
+    found = told(snapshot([asks], [claim("c")], classes=classes, profile=profile_for(version)))
+    gated = [one.message for one in found if "DRAExtendedResource" in one.message]
+    assert len(gated) == expected
+    assert all("DeviceClass mine" in message for message in gated)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from autoscaler.loop import loop
 from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.planning.apart import Odd
 from autoscaler.settings.settings import DEFAULTS, Settings
@@ -23,7 +23,7 @@ from tests.builders import CATALOG, NOW, claim, pod, snapshot
 from tests.crash.life import START, scenario, small_catalog
 from tests.unit.simulation.test_contradictions import believed, live, with_another_gpu
 
-POOL = CapacityPool("team", mode=Mode.ACT, node_template=(TEMPLATE_KIND, "gpu"))
+POOL = CapacityPool("team", mode=Mode.ACT, node_template=NodeTemplateRef(TEMPLATE_KIND, "gpu"))
 WAITING = snapshot([pod("a", "a")], [claim("a")], pools=(POOL,))
 
 
@@ -32,11 +32,11 @@ def decided_twice(monkeypatch: pytest.MonkeyPatch) -> list[Decisions]:
     made: list[Decisions] = []
 
     def checked(
-        seen: Snapshot, catalog: Catalog, settings: Settings, now: datetime, *, odd: Mapping[str, Odd], **given: Any
+        observed: Snapshot, catalog: Catalog, settings: Settings, now: datetime, *, odd: Mapping[str, Odd], **given: Any
     ) -> Decisions:
-        before = copy.deepcopy(seen)
-        first = decide(seen, catalog, settings, now, odd=odd, **given)
-        assert seen == before
+        before = copy.deepcopy(observed)
+        first = decide(observed, catalog, settings, now, odd=odd, **given)
+        assert observed == before
         assert decide(before, catalog, settings, now, odd=odd, **given) == first
         made.append(first)
         return first

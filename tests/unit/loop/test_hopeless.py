@@ -14,7 +14,7 @@ from autoscaler.loop import decision
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
-from autoscaler.report.events import Event
+from autoscaler.report.events import Event, Subject
 from tests.crowd import Crowd
 
 FEW, MANY = 3, 300
@@ -42,7 +42,7 @@ def test_no_write_of_a_round_grows_with_them_and_all_are_told_in_the_end() -> No
 def test_an_event_of_another_kind_does_not_wait_for_theirs() -> None:
     crowd = Crowd(MANY)
     crowd.loop.tick()
-    crowd.events.offer(Event("CapacityPool", "", "gpu", "", "Warning", "MayNotAct", "…"), crowd.simulation.clock.now())
+    crowd.events.offer(Event(Subject("CapacityPool", "gpu"), "Warning", "MayNotAct", "…"), crowd.simulation.clock.now())
     crowd.events.write_next()
     crowd.events.write_next()
     assert "MayNotAct" in {event["reason"] for event in list_all(crowd.simulation.api, EVENTS)[0]}

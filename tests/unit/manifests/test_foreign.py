@@ -209,3 +209,59 @@ def test_a_name_cannot_begin_a_line_of_a_log() -> None:
     found = read('apiVersion: v1\nkind: Pod\nmetadata: {name: "p\\n::error::x"}\nspec: {containers: []}')
     assert found.problems
     assert all("\n::error" not in problem.block for problem in found.problems)
+
+
+WRAPPER = """apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: w, namespace: team}
+spec:
+  suspend: %s
+  components:
+  - template:
+      apiVersion: batch/v1
+      kind: Job
+      metadata: {name: train}
+      spec: {template: {spec: {containers: [{name: c}]}}}
+  - template: {apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: other}, spec: {containers: [{name: c}]}}
+"""
+
+
+def test_the_components_of_an_app_wrapper_are_read_in_its_namespace() -> None:
+    found = read(WRAPPER % ("false", "side"))
+    assert problems(found) == ""
+    assert sorted(pod.key for pod in found.snapshot.pods) == ["other/side", "team/train-0"]
+    assert read(WRAPPER % ("true", "side")).snapshot.pods == ()
+
+
+def test_a_mistake_in_a_component_is_told_with_its_line() -> None:
+    found = read(WRAPPER % ("false", "No_Name"))
+    (problem,) = found.problems
+    assert ("No_Name" in problem.message, problem.line) == (True, 12)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"),
+        ("nvidia.com/v1alpha1", "DynamoGraphDeployment"),
+        ("extensions.agents.x-k8s.io/v1beta1", "SandboxWarmPool"),
+    ],
+)
+def test_kinds_that_make_pods_are_never_ignored(version: str, kind: str) -> None:
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n"
+    assert "makes pods by rules of its own" in problems(read(text))
+    assert problems(read(text, skip=True)).startswith("warning")
+
+
+def test_objects_that_configure_kai_scheduler_are_harmless() -> None:
+    text = "apiVersion: kai.scheduler/v1alpha1\nkind: Topology\nmetadata: {name: x}\n---\n" + POD % "p"
+    assert "warning" in problems(read(text))
+    assert len(read(text).snapshot.pods) == 1
+
+
+@pytest.mark.parametrize(("scheduler", "priority"), [("kai-scheduler", 75), ("default-scheduler", 0)])
+def test_priority_classes_that_kai_scheduler_installs(scheduler: str, priority: int) -> None:
+    spec = f"schedulerName: {scheduler}, priorityClassName: build-preemptible, containers: [{{name: c}}]"
+    found = read(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{{spec}}}\n")
+    assert [pod.priority for pod in found.snapshot.pods] == [priority]
+    assert ("there is no PriorityClass" in problems(found)) is (priority == 0)

@@ -43,7 +43,7 @@ MISTAKES = {
         "spec.pytorchReplicaSpecs.Worker.template.spec.resourceClaims[0].resourceClaimTemplateName: there is no",
     ),
     "a kind of nobody": (
-        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: x}",
+        "apiVersion: trainer.example.com/v1alpha1\nkind: TrainJob\nmetadata: {name: x}",
         "cannot tell whether it creates pods\n  if it does, give the pods instead",
     ),
     "a kind of nobody with a known name": (

@@ -252,7 +252,12 @@ def test_an_unhealthy_node_with_a_pod_stays_and_says_so() -> None:
     found = decision(busy)
     assert (found.action, codes(found.reasons)) == (NodeAction.KEEP, [Code.ALREADY_BOUND, Code.NODE_UNHEALTHY])
     (event,) = events_of(plan(busy), busy)
-    assert (event.kind, event.name, event.type, event.reason) == ("ProvisionedNode", "n", "Warning", "NotEmpty")
+    assert (event.about.kind, event.about.name, event.type, event.reason) == (
+        "ProvisionedNode",
+        "n",
+        "Warning",
+        "NotEmpty",
+    )
     assert "kubectl delete provisionednode n" in event.message
 
 

@@ -21,7 +21,21 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
-from tests.builders import CATALOG, NAMELESS, SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
+from tests.builders import (
+    CATALOG,
+    LARGE,
+    NAMELESS,
+    SMALL,
+    claim,
+    gpus,
+    machine,
+    pairs,
+    plan,
+    pod,
+    snapshot,
+    types,
+    why_left,
+)
 
 ARM = replace(machine("arm", SMALL, 1, "0.50"), architecture="arm64")
 INTEL = machine("intel", SMALL, 1, "1.00")
@@ -148,3 +162,18 @@ def test_cheaper_types_that_nobody_can_judge_are_said() -> None:
     assert (said.detail["types"], said.detail["example"], said.detail["price"]) == (1, "n1", "0.50")
     sure = plan(snapshot([pod("a", "c")], [claim("c", gpus())]), catalog=catalog)
     assert not [reason for reason in sure.warnings if reason.code is Code.CHEAPER_UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("price", "said"),
+    [
+        pytest.param("0.50", 1, id="cheaper for each pod"),
+        pytest.param("3.00", 0, id="one GPU at more than an eighth of eight"),
+    ],
+)
+def test_a_small_undecided_type_is_compared_by_what_a_pod_costs(price: str, said: int) -> None:
+    nameless, eight = machine("n1", NAMELESS, 1, price), machine("many", LARGE, 8, "10.00")
+    pods, claims = pairs(8, gpus(product="Large L9"))
+    result = plan(snapshot(pods, claims), catalog=Catalog.of([eight, nameless]))
+    assert types(result) == ["many"]
+    assert len([reason for reason in result.warnings if reason.code is Code.CHEAPER_UNKNOWN]) == said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autoscaler.model.capacity import CapacityPool, Limits, Mode
+from autoscaler.model.capacity import CapacityPool, Limits, Mode, NodeTemplateRef
 from autoscaler.model.plan import Plan, PlannedNode
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -43,7 +43,7 @@ def test_offerings_that_differ_in_a_label_that_pods_look_at_are_not_joined() -> 
 
 
 def test_a_node_group_registers_as_it_says_itself() -> None:
-    group = replace(POOL, node_template=("AWSGroupNodeTemplate", "group"))
+    group = replace(POOL, node_template=NodeTemplateRef("AWSGroupNodeTemplate", "group"))
     refused = _planned({labels.KARPENTER_FAMILY: "b6"}, group)
     assert not refused.launches
     assert [entry.verdict for entry in refused.left_out] == ["does-not-fit"]

@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 
 from autoscaler.model.capacity import CapacityPool, PodScope, Scope
+from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
 from autoscaler.planning.demand.demand import why_pending
+from autoscaler.report.reasons import text_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
-from tests.builders import TEAM, claim, gang, ours, plan, pod, snapshot, types
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from tests.builders import GPU, TEAM, claim, gang, ours, plan, pod, snapshot, types
 
 ALL = replace(TEAM, scope=Scope(PodScope.ALL))
 GOLD = LabelSelector((Requirement("tier", "In", ("gold",)),))
@@ -35,6 +39,22 @@ def test_pods_without_claims_are_told_so_and_open_nothing() -> None:
     result = plan(snapshot([pod("web")]))
     assert outside(result) == {"default/web": [Code.OUT_OF_SCOPE]}
     assert (result.out_of_scope, result.launches, result.left_out) == (("default/web",), (), ())
+
+
+def test_a_resource_that_a_class_would_serve_in_a_later_version_is_told_so() -> None:
+    old, new = profile_for("1.35"), profile_for("1.36")
+    wants = Container("main", FrozenMap({"cpu": Quantity.of(1), "example.com/gpu": Quantity.of(1)}))
+    asks = replace(pod("legacy"), containers=(wants,))
+    classes = (GPU, DeviceClass("gpus", extended_resource_name="example.com/gpu"))
+    (entry,) = plan(snapshot([asks], classes=classes, profile=old)).outside
+    assert dict(entry.reasons[0].detail) == {
+        "resources": ("example.com/gpu",),
+        "device_class": "gpus",
+        "gate": "DRAExtendedResource",
+        "version": "v1.35.0",
+    }
+    assert "no DeviceClass serves" not in text_of(entry.reasons[0])
+    assert not plan(snapshot([asks], classes=classes, profile=new)).outside
 
 
 def test_scope_all_serves_them() -> None:

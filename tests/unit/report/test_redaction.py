@@ -102,6 +102,6 @@ def test_the_explanation_of_a_pod_names_no_other(world: tuple[Snapshot, Plan]) -
 
 def test_events_name_no_pod_of_another_namespace(world: tuple[Snapshot, Plan]) -> None:
     (event,) = events_of(world[1], world[0])
-    assert event.namespace == "team"
+    assert event.about.namespace == "team"
     assert "another pod" in event.message
     assert "project-x" not in event.message

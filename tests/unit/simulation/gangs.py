@@ -16,26 +16,15 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Final
 
-import yaml
-
 from autoscaler.cluster.api import Object, list_all
 from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PROVISIONED_NODES, PROVISIONING_REQUESTS
 from autoscaler.simulation.simulation import Simulation
 from providers.contract import OfferingKey
-from tests.builders import shipped
+from tests.builders import pool_manifest, shipped
 from tests.unit.simulation.queue import Gang, Queue, condition, holds
 
 START: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)
 ZONE: Final = "us-east-1a"
-POOL: Final = """
-metadata: {name: gpu}
-spec:
-  mode: Act
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
-  nodeTemplateRef: {kind: SimulatedNodeTemplate, name: default}
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 8}
-"""
 STEP: Final = timedelta(seconds=30)
 IDLE: Final = timedelta(minutes=4)
 # Minutes in which gangs arrive, and in which they wait and run.
@@ -60,7 +49,7 @@ class Story:
         """Run it to its end. Raises AssertionError where a gang got a part, or a node stayed behind."""
         random = Random(self.seed)
         simulation = Simulation(catalog=shipped("g6.xlarge", "g6.12xlarge"), start=START)
-        simulation.api.create(CAPACITY_POOLS, yaml.safe_load(POOL))
+        simulation.api.create(CAPACITY_POOLS, pool_manifest(nodes=8))
         self._sell_out(simulation, random)
         queue = Queue(simulation.api)
         drawn = [(random.randrange(0, ARRIVE), _gang(f"g{n}", random)) for n in range(self.count)]

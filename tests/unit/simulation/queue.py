@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autoscaler.cluster.api import KubernetesApi, Object, list_all
-from autoscaler.cluster.resources import CLAIM_TEMPLATES, POD_TEMPLATES, PODS, PROVISIONING_REQUESTS
+from autoscaler.cluster.resources import CLAIM_TEMPLATES, POD_TEMPLATES, PODS, PROVISIONED_NODES, PROVISIONING_REQUESTS
 from instance_catalog.kubernetes import labels
 
 RUNS_FOR = "simulation.foreslice.dev/runs-for"
@@ -31,6 +31,10 @@ class Gang:
     @property
     def pods(self) -> int:
         return sum(count for count, _, _ in self.sets)
+
+
+def machines(api: KubernetesApi) -> int:
+    return len(list_all(api, PROVISIONED_NODES)[0])
 
 
 def condition(request: Object, kind: str) -> Object:

@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import yaml
 
-from autoscaler.cluster.api import Object, list_all
+from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import (
     CAPACITY_BUFFERS,
     CAPACITY_POOLS,
@@ -16,28 +15,18 @@ from autoscaler.cluster.resources import (
     DEPLOYMENTS,
     POD_TEMPLATES,
     PODS,
-    PROVISIONED_NODES,
 )
 from autoscaler.simulation.simulation import Simulation
-from tests.builders import shipped
-from tests.unit.simulation.queue import RUNS_FOR, claim_template, condition, named, template
+from tests.builders import pool_manifest, shipped
+from tests.unit.simulation.queue import RUNS_FOR, claim_template, condition, machines, named, template
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
-POOL = """
-metadata: {name: gpu}
-spec:
-  mode: Act
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
-  nodeTemplateRef: {kind: SimulatedNodeTemplate, name: default}
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: LIMIT}
-"""
 STRATEGY = "foreslice.dev/active-capacity"
 
 
 def cluster(limit: int = 6) -> Simulation:
     simulation = Simulation(catalog=shipped("g6.xlarge"), start=START)
-    simulation.api.create(CAPACITY_POOLS, yaml.safe_load(POOL.replace("LIMIT", str(limit))))
+    simulation.api.create(CAPACITY_POOLS, pool_manifest(nodes=limit))
     simulation.api.create(CLAIM_TEMPLATES, claim_template("gpu", 1))
     simulation.api.create(POD_TEMPLATES, {"metadata": named("warm"), "template": template("warm", "1", "gpu")})
     return simulation
@@ -58,10 +47,6 @@ def run(simulation: Simulation, minutes: float) -> None:
     simulation.run(simulation.clock.now() + timedelta(minutes=minutes))
 
 
-def machines(simulation: Simulation) -> int:
-    return len(list_all(simulation.api, PROVISIONED_NODES)[0])
-
-
 def work(simulation: Simulation, name: str, runs_for: str) -> None:
     pod = template(name, "1", "gpu")
     metadata = {**named(name), "annotations": {RUNS_FOR: runs_for}}
@@ -73,7 +58,7 @@ def test_room_is_kept_and_says_what_it_costs() -> None:
     buffer(simulation, replicas=2)
     run(simulation, 5)
     found = status(simulation)
-    assert machines(simulation) == 2, "a GPU of each g6.xlarge"
+    assert machines(simulation.api) == 2, "a GPU of each g6.xlarge"
     assert found["status"]["replicas"] == 2
     assert found["status"]["provisioningStrategy"] == STRATEGY
     assert found["status"]["podTemplateRef"] == {"name": "warm"}
@@ -83,7 +68,7 @@ def test_room_is_kept_and_says_what_it_costs() -> None:
     assert "$/h" in said["message"]
     before = simulation.api.version
     run(simulation, 120)
-    assert machines(simulation) == 2, "what a buffer needs is kept although it is empty"
+    assert machines(simulation.api) == 2, "what a buffer needs is kept although it is empty"
     assert simulation.api.version == before, "nothing is written where nothing changes"
 
 
@@ -95,10 +80,10 @@ def test_a_real_pod_starts_at_once_and_the_room_is_refilled_behind_it() -> None:
     run(simulation, 0.1)
     assert simulation.api.get(PODS, "job", namespace="default")["spec"]["nodeName"]
     run(simulation, 5)
-    assert machines(simulation) == 2
+    assert machines(simulation.api) == 2
     assert condition(status(simulation), "Provisioning")["reason"] == "FitsExistingCapacity"
     run(simulation, 60)
-    assert machines(simulation) == 1, "no more is kept than the buffer needs"
+    assert machines(simulation.api) == 1, "no more is kept than the buffer needs"
 
 
 def test_real_pods_come_first_where_there_is_not_room_for_both() -> None:
@@ -118,7 +103,7 @@ def test_a_buffer_that_is_deleted_gives_its_nodes_back() -> None:
     run(simulation, 5)
     simulation.api.delete(CAPACITY_BUFFERS, "warm", namespace="default")
     run(simulation, 20)
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_buffers_of_other_strategies_are_left_alone() -> None:
@@ -126,7 +111,7 @@ def test_buffers_of_other_strategies_are_left_alone() -> None:
     buffer(simulation, "buffer.x-k8s.io/active-capacity", replicas=2)
     run(simulation, 5)
     assert "status" not in status(simulation)
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_karpenter_with_its_gate_serves_every_buffer_and_nothing_is_doubled() -> None:
@@ -140,7 +125,7 @@ def test_karpenter_with_its_gate_serves_every_buffer_and_nothing_is_doubled() ->
     simulation.api.create(DEPLOYMENTS, {"metadata": {"name": "karpenter", "namespace": "kube-system"}, "spec": spec})
     buffer(simulation, replicas=2)
     run(simulation, 5)
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
     said = condition(status(simulation), "ReadyForProvisioning")
     assert said["status"] == "False"
     assert "Karpenter serves CapacityBuffers of every strategy" in said["message"]
@@ -204,4 +189,4 @@ def test_a_buffer_that_cannot_be_resolved_says_why(spec: dict[str, Any], reason:
     assert (said["status"], said["reason"]) == ("False", reason)
     assert word in said["message"]
     assert condition(status(simulation), "Provisioning")["reason"] == "NotReadyForProvisioning"
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0

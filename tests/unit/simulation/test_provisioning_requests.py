@@ -6,39 +6,29 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import yaml
 
 from autoscaler.cluster.api import Object, list_all
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
+    DEVICE_CLASSES,
     LAUNCH_BATCHES,
     NODES,
     POD_TEMPLATES,
     PODS,
-    PROVISIONED_NODES,
     PROVISIONING_REQUESTS,
 )
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.kubernetes import labels
-from tests.builders import shipped
-from tests.unit.simulation.queue import Gang, Queue, condition, holds, named, request_of
+from tests.builders import pool_manifest, shipped
+from tests.unit.simulation.queue import Gang, Queue, condition, holds, machines, named, request_of
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
-POOL = """
-metadata: {name: gpu}
-spec:
-  mode: MODE
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
-  nodeTemplateRef: {kind: SimulatedNodeTemplate, name: default}
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 6}
-"""
 TWO = Gang("train", ((2, 1, "1"),))
 
 
 def cluster(mode: str = "Act") -> tuple[Simulation, Queue]:
     simulation = Simulation(catalog=shipped("g6.xlarge", "g6.12xlarge"), start=START)
-    simulation.api.create(CAPACITY_POOLS, yaml.safe_load(POOL.replace("MODE", mode)))
+    simulation.api.create(CAPACITY_POOLS, pool_manifest(nodes=6, mode=mode))
     return simulation, Queue(simulation.api)
 
 
@@ -55,10 +45,6 @@ def nodes_of(simulation: Simulation, request: Object) -> set[str]:
     return {n["metadata"]["name"] for n in found if n["metadata"]["labels"].get(labels.PROVISIONING_REQUEST) == value}
 
 
-def machines(simulation: Simulation) -> int:
-    return len(list_all(simulation.api, PROVISIONED_NODES)[0])
-
-
 def test_a_gang_gets_its_nodes_and_its_pods_run_there() -> None:
     simulation, queue = cluster()
     queue.ask(TWO)
@@ -67,7 +53,7 @@ def test_a_gang_gets_its_nodes_and_its_pods_run_there() -> None:
     assert holds(request, "Accepted")
     assert condition(request, "Provisioned")["reason"] == "CapacityIsComing"
     (batch,) = list_all(simulation.api, LAUNCH_BATCHES)[0]
-    assert len(batch["spec"]["nodes"]) == machines(simulation)
+    assert len(batch["spec"]["nodes"]) == machines(simulation.api)
     live(simulation, queue, 5)
     request = queue.request("train")
     assert holds(request, "Provisioned")
@@ -79,7 +65,7 @@ def test_a_gang_gets_its_nodes_and_its_pods_run_there() -> None:
     assert condition(request, "BookingExpired")["reason"] == "CapacityBookingConsumed"
     assert not holds(request, "Failed")
     live(simulation, queue, 20)
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
     assert [c["type"] for c in queue.request("train")["status"]["conditions"] if c["status"] == "True"] == [
         "Accepted",
         "Provisioned",
@@ -92,7 +78,7 @@ def test_nothing_is_said_as_long_as_no_pool_acts() -> None:
     queue.ask(TWO)
     simulation.run(START + timedelta(minutes=5))
     assert "status" not in queue.request("train")
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_a_gang_for_which_there_is_not_room_enough_gets_nothing() -> None:
@@ -103,7 +89,7 @@ def test_a_gang_for_which_there_is_not_room_enough_gets_nothing() -> None:
     assert condition(request, "Provisioned")["status"] == "False"
     assert "limit" in condition(request, "Provisioned")["message"]
     assert not holds(request, "Failed")
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_claims_that_nothing_can_meet_fail_with_the_nearest_miss() -> None:
@@ -116,7 +102,7 @@ def test_claims_that_nothing_can_meet_fail_with_the_nearest_miss() -> None:
     failed = condition(queue.request("huge"), "Failed")
     assert (failed["status"], failed["reason"]) == ("True", "CapacityIsNotFound")
     assert "nearest miss" in failed["message"]
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_templates_that_do_not_come_fail_the_request() -> None:
@@ -128,6 +114,60 @@ def test_templates_that_do_not_come_fail_the_request() -> None:
     failed = condition(queue.request("train"), "Failed")
     assert failed["reason"] == "FailedToCreatePods"
     assert "PodTemplate default/ppt-train-0" in failed["message"]
+
+
+CLASS_OF_GPUS = "gpu.nvidia.com"
+
+
+def without_class(simulation: Simulation, seconds: float, *, restart: bool = False) -> None:
+    """Somebody installs the driver anew: its DeviceClass is away for so long."""
+    found = simulation.api.get(DEVICE_CLASSES, CLASS_OF_GPUS)
+    simulation.api.delete(DEVICE_CLASSES, CLASS_OF_GPUS)
+    simulation.run(simulation.clock.now() + timedelta(seconds=seconds / 2))
+    if restart:
+        simulation.new_loop()
+    simulation.run(simulation.clock.now() + timedelta(seconds=seconds / 2))
+    again = {"metadata": {"name": CLASS_OF_GPUS}, "spec": found["spec"]}
+    simulation.api.create(DEVICE_CLASSES, again)
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["one-process", "a-restart-meanwhile"])
+def test_what_is_away_for_a_moment_fails_no_request_however_old_it_is(*, restart: bool) -> None:
+    simulation, queue = cluster()
+    queue.ask(Gang("large", ((40, 1, "1"),)))  # it waits: the pool's limit is too low for it
+    simulation.run(START + timedelta(minutes=30))
+    said = condition(queue.request("large"), "Provisioned")["message"]
+    for _ in range(3):
+        without_class(simulation, 20, restart=restart)
+        simulation.run(simulation.clock.now() + timedelta(seconds=15))
+        assert not holds(queue.request("large"), "Failed")
+        assert condition(queue.request("large"), "Provisioned")["message"] == said
+    without_class(simulation, 40)
+    assert holds(queue.request("large"), "Failed"), "thirty seconds on end are no moment"
+
+
+def test_a_pod_template_that_is_away_for_a_moment_fails_no_request() -> None:
+    simulation, queue = cluster()
+    queue.ask(Gang("large", ((40, 1, "1"),)))
+    simulation.run(START + timedelta(minutes=30))
+    found = simulation.api.get(POD_TEMPLATES, "ppt-large-0", namespace="default")
+    simulation.api.delete(POD_TEMPLATES, "ppt-large-0", namespace="default")
+    simulation.run(simulation.clock.now() + timedelta(seconds=20))
+    assert "ppt-large-0" in condition(queue.request("large"), "Provisioned")["message"]
+    simulation.api.create(POD_TEMPLATES, {"metadata": named("ppt-large-0"), "template": found["template"]})
+    simulation.run(simulation.clock.now() + timedelta(minutes=2))
+    assert not holds(queue.request("large"), "Failed")
+
+
+def test_a_restart_begins_the_time_of_grace_anew() -> None:
+    simulation, queue = cluster()
+    simulation.api.create(PROVISIONING_REQUESTS, request_of(TWO))
+    simulation.run(START + timedelta(seconds=25))
+    simulation.new_loop()
+    simulation.run(START + timedelta(seconds=50))
+    assert not holds(queue.request("train"), "Failed")
+    simulation.run(START + timedelta(seconds=60))
+    assert holds(queue.request("train"), "Failed")
 
 
 def test_a_claim_template_that_does_not_exist_fails_the_request() -> None:
@@ -149,10 +189,10 @@ def test_a_booking_that_nobody_uses_expires_and_its_nodes_go() -> None:
     live(simulation, queue, 5)
     assert holds(queue.request("train"), "Provisioned")
     live(simulation, queue, 7)
-    assert machines(simulation) > 0, "its nodes are kept although they are empty"
+    assert machines(simulation.api) > 0, "its nodes are kept although they are empty"
     live(simulation, queue, 12)
     assert condition(queue.request("train"), "BookingExpired")["reason"] == "CapacityReservationTimeExpired"
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
 
 
 def test_two_requests_never_share_a_node() -> None:
@@ -176,7 +216,7 @@ def test_a_restart_in_the_middle_buys_nothing_twice() -> None:
         simulation.run(simulation.clock.now() + timedelta(seconds=10))
         queue.step()
         simulation.new_loop()
-        most = max(most, machines(simulation))
+        most = max(most, machines(simulation.api))
     request = queue.request("train")
     assert holds(request, "Provisioned")
     assert len(queue.pods_of("train")) == 2
@@ -221,7 +261,7 @@ def test_a_check_only_answers() -> None:
     simulation.run(START + timedelta(minutes=3))
     said = condition(queue.request("ask"), "Provisioned")
     assert (said["status"], said["reason"]) == ("False", "CapacityIsNotFound")
-    assert machines(simulation) == 0
+    assert machines(simulation.api) == 0
     final = Gang("last", ((1, 1, "1"),), class_name="check.foreslice.dev", parameters={"noRetry": "true"})
     queue.ask(final)
     simulation.run(START + timedelta(minutes=4))

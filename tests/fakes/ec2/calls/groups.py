@@ -105,7 +105,13 @@ class Scaling:
                 "InstanceIds": ids,
                 "MarketType": "OnDemand",
             }
-            return self._launched(group, params, [row], []), True
+            lacking = place | {
+                "InstanceType": group.instance_type,
+                "ErrorCode": "InsufficientInstanceCapacity",
+                "ErrorMessage": f"Of {count} instances {len(machines)} were launched.",
+                "MarketType": "OnDemand",
+            }
+            return self._launched(group, params, [row], [lacking] if len(machines) < count else []), True
 
         answer: Answer = remembered(account, "LaunchInstances", "", params, launch)
         return answer

@@ -106,6 +106,7 @@ def _subnet(account: Account, subnet: Subnet) -> dict[str, Any]:
         "AvailabilityZoneId": account.geography.zones.get(subnet.zone),
         "CidrBlock": subnet.cidr,
         "AvailableIpAddressCount": max(subnet.addresses - used, 0),
+        "MapPublicIpOnLaunch": subnet.public,
         "State": "available",
         "OwnerId": account.geography.account,
         "Tags": tag_set(subnet.tags),

@@ -186,6 +186,29 @@ def test_a_zone_that_does_not_sell_a_type_is_not_the_end(rig: Rig, monkeypatch: 
     assert "us-east-1b" in finding["message"]
 
 
+@pytest.mark.parametrize(
+    ("public", "interfaces", "told"),
+    [
+        pytest.param(("us-east-1a",), "EFA", ["us-east-1a"], id="one zone"),
+        pytest.param(("us-east-1a",), "Single", [], id="one interface"),
+        pytest.param((), "EFA", [], id="private"),
+    ],
+)
+def test_zones_with_public_subnets_alone(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, public: tuple[str, ...], interfaces: str, told: list[str]
+) -> None:
+    subnets = rig.fake.account.geography.subnets.values()
+    for subnet in subnets:
+        subnet.public = subnet.zone in public
+    code, found = checked(monkeypatch, {**SPEC, "networkInterfaces": interfaces})
+    warned = [found.get(f"AWSNodeTemplate gpu: {s.id}") for s in subnets if f"AWSNodeTemplate gpu: {s.id}" in found]
+    assert (code, len(warned)) == (0, len(told))
+    for finding, zone in zip(warned, told, strict=True):
+        assert finding is not None
+        assert finding["message"].startswith(f"the subnets in {zone} are public")
+        assert "kubernetes.io/role/internal-elb" in finding["nextStep"]
+
+
 def test_a_block_in_a_zone_without_subnet(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     day = timedelta(days=1)
     block = rig.fake.account.block("p5.48xlarge", "us-east-1b", 4, starts_in=day, lasts=day)

@@ -14,11 +14,16 @@ from autoscaler.cluster.publishing import event_queue
 from autoscaler.cluster.publishing.event_queue import EventQueue, Fate, cut, manifest_of
 from autoscaler.cluster.publishing.event_writer import EventWriter
 from autoscaler.cluster.resources import EVENTS
-from autoscaler.report.events import Event
+from autoscaler.report.events import Event, Subject
 from autoscaler.simulation.api_server import ApiServer
 from tests.unit.cluster.odd import FAULTS, OddApi
 
-HOPELESS = Event("Pod", "team", "a", "u-a", "Warning", "NotTriggerScaleUp", "no offering fits")
+HOPELESS = Event(Subject("Pod", "a", "team", "u-a"), "Warning", "NotTriggerScaleUp", "no offering fits")
+
+
+def about(**changed: str) -> Event:
+    """The event about another object."""
+    return replace(HOPELESS, about=HOPELESS.about._replace(**changed))
 
 
 def api() -> ApiServer:
@@ -57,9 +62,9 @@ def test_what_the_api_server_refuses_is_given_up(fault: str) -> None:
     odd = OddApi(api(), lambda verb, resource, text: "'namespace': 'ending'" in text, FAULTS[fault])
     queue = EventQueue(odd)
     for namespace in ("ending", "team"):
-        queue.offer(replace(HOPELESS, namespace=namespace), EPOCH)
+        queue.offer(about(namespace=namespace), EPOCH)
     queue.drain()
-    queue.offer(replace(HOPELESS, namespace="ending"), EPOCH)
+    queue.offer(about(namespace="ending"), EPOCH)
     assert len(queue) == 0
     assert (queue.fates[Fate.REFUSED], queue.fates[Fate.WRITTEN]) == (1, 1)
 
@@ -68,7 +73,7 @@ def test_a_bug_in_writing_one_is_logged_and_the_next_is_written() -> None:
     odd = OddApi(api(), lambda verb, resource, text: "'namespace': 'ending'" in text, FAULTS["bug"])
     queue = EventQueue(odd)
     for namespace in ("ending", "team"):
-        queue.offer(replace(HOPELESS, namespace=namespace), EPOCH)
+        queue.offer(about(namespace=namespace), EPOCH)
     with capture_logs() as lines:
         queue.drain()
     assert [line["event"] for line in lines] == ["unexpected_error"]
@@ -93,7 +98,7 @@ def test_the_queue_is_bounded_and_what_found_no_place_is_offered_again(monkeypat
     monkeypatch.setattr(event_queue, "_MOST_WAITING", 2)
     server = api()
     queue = EventQueue(server)
-    events = [replace(HOPELESS, name=name) for name in "abc"]
+    events = [about(name=name) for name in "abc"]
     for event in events:
         queue.offer(event, EPOCH)
     assert (len(queue), queue.fates[Fate.DROPPED]) == (2, 1)
@@ -108,7 +113,7 @@ def test_reasons_take_turns() -> None:
     server = api()
     queue = EventQueue(server)
     for number in range(1000):
-        queue.offer(replace(HOPELESS, name=f"p{number}"), EPOCH)
+        queue.offer(about(name=f"p{number}"), EPOCH)
     queue.offer(replace(HOPELESS, reason="TriggeredScaleUp"), EPOCH)
     queue.write_next()
     queue.write_next()
@@ -120,7 +125,7 @@ def test_one_object_may_have_so_many_events_and_one_more_every_five_minutes() ->
     many = [replace(HOPELESS, reason=f"R{number}") for number in range(30)]
     for event in many:
         queue.offer(event, EPOCH)
-    queue.offer(replace(HOPELESS, name="other"), EPOCH)
+    queue.offer(about(name="other"), EPOCH)
     assert (len(queue), queue.fates[Fate.DROPPED]) == (26, 5)
     for event in many:
         queue.offer(event, EPOCH + timedelta(minutes=5))
@@ -138,7 +143,7 @@ def test_objects_that_are_gone_are_forgotten() -> None:
     queue = EventQueue(api())
     most = 0
     for number in range(10 * 60 * 24):
-        pod = replace(HOPELESS, name=f"a-{number}", uid=f"u-{number}")
+        pod = about(name=f"a-{number}", uid=f"u-{number}")
         moment = EPOCH + timedelta(seconds=6 * number)
         for reason in ("TriggeredScaleUp", "Scheduled"):
             queue.offer(replace(pod, reason=reason), moment)
@@ -151,12 +156,12 @@ def test_objects_that_are_gone_are_forgotten() -> None:
 def test_what_still_decides_is_not_forgotten_among_many() -> None:
     queue = EventQueue(api())
     alike = [replace(HOPELESS, message=f"text {number}") for number in range(40)]
-    many = [replace(HOPELESS, name="many", reason=f"R{number}") for number in range(40)]
+    many = [replace(about(name="many"), reason=f"R{number}") for number in range(40)]
     for event in (*alike, *many):
         queue.offer(event, EPOCH)
     known = len(queue)
     for number in range(2000):
-        queue.offer(replace(HOPELESS, uid=f"u-{number}"), EPOCH + timedelta(seconds=290))
+        queue.offer(about(uid=f"u-{number}"), EPOCH + timedelta(seconds=290))
     for event in (*alike, *many):
         queue.offer(event, EPOCH + timedelta(seconds=291))
     assert known == 11 + 25  # ten and that there are more, and as many as one object may have at once
@@ -185,7 +190,7 @@ def test_texts_are_cut_by_bytes(text: str, longest: int, kept: str) -> None:
 
 
 def test_the_name_of_an_event_fits_whatever_it_is_about() -> None:
-    name = manifest_of(replace(HOPELESS, name="a" * 235 + "." + "b" * 17), EPOCH)["metadata"]["name"]
+    name = manifest_of(about(name="a" * 235 + "." + "b" * 17), EPOCH)["metadata"]["name"]
     assert len(name) <= 253
     assert name.startswith("a" * 235 + ".")
     assert ".." not in name
@@ -195,7 +200,7 @@ def test_the_writer_keeps_to_a_pace_and_empties_the_queue_in_the_end() -> None:
     clock, server = VirtualClock(), api()
     queue = EventQueue(server)
     for number in range(300):
-        queue.offer(replace(HOPELESS, name=f"p{number}"), EPOCH)
+        queue.offer(about(name=f"p{number}"), EPOCH)
     writer = EventWriter(queue, clock)
     rests = [writer.step() for _ in range(201)]
     assert (rests[:200], server.writes) == ([0.0] * 200, 200)

@@ -83,7 +83,7 @@ def test_drift_is_a_condition_and_an_event_and_leaves_the_template_usable(api: A
     (event,) = TemplateStatuses(api).write(TemplateStatus(GPU, drift="launches use ami-1"), NOW)
     assert conditions(api)["Ready"][0] == "True"
     assert conditions(api)["UpToDate"] == ("False", "Drifted", "launches use ami-1")
-    assert (event.type, event.reason, event.uid) == (
+    assert (event.type, event.reason, event.about.uid) == (
         "Normal",
         "Drifted",
         api.get(AWS_NODE_TEMPLATES, "gpu")["metadata"]["uid"],

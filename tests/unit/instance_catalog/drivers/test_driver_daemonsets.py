@@ -88,6 +88,10 @@ AWS_FILTER = (
             container("ecr.example.com/eks/dranet:v1.2.0-eksbuild.2", "/dranet", AWS_FILTER),
             "dranet@v1.2.0:no-ena",
         ),
+        (
+            container("ecr.example.com/eks/networking-device-dra-plugin:v1.0.0", command=["aws-net-k8s-dra-plugin"]),
+            "aws-net",
+        ),
         (container("dranet:v1.4.0", "/dranet", '--filter=attributes["dra.net/type"].StringValue != "veth"'), "dranet"),
         (
             container(
@@ -143,7 +147,7 @@ AWS_FILTER = (
     ],
     ids=[
         "old image name", "digest and argument", "variable in argument", "GPUCluster", "registry with port",
-        "the chart of AWS", "another filter", "shares",
+        "the chart of AWS", "the other chart of AWS", "another filter", "shares",
         "shares without gate", "shares disabled", "host-managed IMEX", "amd", "cpu", "intel", "gaudi", "example",
         "example with everything", "example by its chart", "tpu", "without v",
     ],

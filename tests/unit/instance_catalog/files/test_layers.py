@@ -14,7 +14,8 @@ from instance_catalog.files.layers import Corrections, Layer, content_layer, tex
 from instance_catalog.files.loader import directory_layers, shipped_layers
 from instance_catalog.files.merging import catalog_of, disputes_of, origins_of
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import CapacityType, region_of
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import CapacityType
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HEAD = "pricesAsOf: {region: us-east-1, date: 2026-11-20}\n"

@@ -18,7 +18,9 @@ from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.kubernetes.resource_slice import NodeReach, ResourceSlice
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, ResourceSlice
+from instance_catalog.prediction.drivers import aws_net
+from instance_catalog.prediction.pci import PCIE_ROOT
 from instance_catalog.prediction.predict import predict
 from instance_catalog.sources.learn import Lesson, SeenNode, learn
 from instance_catalog.types.catalog import Catalog
@@ -84,6 +86,33 @@ def test_an_unknown_type_gets_an_entry_that_predicts_its_nodes(
     assert str(node_allocatable(machine)["memory"]) == "1150000000Ki"
     assert lesson.is_new
     assert any("no price is known" in note for note in lesson.notes)
+
+
+@pytest.mark.parametrize(("published", "kind"), [("roce", "rdma"), ("efa", "efa")])
+def test_cards_are_learned_from_the_driver_of_aws(
+    catalog: Catalog, slices: tuple[ResourceSlice, ...], published: str, kind: str
+) -> None:
+    (gpus,) = (piece for piece in slices if piece.driver == "gpu.nvidia.com")
+    named = {f"{published}p{index}s0": f"pci{index:04x}:00" for index in range(8)}
+    cards = tuple(
+        Device(name, FrozenMap({aws_net.DEVICE_TYPE: published, PCIE_ROOT: root, "numa": index // 4}))
+        for index, (name, root) in enumerate(named.items())
+    )
+    nics = replace(gpus, driver=aws_net.DRIVER, devices=cards, shared_counters=())
+    machine = taught(only([seen((gpus, nics), "p6e-gb300r.36xlarge")], catalog)).get("p6e-gb300r.36xlarge")
+    assert [(card.kind, card.placement.pcie_root) for card in machine.network_cards] == [
+        (kind, root) for root in named.values()
+    ]
+
+
+def test_cards_that_the_catalog_knows_are_not_replaced_by_what_says_less(
+    catalog: Catalog, slices: tuple[ResourceSlice, ...]
+) -> None:
+    (gpus,) = (piece for piece in slices if piece.driver == "gpu.nvidia.com")
+    card = Device("efa0", FrozenMap({aws_net.DEVICE_TYPE: "efa", PCIE_ROOT: "pci0000:99"}))
+    nics = replace(gpus, driver=aws_net.DRIVER, devices=(card,), shared_counters=())
+    machine = taught(only([seen((gpus, nics))], catalog)).get("p4d.24xlarge")
+    assert machine.network_cards == catalog.get("p4d.24xlarge").network_cards
 
 
 def test_an_unknown_model_comes_along(catalog: Catalog, slices: tuple[ResourceSlice, ...]) -> None:

@@ -15,7 +15,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import InstanceType
 from instance_catalog.types.node_allocatable import node_allocatable
-from instance_catalog.types.node_reservation import DiskReservation, NodeReservation, PodRange, Tier
+from instance_catalog.types.node_reservation import DiskReservation, LocalDisks, NodeReservation, PodRange, Tier
 
 Q = Quantity.parse
 BOX = InstanceType("my-dc", "box", "amd64", vcpu=8, memory=Q("32Gi"))
@@ -98,6 +98,35 @@ def test_a_node_template_sets_disk_and_pods() -> None:
     assert (changed["ephemeral-storage"], changed["pods"], changed["memory"]) == (Q("1Ti"), Q("8"), Q("24Gi"))
 
 
+@pytest.mark.parametrize(
+    ("name", "gigabytes", "expected"),
+    [
+        pytest.param(
+            "a3-highgpu-8g", 6000, Quantity.of(5_400_000_000_000 - 100 * 2**30), id="disks less 10 % and 100Gi"
+        ),
+        pytest.param("a2-highgpu-1g", 6000, Q("20Gi"), id="another family"),
+        pytest.param("a3-highgpu-8g", None, Q("20Gi"), id="not known"),
+    ],
+)
+def test_local_disks_are_the_ephemeral_storage_of_some_families(
+    name: str, gigabytes: int | None, expected: Quantity
+) -> None:
+    disks = LocalDisks(("a3",), Q("100Gi"))
+    model = NodeReservation(
+        root_disk=Q("20Gi"), local_disks=disks, eviction_disk=Fraction(1, 10) if gigabytes else Fraction(0)
+    )
+    model = model if name.startswith("a3") else replace(model, eviction_disk=Fraction(0))
+    machine = replace(BOX, name=name, local_nvme_gb=gigabytes, reservation=model)
+    found = node_allocatable(machine)["ephemeral-storage"]
+    assert abs(found.value - expected.value) < 1024
+    assert node_allocatable(machine, root_disk=Q("1Ti"))["ephemeral-storage"] != found
+
+
+def test_gke_nodes_of_the_third_generation_offer_their_disks(shipped: Catalog) -> None:
+    assert node_allocatable(shipped.get("a3-highgpu-8g"))["ephemeral-storage"] > Q("4Ti")
+    assert node_allocatable(shipped.get("a2-ultragpu-1g"))["ephemeral-storage"] < Q("100Gi")
+
+
 def test_measured_values_win() -> None:
     measured = replace(BOX, allocatable=FrozenMap({"memory": Q("31Gi"), "hugepages-2Mi": Q("1Gi")}))
     result = node_allocatable(measured)
@@ -130,7 +159,8 @@ def test_every_shipped_type_leaves_room_for_pods(shipped: Catalog) -> None:
 
 def test_models_are_sourced(shipped: Catalog) -> None:
     groups = {"memoryOverhead", "kubeReserved", "eviction", "rootDisk", "maxPods"}
-    assert {t.cloud: set(t.reservation.provenance) for t in shipped} == {"aws": groups, "gcp": groups}
+    expected = {"aws": groups, "gcp": groups | {"localDisks"}}
+    assert {t.cloud: set(t.reservation.provenance) for t in shipped} == expected
 
 
 def test_a_directory_can_correct_a_cloud(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
+from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -35,7 +36,7 @@ BATCH = LaunchBatch(
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
     kubelet_reserved=FrozenMap({"cpu": Quantity.parse("1")}),
-    template=("KwokNodeTemplate", "default"),
+    template=NodeTemplateRef("KwokNodeTemplate", "default"),
 )
 
 OFFERING = {"instanceType": "s1", "zone": "any", "capacityType": "on-demand", "usdPerHour": "1.00"}

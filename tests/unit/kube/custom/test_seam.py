@@ -36,6 +36,7 @@ from autoscaler.model.capacity import (
     Drain,
     Limits,
     Mode,
+    NodeTemplateRef,
     PodScope,
     Scope,
 )
@@ -67,7 +68,7 @@ POOL = CapacityPool(
         Requirement("example.com/tested", "Exists"),
     ),
     capacity_types=("spot", "on-demand"),
-    node_template=("SimulatedNodeTemplate", "default"),
+    node_template=NodeTemplateRef("SimulatedNodeTemplate", "default"),
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
     startup_taints=(Taint("warming"),),

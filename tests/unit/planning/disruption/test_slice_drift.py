@@ -99,7 +99,12 @@ def test_drift_is_avoided_as_the_policy_says(
 def test_the_event_names_the_differences_and_what_follows() -> None:
     (found,) = drifts(state(ANOTHER_PRODUCT))
     event = drift_event(found)
-    assert (event.kind, event.name, event.type, event.reason) == ("ProvisionedNode", "n", "Warning", "Drifted")
+    assert (event.about.kind, event.about.name, event.type, event.reason) == (
+        "ProvisionedNode",
+        "n",
+        "Warning",
+        "Drifted",
+    )
     assert "s1 is quarantined in pool team" in event.message
     assert "attribute productName of gpu-0 [gpu.nvidia.com] (Small S1 predicted, Small S1-R published)" in event.message
     told = drift_event(replace(found, avoided=False))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.supply.drivers import driver_sets, running_drivers
@@ -29,8 +29,10 @@ def runs(name: str, profiles: str, *notes: str) -> DaemonSet:
         pytest.param(TEAM, "nvidia:dynamic-mig,tpu", ["nvidia:dynamic-mig"], id="auto-takes-what-has-devices-there"),
         pytest.param(replace(TEAM, drivers=("nvidia",)), "nvidia:dynamic-mig", ["nvidia"], id="a-list-wins"),
         pytest.param(TEAM, "tpu", [], id="no-driver-for-the-type-runs"),
+        pytest.param(TEAM, "nvidia,aws-net", ["nvidia"], id="auto-waits-for-no-driver-that-nobody-measured-there"),
+        pytest.param(replace(TEAM, drivers=("nvidia", "aws-net")), "nvidia", ["nvidia,aws-net"], id="a-list-names-it"),
         pytest.param(
-            replace(TEAM, node_template=("KwokNodeTemplate", "k")),
+            replace(TEAM, node_template=NodeTemplateRef("KwokNodeTemplate", "k")),
             "tpu",
             ["nvidia,compute-domain,dranet"],
             id="kwok-needs-none",

@@ -16,9 +16,10 @@ from autoscaler.cli.aws.group import aws
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
 from autoscaler.simulation.api_server import ApiServer
-from providers.aws.trial import TRIAL_TAG, Outcome, Trial, without_secrets
+from providers.aws.trial import TRIAL_TAG, Trial
 from providers.contract import TAG_CLUSTER
 from providers.errors import ProviderError, TemplateError
+from providers.trials import Outcome, without_secrets
 from tests.aws import CLUSTER, Rig
 from tests.fakes.ec2 import PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour, refused
 from tests.unit.cli.aws.test_aws import SPEC

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from providers.errors import AmbiguousError, RefusedError, TemplateError
+from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, ApiError, Fault, refused
 from tests.fakes.gce.state import Operation
-from tests.gcp import A2, A3, Rig, request
+from tests.gcp import A2, A3, ZONE, Rig, request
 
 FAULTS = {
     "a code nobody knows": refused("teapot"),
@@ -142,3 +146,42 @@ def test_a_group_that_starts_another_type_by_now_has_the_names_of_the_launch_all
     answer = rig.provider.launch(asked)
     assert [one.node for one in answer.instances] == ["a", "b"]
     assert (rig.fake.calls["createInstances"], kept(rig)) == (1, 2)
+
+
+@pytest.mark.parametrize("errors", [pytest.param((), id="machines"), pytest.param(NONE_LEFT, id="names alone")])
+@pytest.mark.parametrize("left", [pytest.param(False, id="another group serves"), pytest.param(True, id="none does")])
+def test_a_launch_in_a_group_that_left_the_template_is_found(errors: tuple[str, ...], left: bool) -> None:
+    """The repetition would ask for the same machines in another group."""
+    rig = Rig()
+    asked = request("a", "b", offerings=(A3,))
+    first = rig.group(A3)
+    if errors:
+        rig.fake.project.errors[rig.key(A3)] = errors
+    rig.fake.faults.inject("createInstances", CUT_AFTER)
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(asked)
+    rig.advance(timedelta(seconds=2))
+    rig.templates.found = replace(rig.templates.found, node_pools=())
+    if not left:
+        other = rig.fake.project.add(replace(first, name="other-grp", base="gke-c1-other", members={}, history=[]))
+        groups = (*rig.templates.found.groups, GroupRef(ZONE, other.name))
+        rig.templates.found = replace(rig.templates.found, groups=groups)
+    rig.restart()
+    answer = rig.provider.launch(asked)
+    assert rig.fake.calls["createInstances"] == 1
+    assert [one.node for one in answer.instances] == ([] if errors else ["a", "b"])
+    assert kept(rig) == (0 if errors else 2)
+
+
+def test_a_group_that_goes_away_while_it_is_looked_at_leaves_the_launch_open() -> None:
+    rig = Rig()
+    asked = request()
+    rig.fake.project.errors[rig.key(A3)] = NONE_LEFT
+    rig.fake.faults.inject("createInstances", CUT_AFTER)
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(asked)
+    rig.templates.found = replace(rig.templates.found, node_pools=(), groups=())
+    rig.restart()
+    rig.fake.faults.inject("listManagedInstances", refused("notFound", 404))
+    with pytest.raises(AmbiguousError, match="went away"):
+        rig.provider.launch(asked)

@@ -50,6 +50,21 @@ def test_the_subnet_with_most_free_addresses_is_taken() -> None:
     assert {machine.order.subnet for machine in launched(rig)} == {roomy}
 
 
+@pytest.mark.parametrize("full", [False, True], ids=["room", "full"])
+def test_a_private_subnet_is_taken_before_a_public_one(full: bool) -> None:
+    """In an ordinary EKS VPC both have the tag, and a machine with EFA gets no address in the public one."""
+    rig = Rig()
+    (first,) = (s for s in rig.fake.account.geography.subnets.values() if s.zone == "us-east-1a")
+    first.public = True
+    private = second_subnet(rig, addresses=20)
+    if full:
+        rig.fake.account.geography.subnets[private].addresses = 0
+        assert not rig.provider.launch(request("a")).instances
+    rig.provider.launch(request("b", batch="b2"))
+    rig.provider.launch(request("c", "d", batch="b3", minimum=2))
+    assert {machine.order.subnet for machine in launched(rig)} == {first.id if full else private}
+
+
 def test_a_repetition_names_the_same_subnet_although_machines_came_and_went() -> None:
     """EC2 refuses a token that comes with other parameters."""
     rig = Rig()

@@ -160,15 +160,17 @@ def test_a_group_that_grows_for_a_launch_loses_no_member_meanwhile() -> None:
     assert [machine.id for machine in rig.fake.account.alive()] == [new.id]
 
 
-def lost_to_a_boot(rig: Rig) -> None:
-    """The size was raised, and neither the answer nor the machine has been seen yet."""
+def lost_to_a_boot(rig: Rig, *, by_instances: bool) -> None:
+    """Machines were asked for, and neither the answer nor the machine has been seen yet."""
     group(rig, "plain")
-    rig.fake.faults.inject("SetDesiredCapacity", TIMEOUT_AFTER)
+    rig.fake.faults.inject("LaunchInstances" if by_instances else "SetDesiredCapacity", TIMEOUT_AFTER)
     with pytest.raises(AmbiguousError):
-        provider(rig, groups=("plain",), by_instances=False).launch(asked("a"))
+        provider(rig, groups=("plain",), by_instances=by_instances).launch(asked("a"))
     group(rig, "another")
 
 
+@pytest.mark.parametrize("then", [True, False], ids=["now by LaunchInstances", "now by size"])
+@pytest.mark.parametrize("began", [True, False], ids=["begun by LaunchInstances", "begun by size"])
 @pytest.mark.parametrize(
     "names",
     [
@@ -178,12 +180,18 @@ def lost_to_a_boot(rig: Rig) -> None:
         pytest.param((), id="none is left"),
     ],
 )
-def test_a_launch_goes_on_where_it_began_whatever_the_template_says_by_now(names: tuple[str, ...]) -> None:
+def test_a_launch_goes_on_where_it_began_whatever_the_template_says_by_now(
+    names: tuple[str, ...], began: bool, then: bool
+) -> None:
     rig = Rig()
-    lost_to_a_boot(rig)
-    answer = provider(rig, groups=names, by_instances=False).launch(asked("a"))
+    lost_to_a_boot(rig, by_instances=began)
+    groups = provider(rig, groups=names, by_instances=then)
+    answer = groups.launch(asked("a"))
     (machine,) = rig.fake.account.alive()
     assert [one.id for one in answer.instances] == [machine.id]
+    # What has ended is not begun again elsewhere either: a process may die before it writes the answer down.
+    assert [one.id for one in groups.launch(asked("a")).instances] == [machine.id]
+    assert len(rig.fake.account.machines) == 1
     assert machine.group == "plain"
     assert machine.tags["foreslice.dev/cluster"] == CLUSTER
 
@@ -210,14 +218,46 @@ def block_of(reservation: str) -> dict[str, str]:
     return {"capacity_type": "capacity-block", "reservation": reservation}
 
 
-def test_a_refused_size_leaves_the_group_to_the_next_launch() -> None:
+@pytest.mark.parametrize(("by_instances", "call"), [(False, "SetDesiredCapacity"), (True, "LaunchInstances")])
+def test_a_refused_launch_leaves_the_group_to_the_next_one(by_instances: bool, call: str) -> None:
     rig = Rig()
     group(rig, "plain")
-    groups = provider(rig, groups=("plain",), by_instances=False)
-    rig.fake.faults.inject("SetDesiredCapacity", refused("ValidationError"))
+    groups = provider(rig, groups=("plain",), by_instances=by_instances)
+    rig.fake.faults.inject(call, refused("ValidationError"))
     with pytest.raises(RefusedError):
         groups.launch(asked("a"))
     assert len(groups.launch(asked("b", batch="b2")).instances) == 1
+
+
+def test_a_launch_whose_machines_are_tagged_holds_up_no_other() -> None:
+    """Its list of machines may have told what came of it, so that nobody repeats the call."""
+    rig = Rig()
+    group(rig, "plain")
+    groups = provider(rig, groups=("plain",))
+    rig.fake.faults.inject("CreateOrUpdateTags", None, refused("Teapot"))
+    with pytest.raises(AmbiguousError):
+        groups.launch(asked("a"))
+    assert len(groups.launch(asked("b", batch="b2")).instances) == 1
+    assert len(groups.launch(asked("a")).instances) == 1
+    assert len(rig.fake.account.machines) == 2
+
+
+@pytest.mark.parametrize("short", [0, 1], ids=["had", "short"])
+def test_a_group_serves_the_next_launch_once_the_one_before_is_known(short: int) -> None:
+    rig = Rig()
+    group(rig, "plain")
+    groups = provider(rig, groups=("plain",))
+    rig.fake.account.stock.limit(P5.instance_type, P5.zone, 2 - short)
+    rig.fake.faults.inject("LaunchInstances", TIMEOUT_AFTER, refused("Teapot"))
+    for error in (AmbiguousError, RefusedError):
+        with pytest.raises(error):
+            groups.launch(asked("a", "b"))
+        with pytest.raises(BusyError, match="another launch"):
+            groups.launch(asked("c", batch="b2"))
+    assert len(groups.launch(asked("a", "b")).instances) == 2 - short
+    rig.fake.account.stock.limit(P5.instance_type, P5.zone, 3)
+    assert len(groups.launch(asked("c", batch="b2")).instances) == 1
+    assert len(rig.fake.account.alive()) == 3 - short
 
 
 @pytest.mark.parametrize(

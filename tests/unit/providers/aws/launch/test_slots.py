@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -11,8 +12,11 @@ from providers.aws.node_groups.slots import SLOT_TAG, Slot, slot_of
 SLOT = Slot("token", 3, datetime(2026, 1, 1, tzinfo=UTC), "-")
 
 
-def test_a_slot_is_read_as_it_was_written() -> None:
-    assert slot_of({SLOT_TAG: SLOT.text}) == SLOT
+@pytest.mark.parametrize(
+    "slot", [SLOT, replace(SLOT, by_instances=True), replace(SLOT, open=False)], ids=["size", "instances", "closed"]
+)
+def test_a_slot_is_read_as_it_was_written(slot: Slot) -> None:
+    assert slot_of({SLOT_TAG: slot.text}) == slot
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.planning.supply.likeness import likeness
+from autoscaler.planning.supply.device_signature import signature_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import (
@@ -33,7 +33,7 @@ def gap(name: str, thing: str = "pcieRoot") -> AttributeValue:
 
 def test_names_of_unknown_values_do_not_count() -> None:
     ours, theirs = machine(gap("a-1"), gap("a-2"), gap("a-1")), machine(gap("b-7"), gap("b-3"), gap("b-7"))
-    assert likeness(ours) is likeness(theirs)
+    assert signature_of(ours) is signature_of(theirs)
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_names_of_unknown_values_do_not_count() -> None:
     ],
 )
 def test_everything_else_counts(other: tuple[ResourceSlice, ...]) -> None:
-    kept = likeness(machine(gap("a"), gap("b")))
-    assert likeness(other) is not kept
+    kept = signature_of(machine(gap("a"), gap("b")))
+    assert signature_of(other) is not kept
 
 
 def test_true_is_not_one() -> None:
-    kept = likeness(machine(True))
-    assert likeness(machine(True)) is kept
-    assert likeness(machine(1)) is not kept
+    kept = signature_of(machine(True))
+    assert signature_of(machine(True)) is kept
+    assert signature_of(machine(1)) is not kept

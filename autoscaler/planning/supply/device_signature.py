@@ -15,16 +15,16 @@ from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity,
 from instance_catalog.prediction.tokens import scope_of
 
 
-class Likeness:
+class DeviceSignature:
     """Stands for everything that tells such machines apart. The same object as long as somebody keeps it."""
 
     __slots__ = ("__weakref__",)
 
 
-_KNOWN: Final[WeakValueDictionary[Hashable, Likeness]] = WeakValueDictionary()
+_KNOWN: Final[WeakValueDictionary[Hashable, DeviceSignature]] = WeakValueDictionary()
 
 
-def likeness(slices: Iterable[ResourceSlice]) -> Likeness:
+def signature_of(slices: Iterable[ResourceSlice]) -> DeviceSignature:
     """One object for slices of fresh nodes of one name on which every claim gets the same answer.
 
     Order counts, because allocation takes devices in order. Quantities count as they are written, because expressions
@@ -44,7 +44,7 @@ def likeness(slices: Iterable[ResourceSlice]) -> Likeness:
         )
         for piece in slices
     )
-    return _KNOWN.setdefault(seen, Likeness())
+    return _KNOWN.setdefault(seen, DeviceSignature())
 
 
 def _of_device(device: Device, numbers: dict[str, int]) -> Hashable:

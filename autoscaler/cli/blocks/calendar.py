@@ -1,0 +1,60 @@
+"""`foreslice blocks find` for machine types of Google Cloud: calendar mode, of which Google names no price."""
+
+from __future__ import annotations
+
+import click
+
+from autoscaler.cli.common.commands import as_input_error
+from autoscaler.cli.common.output import print_data, print_table
+from autoscaler.errors import BadInputError
+from providers.contract import Clock
+from providers.market import CapacityQuery
+
+
+def find_calendar(query: CapacityQuery, *, region: str, clock: Clock, output: str) -> None:
+    """Print what Google recommends, and the command that reserves it. Raises BadInputError."""
+    if not region:
+        raise BadInputError("calendar capacity is found region by region", next_step="give --region, as us-central1")
+    # With google-cloud-compute; `--help` needs none of it.
+    from autoscaler.composition.gcp import calendar_advice
+
+    with as_input_error():
+        found = calendar_advice(query, region=region, now=clock.now())
+    commands = [window.command for window in found.windows]
+    if output != "table":
+        rows = [
+            {
+                "zone": window.zone,
+                "instanceType": query.instance_type,
+                "count": query.count,
+                "startsAt": window.starts_at.isoformat(),
+                "endsAt": window.ends_at.isoformat(),
+                "command": line,
+            }
+            for window, line in zip(found.windows, commands, strict=True)
+        ]
+        print_data({"windows": rows, "elsewhere": dict(found.elsewhere)}, output)
+        return
+    if found.windows:
+        columns = ("zone", "starts", "ends", "hours", "count")
+        print_table(
+            columns,
+            [
+                (
+                    window.zone,
+                    f"{window.starts_at:%a %d %b %Y %H:%MZ}",
+                    f"{window.ends_at:%a %d %b %Y %H:%MZ}",
+                    f"{(window.ends_at - window.starts_at).total_seconds() / 3600:.0f}",
+                    str(query.count),
+                )
+                for window in found.windows
+            ],
+        )
+    else:
+        click.echo(f"Google recommends nothing in {region}; try fewer machines, other hours or --within more days")
+    if found.elsewhere:
+        click.echo()
+        print_table(("zone", "not recommended because"), sorted(found.elsewhere.items()))
+    for line in commands:
+        click.echo("\nIt is paid for from its start on, and cannot be withdrawn once it is submitted:")
+        click.echo(f"  {line}")

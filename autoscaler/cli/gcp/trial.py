@@ -1,0 +1,69 @@
+"""`foreslice gcp trial`: a few machines of one group for some minutes, and what Google made of each promise."""
+
+from __future__ import annotations
+
+import click
+
+from autoscaler.cli.common.commands import as_input_error, cluster_options
+from autoscaler.cli.common.live import connected
+from autoscaler.cli.common.trials import carried_out, check_cost, show
+from autoscaler.clock import SystemClock
+from autoscaler.cluster.provider_objects import ProviderObjects
+from autoscaler.cluster.resources import NAMESPACES
+from autoscaler.settings.settings import GcpSettings
+from instance_catalog.files.loader import load_catalog
+from providers.plugins import Surroundings
+
+
+@click.command("trial")
+@cluster_options
+@click.option("--project", default="", metavar="ID", help="[default: as the environment says]")
+@click.option("--template", required=True, metavar="NAME", help="GCPNodeTemplate to launch with.")
+@click.option("--type", "instance_type", default="", metavar="NAME", help="[default: that of its first group]")
+@click.option("--max-usd", required=True, type=float, metavar="DOLLARS", help="The most that the trial may cost.")
+@click.option("--report", default="gcp-trial.json", show_default=True, metavar="PATH", help="File for the report.")
+@click.option("--yes", is_flag=True, help="Really launch. Without it the command only says what it would do.")
+@click.pass_context
+def trial_gcp(
+    ctx: click.Context,
+    kubeconfig: str,
+    context: str,
+    project: str,
+    template: str,
+    instance_type: str,
+    max_usd: float,
+    report: str,
+    yes: bool,  # click's
+) -> None:
+    """One machine and a gang of two, in a group of a GCPNodeTemplate. Checked are names that are asked for again, how
+    long Google takes to list and to end a machine, and that no name is left in the group. On GKE the machines join the
+    cluster for these minutes, and pods may come to them: use a node pool with a taint. Every name is deleted, also
+    after Ctrl-C; after a crash the next trial deletes what is left. The report names no project, key or user.
+
+    \b
+    Try:
+      foreslice gcp trial --template gpu --max-usd 5
+      foreslice gcp trial --template gpu --type g2-standard-4 --max-usd 5 --yes
+
+    Exit code 0: all is as expected, or nothing was launched; 3: something is not; 1: Google Cloud cannot be asked, or
+    the trial may cost more.
+    """
+    # With google-cloud-compute; `--help` needs none of it.
+    from autoscaler.composition.gcp import gcp_trial
+
+    api = connected(kubeconfig, context)
+    uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
+    surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
+    with as_input_error():
+        trial = gcp_trial(surroundings, GcpSettings(project=project), template, instance_type=instance_type, told=show)
+        cost, kind = trial.cost(), trial.group.instance_type
+        click.echo(f"three machines of {kind} in group {trial.group.ref}, for an hour at most: up to ${cost}")
+        check_cost(cost, max_usd)
+        if not yes:
+            click.echo("nothing was launched; add --yes to launch")
+            return
+        about: dict[str, object] = {"instanceType": kind, "atMostUsd": str(cost)}
+        code = carried_out(
+            trial.run, trial.outcomes, report=report, about=about, sdks=("google-cloud-compute", "google-auth")
+        )
+    ctx.exit(code)

@@ -1,0 +1,46 @@
+"""Groups in which a launch may have begun although its GCPNodeTemplate does not name them any more.
+
+A template may lose a group while the outcome of a launch is unknown. The repetition would choose another group, and the
+machines would come twice. So before names are asked for, the project is searched: for machines of the launch, and for
+groups that are making machines, since a name without a machine is in no list of machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+
+from providers.errors import AmbiguousError, GoneError
+from providers.gcp.describe import group_of, listed
+from providers.gcp.names import Launched, read
+from providers.gcp.node_template.template import GroupRef
+from providers.gcp.session import Gcp
+
+
+def begun_in(
+    gcp: Gcp, cluster: str, zone: str, launched: Callable[[Launched], bool], *, but: Container[GroupRef]
+) -> Iterator[GroupRef]:
+    """The groups of a zone, other than `but`, that have a name of the launch."""
+    for one in listed(gcp, cluster):
+        name, group = read(one.name, cluster), group_of(one)
+        if name is not None and group is not None and group.zone == zone and group not in but and launched(name):
+            yield group
+    for page in gcp.pages("instanceGroupManagers.list", about=zone, zone=zone):
+        for one in page.items:
+            group, actions = GroupRef(zone, one.name), one.current_actions
+            if group not in but and (actions.creating or actions.recreating) and _has(gcp, group, cluster, launched):
+                yield group
+
+
+def _has(gcp: Gcp, group: GroupRef, cluster: str, launched: Callable[[Launched], bool]) -> bool:
+    asked = {"about": str(group), "zone": group.zone, "instance_group_manager": group.name}
+    try:
+        for page in gcp.pages("instanceGroupManagers.listManagedInstances", **asked):
+            for one in page.managed_instances:
+                name = read(one.instance.rpartition("/")[2] or one.name, cluster)
+                if name is not None and launched(name):
+                    return True
+    except GoneError as error:
+        # As it stands it would say that nothing of the launch exists.
+        step = "Nothing to do: the launch is repeated."
+        raise AmbiguousError(f"group {group} was deleted while it was read", next_step=step) from error
+    return False

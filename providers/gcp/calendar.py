@@ -1,0 +1,121 @@
+"""When capacity of calendar mode can be had: what Google recommends. Asked by a person; nothing is reserved by it.
+
+Google names one window, or none, and says of every other zone why it is not recommended. It names no price. Sources:
+Compute Engine API reference (advice.calendarMode); documentation of calendar mode for the limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from providers.errors import PermissionDeniedError, RefusedError
+from providers.gcp.describe import understood
+from providers.gcp.session import Gcp
+from providers.market import CapacityQuery
+
+SHORTEST: Final = timedelta(days=1)
+LONGEST: Final = timedelta(days=90)
+# So long before its start GPU capacity must be submitted.
+AHEAD: Final = timedelta(hours=87)
+_SPEC: Final = "spec"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Capacity that could be reserved now, with the command that does it: a person submits it, and it cannot be
+    withdrawn then."""
+
+    zone: str
+    starts_at: datetime
+    ends_at: datetime
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What Google recommends, in order of start, and of other zones why it does not."""
+
+    windows: tuple[Window, ...]
+    elsewhere: Mapping[str, str]
+
+
+def bounded(query: CapacityQuery, now: datetime) -> CapacityQuery:
+    """The query within what Google sells. Raises RefusedError."""
+    if query.ultraserver:
+        raise RefusedError("UltraServers are AWS's", next_step="give --type with a machine type of Google Cloud")
+    if not SHORTEST <= query.lasts <= LONGEST:
+        step = f"give --hours from {SHORTEST.days * 24} to {LONGEST.days * 24}"
+        raise RefusedError(f"calendar capacity lasts 1 to 90 days, not {query.lasts.days}", next_step=step)
+    earliest = max(query.earliest or now, now + AHEAD)
+    latest = query.latest or earliest
+    if latest < earliest:
+        step = f"give --start and --within so that it may start on {earliest:%Y-%m-%d} or later"
+        raise RefusedError("calendar capacity is submitted 87 hours before its start", next_step=step)
+    return replace(query, earliest=earliest, latest=latest)
+
+
+def advice(gcp: Gcp, region: str, query: CapacityQuery) -> Advice:
+    """What can be had in a region, for a query that `bounded` has answered."""
+    lasts = f"{int(query.lasts.total_seconds())}s"
+    resources = {"machine_type": query.instance_type, "instance_count": query.count}
+    times = {"min_duration": lasts, "max_duration": lasts}
+    if query.earliest and query.latest:
+        times |= {
+            "start_time_not_earlier_than": _text(query.earliest),
+            "start_time_not_later_than": _text(query.latest),
+        }
+    spec = {
+        "target_resources": {"specific_sku_resources": resources},
+        "time_range_spec": times,
+        "deployment_type": "DENSE",
+    }
+    asked = {"future_resources_specs": {_SPEC: spec}}
+    try:
+        found = gcp.call(
+            "advice.calendarMode", about=region, region=region, calendar_mode_advice_request_resource=asked
+        )
+    except PermissionDeniedError as error:
+        if "deploy/gcp" not in error.next_step:
+            raise  # credentials are missing, or the API is not enabled
+        step = "have the permission compute.advice.calendarMode given to whoever runs this"
+        raise PermissionDeniedError(error.message, code=error.code, next_step=step) from error
+    windows: list[Window] = []
+    elsewhere: dict[str, str] = {}
+    with understood(f"advice.calendarMode {region}"):
+        for recommendation in found.recommendations:
+            for one in recommendation.recommendations_per_spec.values():
+                if one.location:
+                    window = Window(_zone(one.location), _moment(one.start_time), _moment(one.end_time))
+                    windows.append(replace(window, command=_command(window, query, gcp.project)))
+                for zone, other in one.other_locations.items():
+                    elsewhere[_zone(zone)] = other.details or other.status
+    return Advice(tuple(sorted(windows, key=lambda one: one.starts_at)), elsewhere)
+
+
+def _command(window: Window, query: CapacityQuery, project: str) -> str:
+    name = f"{query.instance_type.partition('-')[0]}-{window.starts_at:%Y%m%d}"
+    return (
+        f"gcloud compute future-reservations create {name} --project {project} --zone {window.zone} "
+        f"--machine-type {query.instance_type} --total-count {query.count} --start-time {_text(window.starts_at)} "
+        f"--end-time {_text(window.ends_at)} --reservation-mode CALENDAR --deployment-type DENSE "
+        f"--require-specific-reservation --reservation-name {name} --auto-delete-auto-created-reservations "
+        "--planning-status SUBMITTED"
+    )
+
+
+def _text(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset")
+    return found.astimezone(UTC)
+
+
+def _zone(location: str) -> str:
+    return location.rpartition("/")[2]

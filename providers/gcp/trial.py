@@ -1,0 +1,199 @@
+"""`foreslice gcp trial`: a few machines of one group for some minutes, and what Google made of each promise.
+
+What no fake can show is tried once: whether a group takes our names, whether a repetition finds them, how long lists
+lag, what ending does, and whether a name is left in the group. The trial's machines belong to a cluster of their own,
+so the controller takes none of them for its own. Whatever happens, every name of a trial is deleted: at the end, after
+an error or Ctrl-C, and before the next trial begins. On GKE the machines join the cluster meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+from uuid import NAMESPACE_URL, uuid5
+
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest, TemplateRef
+from providers.errors import ProviderError, TemplateError, UncertainError
+from providers.gcp.describe import by_id, owned
+from providers.gcp.describe import listed as machines
+from providers.gcp.launch import CHUNK, Launcher, delete, listed
+from providers.gcp.node_template.groups import Group
+from providers.gcp.node_template.template import GroupTemplate
+from providers.gcp.terminate import terminate
+from providers.trials import Outcome, without_secrets
+
+# One, and a gang of two.
+MACHINES: Final = 3
+# Google bills a machine for what it ran; the trial is over by then, or says what is left.
+_LONGEST: Final = timedelta(hours=1)
+_LOOK: Final = 2.0  # seconds between two looks
+_LONGEST_LAUNCH: Final = timedelta(minutes=10)
+_LONGEST_LAG: Final = timedelta(minutes=5)
+_LONGEST_END: Final = timedelta(minutes=10)
+
+
+def cluster_of_trials(cluster: str) -> str:
+    """The owner of a trial's machines. The controller of the cluster reads other names as its own."""
+    return f"{cluster} trial"
+
+
+@dataclass
+class Trial:
+    """A trial in one group. `launcher` is that of `cluster_of_trials`; `outcomes` is what is known so far."""
+
+    launcher: Launcher
+    template: GroupTemplate
+    group: Group
+    usd_per_hour: Decimal | None
+    told: Callable[[Outcome], None] = lambda outcome: None
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._mark = f"{self.launcher.cluster} {self.launcher.clock.now().isoformat()}"
+
+    def cost(self) -> Decimal:
+        """The most that the trial may cost, in dollars: every machine for an hour. Raises TemplateError where no price
+        is known: nothing is bought on a guess."""
+        if self.usd_per_hour is None:
+            step = "choose another type with --type, or set its price with an InstanceTypeOverlay or a catalog file"
+            raise TemplateError(f"the price of {self.group.instance_type} is not known", next_step=step)
+        hours = Decimal(int(_LONGEST.total_seconds())) / 3600
+        return (self.usd_per_hour * MACHINES * hours).quantize(Decimal("0.01"))
+
+    def run(self) -> None:
+        """Everything. Deletes what it started, whatever is raised meanwhile."""
+        self.clean()
+        try:
+            ids = self._launched("one machine", 1) | self._launched("gang of two", 2)
+            if ids:
+                self._ending(ids)
+        finally:
+            self.clean()
+
+    def clean(self) -> None:
+        """Delete every name of this and of earlier trials of the cluster in the group, and see that they go."""
+        began, deleted, trouble = self._monotonic(), set[str](), ""
+        while True:
+            waited = timedelta(seconds=self._monotonic() - began)
+            try:
+                names = self._names()
+                if not names:
+                    break
+                going = sorted(names - deleted)
+                for start in range(0, len(going), CHUNK):
+                    key = f"trial {self._mark} {' '.join(going)} {self.launcher.clock.now().isoformat()}"
+                    chunk, gcp = going[start : start + CHUNK], self.launcher.gcp
+                    delete(gcp, self.launcher.clock, self.group.ref, chunk, request_id=str(uuid5(NAMESPACE_URL, key)))
+                deleted |= names
+            except ProviderError as error:
+                trouble = f" ({error.message})"
+            if waited > _LONGEST_END:
+                step = f"gcloud compute instance-groups managed list-instances {self.group.ref.name} --zone "
+                step += f"{self.group.ref.zone} shows them; delete them with delete-instances"
+                self._tell("clean-up", False, f"names of the trial are left{trouble}; {step}", began)
+                return
+            self.launcher.clock.wait(_LOOK)
+        if deleted:
+            self._tell("clean-up", True, f"deleted {', '.join(sorted(deleted))}", began)
+
+    def _names(self) -> set[str]:
+        """Those in the group, with and without a machine, but those that it is deleting and rid of otherwise."""
+        return {member.name for member in listed(self.launcher.gcp, self.group, self.launcher.cluster)}
+
+    # --- launches ------------------------------------------------------------------------------------------------
+
+    def _launched(self, name: str, count: int) -> set[str]:
+        """Start machines and look at them. Their ids."""
+        began, request = self._monotonic(), self._request(name, count)
+        answer = self._answered(f"{name}: launch", request, began)
+        if answer is None:
+            return set()
+        ids = {machine.id for machine in answer.instances}
+        refused = "; ".join(failure.error.message for failure in answer.failures)
+        what = f"{len(ids)} of {count} in {self.group.ref.zone}" + (f": {refused}" if refused else "")
+        self._tell(f"{name}: launch", len(ids) == count, what, began)
+        if not ids:
+            return ids
+        began = self._monotonic()
+        again = self._answered(f"{name}: names again", request, began)
+        if again is not None:
+            same = {machine.id for machine in again.instances} == ids
+            self._tell(f"{name}: names again", same, "the same machines" if same else "other machines", began)
+        self._shown(name, ids)
+        return ids
+
+    def _answered(self, name: str, request: LaunchRequest, began: float) -> LaunchAnswer | None:
+        """As the controller launches: repeated unchanged for as long as nobody knows what came of it."""
+        while True:
+            try:
+                return self.launcher.launch(request, self.template)
+            except UncertainError as error:
+                if timedelta(seconds=self._monotonic() - began) > _LONGEST_LAUNCH:
+                    self._tell(name, False, f"still unknown: {error.message}", began)
+                    return None
+            except ProviderError as error:
+                self._tell(name, False, f"refused: {error.message}", began)
+                return None
+            self.launcher.clock.wait(_LOOK)
+
+    def _request(self, name: str, count: int) -> LaunchRequest:
+        token = hashlib.sha256(f"{self._mark} {name}".encode()).hexdigest()
+        return LaunchRequest(
+            token=token,
+            nodes=tuple(f"trial-{index}" for index in range(count)),
+            offerings=(self.group.offering,),
+            tags=FrozenMap({TAG_CLUSTER: self.launcher.cluster, TAG_BATCH: f"trial-{token[:8]}"}),
+            minimum=count,
+            template=TemplateRef("GCPNodeTemplate", self.template.name),
+        )
+
+    def _shown(self, name: str, ids: set[str]) -> None:
+        began = self._monotonic()
+        with self._looking(f"{name}: list", began):
+            while True:
+                found = {str(one.id) for one in machines(self.launcher.gcp, self.launcher.cluster)}
+                if ids <= found or timedelta(seconds=self._monotonic() - began) > _LONGEST_LAG:
+                    break
+                self.launcher.clock.wait(_LOOK)
+            whole = ids <= found
+            message = "all are listed, by their names" if whole else f"{len(ids - found)} are not listed"
+            self._tell(f"{name}: list", whole, message, began)
+
+    def _ending(self, ids: set[str]) -> None:
+        """End all by id, and see that no machine and no name is left."""
+        began, gcp, cluster = self._monotonic(), self.launcher.gcp, self.launcher.cluster
+        with self._looking("end", began):
+            answer = terminate(gcp, self.launcher.clock, cluster, sorted(ids))
+            refused = "; ".join(error.message for error in answer.failures.values())
+            self._tell("end", not refused, f"refused: {refused}" if refused else f"{len(ids)} machines", began)
+            while True:
+                left = [one for one in by_id(gcp, sorted(ids)).values() if owned(one, cluster)]
+                names = self._names()
+                if not (left or names) or timedelta(seconds=self._monotonic() - began) > _LONGEST_END:
+                    break
+                self.launcher.clock.wait(_LOOK)
+            gone = not left and not names
+            message = "no machine and no name is left" if gone else f"{len(left)} machines, {len(names)} names are left"
+            self._tell("ended", gone, message, began)
+
+    @contextmanager
+    def _looking(self, name: str, began: float) -> Iterator[None]:
+        try:
+            yield
+        except ProviderError as error:
+            self._tell(name, None, error.message, began)
+
+    def _tell(self, name: str, passed: bool | None, message: str, began: float) -> None:
+        text = without_secrets(message.replace(self.launcher.gcp.project, "(project)"))
+        outcome = Outcome(name, passed, text, round(self._monotonic() - began, 1))
+        self.outcomes.append(outcome)
+        self.told(outcome)
+
+    def _monotonic(self) -> float:
+        return self.launcher.clock.monotonic()

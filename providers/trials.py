@@ -1,0 +1,33 @@
+"""What trials on a real account or project have in common: an outcome, and what a report may not contain."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_SECRETS: Final = (
+    (re.compile(r"Encoded authorization failure message: \S+"), "(encoded message left out)"),
+    (re.compile(r"\b\d{12}\b"), "(account)"),
+    (re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{12,}\b"), "(key)"),
+    (re.compile(r"arn:[\w-]+:(sts|iam)::\S+"), "(identity)"),
+    (re.compile(r"\b[\w.+-]+@[\w.-]+\.\w+"), "(identity)"),
+    (re.compile(r"\bprojects/[\w.:-]+"), "projects/(project)"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one check of a trial came to. `passed` None: it could not be looked at."""
+
+    name: str
+    passed: bool | None
+    message: str
+    seconds: float = 0.0
+
+
+def without_secrets(text: str) -> str:
+    """Without account, project, identity, keys and encoded messages, so that a report can be attached to a bug."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text

@@ -1,0 +1,84 @@
+"""`blocks find` for Google's types: what is recommended, why nothing else is, and the command that reserves it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from click.testing import CliRunner, Result
+
+from autoscaler.cli.blocks.market import find_blocks
+from autoscaler.errors import BadInputError
+from tests.fakes.gce.calendar import Free
+from tests.gcp import A3, ZONE, Rig, gcp
+
+QUERY = ["--type", A3.instance_type, "--count", "2", "--hours", "48", "--region", "us-central1"]
+OTHER = "us-central1-b"
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    rig = Rig()
+    start = rig.clock.now() + timedelta(days=6)
+    rig.fake.project.free += [
+        Free(ZONE, A3.instance_type, 4, start, start + timedelta(days=30)),
+        Free(OTHER, A3.instance_type, 1, start, start + timedelta(days=30)),
+    ]
+    monkeypatch.setattr("autoscaler.composition.gcp.Gcp", lambda *_: gcp())
+    monkeypatch.setattr("autoscaler.cli.blocks.market.SystemClock", lambda: rig.clock)
+    return rig
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(find_blocks, list(arguments), catch_exceptions=True)
+
+
+def test_what_google_recommends_comes_with_the_command_that_reserves_it(rig: Rig) -> None:
+    result = run(*QUERY, "-o", "json")
+    found = json.loads(result.stdout)
+    (window,) = found["windows"]
+    starts = rig.fake.project.free[0].starts
+    assert datetime.fromisoformat(window["startsAt"]) == starts.astimezone(UTC)
+    assert datetime.fromisoformat(window["endsAt"]) - starts == timedelta(hours=48)
+    assert (window["zone"], found["elsewhere"]) == (ZONE, {OTHER: "NO_CAPACITY"})
+    options = shlex.split(window["command"])
+    assert options[:4] == ["gcloud", "compute", "future-reservations", "create"]
+    given = {key: value for key, value in pairwise(options) if key.startswith("--")}
+    assert (given["--reservation-mode"], given["--total-count"], given["--zone"]) == ("CALENDAR", "2", ZONE)
+
+
+def test_a_person_reads_it_as_a_table(rig: Rig) -> None:
+    result = run(*QUERY)
+    assert "not recommended because".upper() in result.stdout.upper()
+    assert "cannot be withdrawn once it is submitted" in result.stdout
+    assert "--planning-status SUBMITTED" in result.stdout
+
+
+def test_nothing_that_fits_says_what_to_try(rig: Rig) -> None:
+    rig.fake.project.free.clear()
+    assert "Google recommends nothing in us-central1" in run(*QUERY).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (QUERY[:-2], "region by region"),
+        ([*QUERY, "--hours", "4368"], "1 to 90 days, not 182"),
+        ([*QUERY, "--within", "2"], "87 hours before its start"),
+    ],
+)
+def test_a_wrong_question_is_told(rig: Rig, arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert isinstance(result.exception, BadInputError)
+    assert message in str(result.exception)
+    assert result.exception.next_step
+
+
+def test_whoever_may_not_ask_is_told(rig: Rig) -> None:
+    rig.fake.denied.add("advice.calendarMode")
+    result = run(*QUERY)
+    assert isinstance(result.exception, BadInputError)
+    assert "given to whoever runs this" in result.exception.next_step

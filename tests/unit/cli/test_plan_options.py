@@ -1,0 +1,92 @@
+"""Options of `foreslice plan` that say where to buy and what to show."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from autoscaler.cli.catalog.edit import set_values
+from autoscaler.cli.diff import diff
+from autoscaler.cli.plan import plan
+from autoscaler.errors import BadInputError
+
+POD = """apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers: [{name: c, resources: {requests: {cpu: 1}, limits: {nvidia.com/gpu: 1}}}]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    found = tmp_path / "pod.yaml"
+    found.write_text(POD)
+    return str(found)
+
+
+@pytest.fixture
+def overlay(tmp_path: Path) -> str:
+    into = str(tmp_path / "catalog")
+    asked = ["g6.xlarge", "price.eu-west-9=0.5", "--into", into, "--reason", "a test"]
+    assert CliRunner().invoke(set_values, asked).exit_code == 0
+    return into
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(plan, list(arguments))
+
+
+def test_a_region_that_is_written_like_another_one(file: str) -> None:
+    assert "did you mean 'us-east-1'?" in run("-f", file, "--region", "us-esat-1").stderr
+    assert "did you mean" not in run("-f", file, "--region", "us-east-1").stderr
+    asked = run("-f", file, "--what-if", "region us-esat-1")
+    assert isinstance(asked.exception, BadInputError)
+    assert "did you mean 'us-east-1'? The catalog knows" in asked.exception.next_step
+
+
+def test_prices_of_a_region_that_nobody_asked_for_are_told(file: str, overlay: str) -> None:
+    assert "prices of eu-west-9 count only with --region eu-west-9" in run("-f", file, "--catalog", overlay).stderr
+    found = run("-f", file, "--catalog", overlay, "--region", "eu-west-9")
+    assert "count only" not in found.stderr
+    assert "1 × g6.xlarge" in found.stdout
+
+
+def test_what_if_knows_regions_of_prices_that_were_set(file: str, overlay: str) -> None:
+    found = run("-f", file, "--catalog", overlay, "--what-if", "region eu-west-9")
+    assert found.exception is None or isinstance(found.exception, SystemExit)
+    assert "g6.xlarge" in found.stdout
+
+
+def test_costs_are_in_markdown(file: str) -> None:
+    found = run("-f", file, "--cost-by", "namespace", "-o", "markdown").stdout
+    assert "### Cost by namespace" in found
+    assert re.search(r"\| default \| 1 \| 0 \| \d+\.\d\d \|", found)
+
+
+def test_a_page_is_written_only_where_there_is_a_directory(file: str, tmp_path: Path) -> None:
+    missing = tmp_path / "a" / "page.html"
+    found = run("-f", file, "--html", str(missing))
+    assert "there is no directory" in str(found.exception)
+    assert not missing.parent.exists()
+
+
+def test_a_page_has_no_characters_that_reorder_text(file: str, tmp_path: Path) -> None:
+    Path(file).write_text(
+        POD.replace("name: c,", 'name: c, image: "x\\u202Ey",').replace(
+            "spec:", 'spec:\n  nodeSelector: {team: "a\\u202Eb"}'
+        )
+    )
+    page = tmp_path / "page.html"
+    run("-f", file, "--html", str(page))
+    text = page.read_text()
+    assert "\u202e" not in text
+    assert "<style>" in text
+
+
+def test_standard_input_is_compared_with_something_else() -> None:
+    found = CliRunner().invoke(diff, ["-", "-"], input=POD)
+    assert "given twice" in str(found.exception)

@@ -1,0 +1,35 @@
+"""What is kept of nodes from one reconcile to the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Container, Pod
+from autoscaler.scheduling.node_state import states_of
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+
+BOX = Container("main", FrozenMap({"cpu": Quantity.parse("1")}))
+NODE = Node("n", allocatable=FrozenMap({"cpu": Quantity.parse("8"), "pods": Quantity.parse("10")}))
+FIRST, SECOND = (Pod("ns", name, uid=name, containers=(BOX,)) for name in ("first", "second"))
+
+
+def test_a_node_that_did_not_change_is_not_counted_again() -> None:
+    before = states_of([NODE], {"n": [FIRST]})
+    assert states_of([NODE], {"n": [FIRST]})["n"] is before["n"]
+
+
+def test_a_change_of_the_node_or_its_pods_is_seen() -> None:
+    def free(node: Node, *pods: Pod) -> int:
+        return states_of([node], {node.name: pods})[node.name].free("cpu")
+
+    smaller = replace(NODE, allocatable=NODE.allocatable.with_items({"cpu": Quantity.parse("4")}))
+    larger = replace(SECOND, containers=(BOX, BOX))
+    assert free(NODE, FIRST) == 7000
+    assert free(NODE, FIRST, SECOND) == 6000
+    assert free(NODE, FIRST, larger) == 5000
+    assert free(NODE, larger) == 6000
+    assert free(smaller, larger) == 2000
+    assert free(NODE) == 8000
+    assert states_of([], {}) == {}
