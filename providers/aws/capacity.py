@@ -99,9 +99,15 @@ class Reservations:
         """All of them, by id, with what is left of them after our own launches."""
         return tuple(self._bookings.less(found) for found in self._seen.get("", self._read).reservations)
 
-    def interruptible(self, reservation: str) -> bool:
-        """Whether machines of it may be taken back at two minutes' notice, which needs a market of its own."""
-        return reservation in self._seen.get("", self._read).interruptible
+    def market(self, reservation: str) -> str | None:
+        """The market type that EC2 requires for machines in it, "" for none; None if EC2 does not list it."""
+        seen = self._seen.get("", self._read)
+        known = next((found for found in seen.reservations if found.id == reservation), None)
+        if known is None:
+            return None
+        if known.capacity_type == CapacityType.CAPACITY_BLOCK.value:
+            return "capacity-block"
+        return "interruptible-capacity-reservation" if reservation in seen.interruptible else ""
 
     def reclaim_at(self, reservation: str) -> datetime | None:
         """When its machines are taken back; None when they stay, and for a reservation that is not known."""

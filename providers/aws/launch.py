@@ -49,6 +49,7 @@ from providers.errors import (
 )
 
 _TELLING: Final = (QuotaError, ReservationExhaustedError, ShortageError, AddressesExhaustedError, NotOfferedError)
+_MARKETS: Final = {CapacityType.SPOT.value: "spot", CapacityType.CAPACITY_BLOCK.value: "capacity-block"}
 _FLEET_MARKET: Final = {CapacityType.SPOT.value: "spot", CapacityType.ON_DEMAND.value: "on-demand"}
 
 
@@ -261,11 +262,11 @@ class _Call:
 
     def _market(self, offering: OfferingKey) -> dict[str, Any]:
         """The market and the reservation of a RunInstances call."""
-        market = "spot" if offering.capacity_type == CapacityType.SPOT.value else ""
-        if offering.capacity_type == CapacityType.CAPACITY_BLOCK.value:
-            market = "capacity-block"
-        elif offering.reservation and self.launcher.reservations.interruptible(offering.reservation):
-            market = "interruptible-capacity-reservation"
+        market = _MARKETS.get(offering.capacity_type, "")
+        if offering.reservation:
+            # A CapacityBlock may name an on-demand reservation, which EC2 sells in no such market.
+            required = self.launcher.reservations.market(offering.reservation)
+            market = market if required is None else required
         parameters: dict[str, Any] = {"InstanceMarketOptions": {"MarketType": market}} if market else {}
         if offering.reservation:
             target = {"CapacityReservationId": offering.reservation}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +26,18 @@ def test_a_reservation_is_named(minimum: int, interruptible: bool) -> None:
     answer = rig.provider.launch(request("a", "b", offerings=(offering,), minimum=minimum))
     assert [instance.offering for instance in answer.instances] == [offering, offering]
     assert {machine.reservation for machine in launched(rig)} == {offering.reservation}
+    described = rig.provider.describe({"foreslice.dev/launch-batch": "b1"}).instances
+    assert {instance.offering for instance in described} == {offering}
+
+
+def test_a_capacity_block_may_name_an_on_demand_reservation() -> None:
+    """A CapacityBlock object holds its nodes; the market is that of the reservation that it names."""
+    rig = Rig()
+    offering = replace(in_reservation(rig), capacity_type="capacity-block")
+    answer = rig.provider.launch(request("a", "b", offerings=(offering,)))
+    assert not answer.failures
+    assert {machine.reservation for machine in launched(rig)} == {offering.reservation}
+    assert [instance.offering for instance in answer.instances] == [offering, offering]
     described = rig.provider.describe({"foreslice.dev/launch-batch": "b1"}).instances
     assert {instance.offering for instance in described} == {offering}
 
