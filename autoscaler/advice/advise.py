@@ -33,6 +33,7 @@ from autoscaler.advice.pool_changes import (
     raise_limit,
     requirements,
     schedulers,
+    wider_scopes,
 )
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Replanner, Result, in_use
@@ -144,6 +145,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from parts_of_cards(asked)
     yield from _limits(asked, trials, budget)
     yield from schedulers(asked)
+    yield from wider_scopes(asked)
     yield from rewritten_selectors(asked)
     yield from _requests(asked, trials, budget)
     yield from counts(asked)

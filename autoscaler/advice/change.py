@@ -29,6 +29,7 @@ class ChangeKind(Enum):
     ALLOW_PARTS = "AllowParts"  # share: instance types with a part of a card
     RAISE_LIMIT = "RaiseLimit"  # resource, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
+    WIDEN_SCOPE = "WidenScope"  # resources: pods that ask for them and have no claim
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead

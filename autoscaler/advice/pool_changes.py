@@ -10,7 +10,7 @@ from functools import partial
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
-from autoscaler.model.capacity import CapacityPool, Limits
+from autoscaler.model.capacity import CapacityPool, Limits, PodScope
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.planning.demand.scope import IMPLICIT
@@ -134,6 +134,14 @@ def schedulers(asked: Situation) -> Iterator[Change]:
         if scheduler not in pool.scope.schedulers:
             edit = on_pool(pool.name, partial(_serving, scheduler=scheduler))
             yield Change.of(ChangeKind.ADD_SCHEDULER, pool_subject(pool), edit, scheduler=scheduler)
+
+
+def wider_scopes(asked: Situation) -> Iterator[Change]:
+    """Pods without a claim in the scope of each pool, where they ask for what device plugins hand out."""
+    found = next((r for r in asked.left_out.reasons if r.code is Code.OUT_OF_SCOPE and "resources" in r.detail), None)
+    for pool in asked.pools if found else ():
+        edit = on_pool(pool.name, lambda pool: replace(pool, scope=replace(pool.scope, pods=PodScope.ALL)))
+        yield Change.of(ChangeKind.WIDEN_SCOPE, pool_subject(pool), edit)
 
 
 def node_labels(asked: Situation) -> Iterator[Change]:

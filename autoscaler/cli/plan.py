@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import click
 
@@ -29,6 +29,7 @@ from autoscaler.lint.advice import advice, plan_advice, reason_of
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
+from autoscaler.planning.packing.problem import Budget
 from autoscaler.planning.placement.replay import replay
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, WorkLimits
@@ -38,6 +39,9 @@ from instance_catalog.types.catalog import Catalog
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
 
 SOMETHING_LEFT_OUT = 3
+
+# Entries of the program for the lower bound: it takes some tenths of a second.
+_BOUND: Final = 150_000
 
 
 @click.command()
@@ -160,7 +164,9 @@ def _decide(
 ) -> Decided:
     now = _moment(moment) if moment else now_of(loaded)
     catalog = read_catalog(directories, now)
-    policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
+    policy = Policy(
+        work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog), budget=Budget(bound=_BOUND)
+    )
     decided = plan_for(loaded.snapshot, catalog, policy, now)
     told = (
         *advice(loaded.snapshot),

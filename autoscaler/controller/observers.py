@@ -12,6 +12,7 @@ from typing import Any, Final
 import structlog
 
 from autoscaler.cluster.resources import Resource
+from autoscaler.lifecycle.provisioned_node import last_edge
 from autoscaler.loop.loop import Recorded, Stage, Tick
 from autoscaler.model.plan import NodeAction
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, OfferingRef, Phase, ProvisionedNode
@@ -144,7 +145,7 @@ def _intentions(recorded: Recorded) -> Iterator[_Line]:
         if pod.node_name is not None:
             pods_on[pod.node_name] = pods_on.get(pod.node_name, 0) + 1
     for node in recorded.pending.leaving:
-        why = node.history[-1][2] if node.history else ""
+        why = last_edge(node)
         reason = ": ".join(part for part in (why, texts_of(node.reasons)) if part)
         fields = (("pods", pods_on.get(node.node_name, 0)), ("reason", reason), ("provider_id", node.provider_id))
         yield logging.INFO, _STEPS[node.phase], (*_about(node), *fields)

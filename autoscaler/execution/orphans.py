@@ -18,7 +18,7 @@ from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.booting import LONGEST
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
-from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, PhaseChange, Prediction, ProvisionedNode
 from providers.contract import TAG_BATCH, TAG_POOL, Clock, Instance, Provider
 
 MINIMUM_AGE: Final = timedelta(minutes=10)
@@ -144,5 +144,5 @@ def _adopted(machine: Instance, node: Node, provider: str, now: datetime) -> Pro
         obtained=offering,
         provider=provider,
         provider_id=machine.provider_id,
-        history=((Phase.REGISTERED, now, "Adopted"),),
+        history=(PhaseChange(Phase.REGISTERED, now, "Adopted"),),
     )

@@ -79,5 +79,5 @@ def overdue(node: ProvisionedNode, window: timedelta, now: datetime) -> bool:
 
 def _launched_at(node: ProvisionedNode) -> datetime | None:
     """When its machine was obtained, as far back as history remembers."""
-    moments = (at for phase, at, _ in node.history if phase is Phase.LAUNCHED)
+    moments = (change.at for change in node.history if change.phase is Phase.LAUNCHED)
     return next(moments, node.phase_since)

@@ -35,7 +35,7 @@ def without_future(snapshot: Snapshot, now: datetime, backoff_of: Callable[[str,
 
 def _node(node: ProvisionedNode, now: datetime) -> ProvisionedNode:
     since = (node.phase_since, node.empty_since, node.unhealthy_since, node.stopped_since)
-    moments = (*since, *(at for _, at, _ in node.history))
+    moments = (*since, *(change.at for change in node.history))
     if all(moment is None or moment <= now for moment in moments):
         return node
     return replace(
@@ -44,7 +44,7 @@ def _node(node: ProvisionedNode, now: datetime) -> ProvisionedNode:
         empty_since=_past(node.empty_since, now),
         unhealthy_since=_past(node.unhealthy_since, now),
         stopped_since=_past(node.stopped_since, now),
-        history=tuple((phase, min(at, now), why) for phase, at, why in node.history),
+        history=tuple(change._replace(at=min(change.at, now)) for change in node.history),
     )
 
 

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Final
 
 from autoscaler.lifecycle.booting import BOOT
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
 
 
 class Why(Enum):
@@ -200,7 +200,7 @@ def is_stopped(node: ProvisionedNode) -> bool:
 
 def last_edge(node: ProvisionedNode) -> str:
     """The reason of the last edge it took; "" at the beginning of its life."""
-    return node.history[-1][2] if node.history else ""
+    return node.history[-1].why if node.history else ""
 
 
 def can_take(node: ProvisionedNode, why: Why) -> bool:
@@ -269,7 +269,7 @@ def take(node: ProvisionedNode, edge: Edge, now: datetime) -> ProvisionedNode:
     """The node at the end of an edge. Raises ValueError when it is not at its beginning."""
     if node.phase is not edge.source:
         raise ValueError(f"{node.name} is {node.phase.value}, not {edge.source.value}")
-    history = (*node.history, (edge.target, now, edge.why.value))
+    history = (*node.history, PhaseChange(edge.target, now, edge.why.value))
     return replace(node, phase=edge.target, phase_since=now, history=history)
 
 

@@ -82,6 +82,8 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
     closed to pods, says nothing about its type. Nor does one that the plan gives to other pods, or that is booked for
     another ProvisioningRequest; and of pods that exist only in the plan only those count for which it would buy again.
     """
+    if not any(node.phase is Phase.READY for node in snapshot.provisioned):
+        return ()  # before the pods of the whole cluster are looked at
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = {placement.pod: placement for placement in plan.placements}
     gathering = {pods[key].gang for n in snapshot.provisioned if is_coming(n) for key in n.pods if key in pods}

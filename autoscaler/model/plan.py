@@ -146,10 +146,18 @@ class Plan:
     outside: tuple[LeftOut, ...] = ()  # pending pods that no pool serves: verdict "out-of-scope", and why
     warnings: tuple[Reason, ...] = ()
     usd_per_hour: Decimal = Decimal(0)
+    # What placing the same pods on the same capacity types costs at least; None where nobody knows.
+    at_least_usd_per_hour: Decimal | None = None
     profile: str = ""
     catalog_digest: str = ""
     # Units of fresh work that the decision took: fewer when the same is asked again.
     work: int = field(default=0, compare=False)
+
+    @property
+    def above_least(self) -> Decimal | None:
+        """How much more it costs than the lower bound, as a part of that; None where there is no bound above 0."""
+        least = self.at_least_usd_per_hour
+        return self.usd_per_hour / least - 1 if least else None
 
     @property
     def out_of_scope(self) -> tuple[str, ...]:

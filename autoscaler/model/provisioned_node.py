@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
+from typing import NamedTuple
 
 from autoscaler.model.capacity import NO_TEMPLATE, NodeTemplateRef
 from autoscaler.model.reason import Reason
@@ -57,6 +58,14 @@ class Prediction:
     slices_digest: str
 
 
+class PhaseChange(NamedTuple):
+    """A phase that a node entered, when, and why (a value of lifecycle's Why, or "Adopted")."""
+
+    phase: Phase
+    at: datetime
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class ProvisionedNode:
     """One node asked of a provider. `offerings` are in order, each proven to fit the same pods."""
@@ -83,7 +92,7 @@ class ProvisionedNode:
     reclaim_at: datetime | None = None  # when the provider takes this one machine, if it has said so
     noticed_at: datetime | None = None  # an end that the provider announced once and does not repeat
     stopped_since: datetime | None = None  # its machine was stopped, and may be started again
-    history: tuple[tuple[Phase, datetime, str], ...] = ()
+    history: tuple[PhaseChange, ...] = ()
     uid: str = ""
     resource_version: str = ""
     deleting: bool = False  # the object was deleted; its finalizer keeps it until the machine is gone

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Pod
@@ -160,6 +160,14 @@ def consumed_request(pod: Pod) -> str:
     return next((pod.annotations[key] for key in _CONSUMED if key in pod.annotations), "")
 
 
+class ScalableRef(NamedTuple):
+    """A workload of the buffer's namespace."""
+
+    group: str
+    kind: str
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Scalable:
     """A workload that a CapacityBuffer may refer to, with its `replicas` as asked for and the pod that it makes."""
@@ -172,14 +180,14 @@ class Scalable:
     pod: Pod
 
     @property
-    def reference(self) -> tuple[str, str, str, str]:
-        """(group, kind, namespace, name)."""
-        return self.group, self.kind, self.namespace, self.name
+    def reference(self) -> ScalableRef:
+        """How a CapacityBuffer of its namespace names it."""
+        return ScalableRef(self.group, self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityBuffer:
-    """A CapacityBuffer. `scalable` is (group, kind, name) of the same namespace; one of it and `template` is set.
+    """A CapacityBuffer. `scalable` is of the same namespace; one of it and `template` is set.
 
     `limits` bound the sum of what its pods request. `strategy` "" means the default of the API. `odd` says what of its
     spec cannot be honoured, with the remedy.
@@ -189,7 +197,7 @@ class CapacityBuffer:
     name: str
     strategy: str = ""
     template: str = ""
-    scalable: tuple[str, str, str] | None = None
+    scalable: ScalableRef | None = None
     replicas: int | None = None
     percentage: int | None = None
     limits: FrozenMap[str, Quantity] | None = None

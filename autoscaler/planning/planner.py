@@ -17,7 +17,7 @@ from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.gang import Gang
-from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
+from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, PlannedNode, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
@@ -92,11 +92,16 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
             *_undecided(packing, decided, policy),
             *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)]),
         ),
-        usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
+        usd_per_hour=_cost(launches),
+        at_least_usd_per_hour=None if (least := decided.buying.at_least) is None else least + _cost(kept),
         profile=snapshot.profile.name,
         catalog_digest=catalog.digest,
         work=ledger.spent + hints.spent,
     )
+
+
+def _cost(nodes: Iterable[PlannedNode]) -> Decimal:
+    return sum((node.usd_per_hour or Decimal(0) for node in nodes), Decimal(0))
 
 
 def _undecided(packing: PackingInput, decided: _Decided, policy: Policy) -> Iterator[Reason]:

@@ -23,6 +23,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_PARTS: "set spec.fractional to Allow, so that {share} is offered",
     ChangeKind.RAISE_LIMIT: "raise spec.limits.{resource} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
+    ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to All",
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.LOWER_REQUEST: "request {requests}",
     ChangeKind.LOWER_COUNT: "request {instead} devices instead of {wanted}",
@@ -40,6 +41,7 @@ _WITHOUT_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "allow {capacity_type} capacity: --allow {allow}",
     ChangeKind.ALLOW_PARTS: "create a CapacityPool with spec.fractional Allow, so that {share} is offered",
     ChangeKind.ADD_SCHEDULER: "create a CapacityPool with {scheduler} in spec.scope.schedulerNames",
+    ChangeKind.WIDEN_SCOPE: "create a CapacityPool with spec.scope.pods All",
     ChangeKind.ADD_LABELS: "create a CapacityPool with {labels} in spec.labels",
     ChangeKind.SET_DRIVERS: "create a CapacityPool with spec.drivers.profiles [{drivers}]",
 }

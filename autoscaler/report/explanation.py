@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from autoscaler.advice.advise import Advice
 from autoscaler.checks.pool_condition import PoolCondition
+from autoscaler.lifecycle.provisioned_node import last_edge
 from autoscaler.model.plan import Considered, LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
@@ -149,7 +150,7 @@ def _miss(miss: NearMiss, pod: Pod) -> dict[str, Any]:
 def _done(pod: Pod, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
     for node in snapshot.provisioned:
         if pod.key in node.pods:
-            why = node.history[-1][2] if node.history else ""
+            why = last_edge(node)
             since = node.phase_since.isoformat() if node.phase_since else None
             yield {
                 "provisionedNode": node.name,

@@ -33,6 +33,7 @@ def document_of(plan: Plan) -> Document:
         "summary": {
             "nodesToLaunch": len(plan.launches),
             "usdPerHour": dollars(plan.usd_per_hour),
+            **_bound(plan),
             "pricesOf": [{"region": region, "date": date} for region, date in sorted(prices)],
             "podsPlaced": len(plan.placements),
             "podsLeftOut": len(plan.left_out),
@@ -52,6 +53,15 @@ def document_of(plan: Plan) -> Document:
         "offerings": shared.offerings,
         "reasons": shared.reasons,
     }
+
+
+def _bound(plan: Plan) -> Document:
+    """The lower bound where there is one, and by how many percent the plan costs more."""
+    if plan.at_least_usd_per_hour is None:
+        return {}
+    above = plan.above_least
+    gap = {} if above is None else {"percentAboveLowerBound": f"{100 * above:.2f}"}
+    return {"lowerBoundUsdPerHour": dollars(plan.at_least_usd_per_hour), **gap}
 
 
 def reasons_document(reasons: Iterable[Reason]) -> list[Document]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
 
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.provider_objects import ProviderObjects
@@ -14,20 +18,25 @@ from autoscaler.composition.gcp import written_batches
 from autoscaler.execution.launch import Providers
 from autoscaler.loop.loop import Loop
 from autoscaler.simulation.kubelets import Kubelets
-from providers.contract import Provider
+from instance_catalog.kubernetes.labels import LAUNCH_TOKEN
+from providers.aws.provider import Account, AwsProvider
+from providers.contract import TAG_BATCH, Provider
 from providers.gcp.provider import GcpProvider, Project
-from tests.fakes.gce.fake import FakeGce
-from tests.fakes.gce.state import PROMPT
-from tests.faults.gcp_world import KIND, GcpSimulation, Inside, machines_run
-from tests.faults.world import AwsSimulation, instances_run
-from tests.gcp import Written, gcp, server
+from tests.aws import FakeAws, wire
+from tests.aws import Written as AwsWritten
+from tests.crash.life import SMALL
+from tests.fakes.ec2 import FakeEc2
+from tests.faults import invariants
+from tests.faults.gcp_schedules import GcpSchedules
+from tests.faults.gcp_world import ACCELERATORS, KIND, GcpSimulation, machines_run
+from tests.faults.scenes import CALLS, FAULTS, POOL
+from tests.faults.world import Inside, booted
+from tests.gcp import gcp, server
 
-
-class _Google(GcpSimulation):
-    """Only the project and its template: the cluster is the other cloud's."""
-
-    def __init__(self, clock: Any, uid: str) -> None:
-        self.clock, self._uid, self._pace = clock, uid, PROMPT
+AWS_KIND = "AWSNodeTemplate"
+# Beside that of the other cloud, of which it has the claim template.
+AWS_POOL = POOL.replace("KIND", AWS_KIND).replace("metadata: {name: gpu}", "metadata: {name: gpu-aws}", 1)
+AWS_POOL = AWS_POOL.partition("---")[0]
 
 
 class BothKubelets:
@@ -47,49 +56,77 @@ class BothKubelets:
         return min(moments, default=None)
 
 
-class BothClouds(AwsSimulation):
-    """The cluster of the AWS adapter, with the Google Cloud adapter beside it."""
+class BothClouds(GcpSimulation):
+    """The cluster of the Google Cloud adapter, with the AWS adapter beside it."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        inside: Any = Inside(self.gce)
+        inside: Any = Inside(self.ec2)
         store = Store(self.api, self._profile)
         both: Any = BothKubelets(self._kubelets, Kubelets(self.api, store, inside, self._catalog, self.clock))
         self._kubelets = both
 
     @cached_property
-    def google(self) -> _Google:
-        """The project."""
-        return _Google(self.clock, self._uid)
-
-    @property
-    def gce(self) -> FakeGce:
-        """Its fake."""
-        return self.google.fake
+    def ec2(self) -> FakeEc2:
+        """The account."""
+        return FakeEc2(self.clock)
 
     def new_loop(self, api: KubernetesApi | None = None, **_: Any) -> Loop:
         """The production loop over both adapters, all with empty memory."""
-        super().new_loop(api)
-        server().fake = self.gce
-        objects, template = ProviderObjects(api or self.api), Written(self.google.template.found)
-        project = Project(gcp(), self.ours, self._uid)
-        google = GcpProvider(project, template, written=lambda: written_batches(objects))
-        providers: dict[str, Provider] = {self.kind: self.adapter(self._catalog), KIND: google}
+        server().fake = self.fake
+        wire().fake = self.ec2
+        objects = ProviderObjects(api or self.api)
+        project = Project(gcp(), self.clock, self._uid)
+        account = Account(FakeAws(), self.clock, self._catalog, self._uid)
+        providers: dict[str, Provider] = {
+            AWS_KIND: AwsProvider(account, AwsWritten()),
+            KIND: GcpProvider(project, self.template, written=lambda: written_batches(objects)),
+        }
         self.loop = Loop(
             api=api or self.api,
             providers=Providers(providers, cluster=self._uid),
             catalog=self._catalog,
             profile=self._profile,
-            clock=self.ours,
+            clock=self.clock,
             settings=self._settings,
         )
         return self.loop
 
     def ours_by_cloud(self) -> Mapping[str, int]:
         """How many machines of ours cost money, by cloud."""
-        return {"aws": len(self.fake.account.alive()), "gcp": len(self.google.ours())}
+        return {"aws": len(self.ec2.account.alive()), "gcp": len(self.ours())}
 
 
-def run_in_both(simulation: BothClouds) -> dict[str, bool]:
-    """By provider id, whether a machine of ours runs there."""
-    return {**instances_run(simulation), **machines_run(simulation.google)}
+class BothSchedules(GcpSchedules):
+    """Schedules over both clouds: pods go where it is cheapest, or where there is anything left, and both fail."""
+
+    told: ClassVar[Counter[str]] = Counter()
+    world = BothClouds
+    types = (*SMALL, *ACCELERATORS)
+    # Google's machines are cheaper; what is more than two goes to the other cloud.
+    pools = f"{GcpSchedules.pools.replace('{nodes: 8}', '{nodes: 2}')}---{AWS_POOL}"
+    simulation: BothClouds
+
+    @rule(call=st.sampled_from(CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
+    def trouble_at_aws(self, call: str, name: str, times: int) -> None:
+        self.simulation.ec2.faults.inject(call, *[FAULTS[name]] * times)
+        self.told["a call of EC2 in trouble"] += times
+
+    def machines(self) -> dict[str, bool]:
+        now, machines = self.simulation.clock.now(), self.simulation.ec2.account.machines.values()
+        ours = {booted(one).provider_id: one.alive(now) for one in machines if LAUNCH_TOKEN in one.tags}
+        return {**machines_run(self.simulation), **ours}
+
+    def done(self) -> bool:
+        return super().done() and not self.simulation.ec2.account.alive()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "simulation"):
+            return
+        self.simulation.ec2.faults.clear()
+        super().teardown()
+        account = self.simulation.ec2.account
+        alive = Counter(one.tags.get(TAG_BATCH, "") for one in account.alive())
+        found = invariants.more_than_asked(alive, self.api.batches)
+        invariants.hold([*found, *invariants.left_over("machines of EC2", (one.id for one in account.alive()))])
+        self.told["machines of EC2"] += len(account.machines)

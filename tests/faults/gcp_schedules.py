@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import ClassVar
 
 from hypothesis import strategies as st
@@ -67,8 +66,10 @@ class GcpWitness(Witness):
     simulation: GcpSimulation
 
     def terminates(self, ids: Iterable[str]) -> None:
+        ids = tuple(ids)
         machines = self.simulation.fake.project.machines
-        super().terminates([booted(machines[int(one)]).provider_id for one in ids if int(one) in machines])
+        told = [booted(machines[int(one)]).provider_id for one in ids if one.isdecimal() and int(one) in machines]
+        super().terminates([*told, *(one for one in ids if not one.isdecimal())])
 
 
 class GcpSchedules(RuleBasedStateMachine):
@@ -76,16 +77,17 @@ class GcpSchedules(RuleBasedStateMachine):
 
     told: ClassVar[Counter[str]] = Counter()
     world: ClassVar[type[GcpSimulation]] = GcpSimulation
+    types: ClassVar[tuple[str, ...]] = tuple(ACCELERATORS)
+    pools: ClassVar[str] = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
 
     @initialize(
         pace=st.sampled_from([PROMPT, SLUGGISH]), copies=st.integers(1, 3), lead=st.sampled_from([1, 30, 200, 600])
     )
     def begin(self, pace: Behaviour, copies: int, lead: int) -> None:
         """Some pods are there when the trouble begins, with or without machines."""
-        self.simulation = self.world(catalog=small_catalog(*ACCELERATORS), start=START, gce=pace)
-        pool = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
-        self.simulation.add(scenario(pool))
-        witness = GcpWitness(self.simulation.api, partial(machines_run, self.simulation))
+        self.simulation = self.world(catalog=small_catalog(*self.types), start=START, gce=pace)
+        self.simulation.add(scenario(self.pools))
+        witness = GcpWitness(self.simulation.api, self.machines)
         witness.simulation = self.simulation
         self.witness = witness
         self.api = Shaky(self.simulation.api, witness=witness)
@@ -229,6 +231,10 @@ class GcpSchedules(RuleBasedStateMachine):
         invariants.hold([*found, *invariants.left_over("names in groups", kept)])
         self.told["machines"] += len(project.machines)
         self.told["calls"] += self.simulation.fake.calls.total()
+
+    def machines(self) -> dict[str, bool]:
+        """By provider id, whether each machine of ours runs."""
+        return machines_run(self.simulation)
 
     def running(self) -> list[Machine]:
         """Machines of ours that run."""

@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.faults.block_lives import AwsBlockWorld, BlockWorld, Life, Story
+from tests.faults.both_clouds import BothSchedules
 from tests.faults.gcp_block_lives import GcpBlockWorld
 from tests.faults.gcp_schedules import GcpSchedules
 from tests.faults.schedules import Schedules
@@ -34,13 +35,13 @@ STEPS = 16
 TARGET = 0.95
 # So many are a share of a run: the whole is done in no fewer than forty of each.
 SCHEDULES, LIVES, GCP_SCHEDULES, GCP_LIVES = 250, 25, 25, 5
-KINDS = ("schedules", "lives", "gcp", "gcp-lives")
+KINDS = ("schedules", "lives", "gcp", "gcp-lives", "both")
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Some lives ("gcp-lives": of Google Cloud), from number `first` on, or schedules ("gcp": of Google Cloud), drawn
-    from the seed `first`."""
+    """Some lives from number `first` on ("gcp-lives": of Google Cloud), or schedules drawn from the seed `first`
+    ("gcp": of Google Cloud, "both": of AWS and Google Cloud)."""
 
     what: str
     first: int
@@ -59,6 +60,8 @@ class Share:
                 return schedules(self.count, self.first)
             if self.what == "gcp":
                 return schedules(self.count, self.first, GcpSchedules)
+            if self.what == "both":
+                return schedules(self.count, self.first, BothSchedules)
             world: type[BlockWorld] = GcpBlockWorld if self.what == "gcp-lives" else AwsBlockWorld
             return [live(self.first + number, world) for number in range(self.count)]
         except BaseException:
@@ -96,20 +99,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lives", type=int, default=1_000)
     parser.add_argument("--gcp", type=int, help="schedules over Google Cloud [default: a tenth of the others]")
     parser.add_argument("--gcp-lives", type=int, help="lives over Google Cloud [default: a tenth of the others]")
+    parser.add_argument("--both", type=int, help="schedules over both clouds [default: a twentieth]")
     parser.add_argument("--seed", type=int, default=0, help="another seed draws others; all of them are repeatable")
     parser.add_argument("--first", type=int, help="the number of the first share of schedules, or of the first life")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args(arguments)
     chosen.gcp = chosen.schedules // 10 if chosen.gcp is None else chosen.gcp
+    chosen.both = chosen.schedules // 20 if chosen.both is None else chosen.both
     chosen.gcp_lives = chosen.lives // 10 if chosen.gcp_lives is None else chosen.gcp_lives
     lives = _lives("lives", chosen.lives, LIVES, chosen)
     calendar = _lives("gcp-lives", chosen.gcp_lives, GCP_LIVES, chosen)
     drawn = list(_shares("schedules", chosen.schedules, SCHEDULES, chosen.seed * 1_000_000))
     clouds = list(_shares("gcp", chosen.gcp, GCP_SCHEDULES, chosen.seed * 1_000_000))
+    both = list(_shares("both", chosen.both, GCP_SCHEDULES, chosen.seed * 1_000_000))
     if chosen.first is not None:
         drawn = [Share("schedules", chosen.first, chosen.schedules)] if chosen.schedules else []
         clouds = [Share("gcp", chosen.first, chosen.gcp)] if chosen.gcp else []
-    turns = [share for share in chain.from_iterable(zip_longest(lives, drawn, clouds, calendar)) if share is not None]
+        both = [Share("both", chosen.first, chosen.both)] if chosen.both else []
+    turns = [
+        share for share in chain.from_iterable(zip_longest(lives, drawn, clouds, calendar, both)) if share is not None
+    ]
     told, stories, failed = _run(turns, chosen.processes)
     _tell_lives(stories)
     _tell_schedules(told)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from hypothesis import settings
 
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import NODES, PODS, PROVISIONED_NODES
 from tests.crash.life import SMALL, START, small_catalog
 from tests.fakes.ec2 import INTERNAL_ERROR
 from tests.fakes.gce.errors import UNAVAILABLE
-from tests.faults.both_clouds import BothClouds
-from tests.faults.gcp_world import ACCELERATORS, KIND, ZONES
-from tests.faults.scenes import POOL
+from tests.faults.both_clouds import AWS_POOL, BothClouds, BothSchedules
+from tests.faults.gcp_schedules import GcpSchedules
+from tests.faults.gcp_world import ACCELERATORS, ZONES
 from tests.faults.schedules import scenario
 
 AWS_ZONES = ("us-east-1a", "us-east-1b")
@@ -31,20 +32,18 @@ spec:
   containers: [{{name: main, image: pause, resources: {{claims: [{{name: gpu}}], requests: {{cpu: "1"}}}}}}]
 """
 LOOKS = timedelta(minutes=5)
+TestBothSchedules = BothSchedules.TestCase
+TestBothSchedules.settings = settings(max_examples=4, stateful_step_count=16, deadline=None, derandomize=True)
 
 
 def begun(*, late: str = "") -> BothClouds:
     """Two pods for each cloud, an hour long. `late`: two more of this cloud (aws, gcp) after ten minutes."""
     simulation = BothClouds(catalog=small_catalog(*SMALL, *ACCELERATORS), start=START)
-    aws = POOL.replace("KIND", "AWSNodeTemplate").replace(
-        "{name: gpu}\nspec:\n  mode", "{name: gpu-aws}\nspec:\n  mode"
-    )
-    gcp = POOL.replace("KIND", KIND).replace(", ".join(AWS_ZONES), ", ".join(ZONES)).partition("---")[0]
     zones = {"aws": AWS_ZONES[0], "gcp": ZONES[0]}
     work = [WORK.format(name=f"on-{cloud}", minutes=60, at=0, zone=zone) for cloud, zone in zones.items()]
     if late:
         work.append(WORK.format(name=f"late-on-{late}", minutes=20, at=10, zone=zones[late]))
-    simulation.add(scenario(f"{aws}---{gcp}{''.join(work)}"))
+    simulation.add(scenario(f"{GcpSchedules.pools}---{AWS_POOL}{''.join(work)}"))
     return simulation
 
 
@@ -75,7 +74,7 @@ def test_each_cloud_has_its_machines_and_none_is_left() -> None:
     live(simulation, 180)
     assert simulation.ours_by_cloud() == {"aws": 0, "gcp": 0}
     assert list_all(simulation.api, PROVISIONED_NODES)[0] == ()
-    assert all(group.members == {} for group in simulation.gce.project.groups.values())
+    assert all(group.members == {} for group in simulation.fake.project.groups.values())
 
 
 @pytest.mark.parametrize(("silent", "other"), [("aws", "gcp"), ("gcp", "aws")])
@@ -84,14 +83,14 @@ def test_a_cloud_that_does_not_answer_holds_up_nobody_elses_work(silent: str, ot
     simulation = begun(late=other)
     live(simulation, 8)
     if silent == "aws":
-        simulation.fake.faults.inject("DescribeInstances", *[INTERNAL_ERROR] * 500)
+        simulation.ec2.faults.inject("DescribeInstances", *[INTERNAL_ERROR] * 500)
     else:
-        simulation.gce.faults.inject("instances.aggregatedList", *[UNAVAILABLE] * 500)
+        simulation.fake.faults.inject("instances.aggregatedList", *[UNAVAILABLE] * 500)
     live(simulation, 15)
     both = {"on-aws-0", "on-aws-1", "on-gcp-0", "on-gcp-1"}
     assert running(simulation) == both | {f"late-on-{other}-0", f"late-on-{other}-1"}
     assert simulation.ours_by_cloud() == {silent: 2, other: 4}
-    while simulation.fake.faults.next("DescribeInstances") or simulation.gce.faults.next("instances.aggregatedList"):
+    while simulation.ec2.faults.next("DescribeInstances") or simulation.fake.faults.next("instances.aggregatedList"):
         pass
     live(simulation, 240)
     assert simulation.ours_by_cloud() == {"aws": 0, "gcp": 0}

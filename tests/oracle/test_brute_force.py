@@ -6,13 +6,16 @@ bundle may have a second choice, so that what a node takes depends on the order,
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pytest
 
+from autoscaler.planning.packing import bound
+from autoscaler.planning.packing.bound import lower_bound
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
@@ -21,6 +24,8 @@ from autoscaler.planning.packing.problem import Budget, Counts, GangRule, Item, 
 from autoscaler.planning.packing.solve import solve
 
 Vector = tuple[int, ...]
+# CI takes a part; by hand: BRUTE_FORCE_CASES=2400 pytest tests/oracle/test_brute_force.py
+CASES = int(os.environ.get("BRUTE_FORCE_CASES", "400"))
 EXACT = Budget(demands=10_000, puts=100_000, states=1_000_000)
 STARVED = Budget(demands=0, puts=0)
 
@@ -70,6 +75,15 @@ class Vectors:
 
     def has_room(self, state: Node, item: int) -> bool:
         return any(all(s <= f for s, f in zip(size, state.free, strict=True)) for size in self.choices[item])
+
+    def sizes(self, item: int) -> dict[Hashable, int]:
+        return {d: min(size[d] for size in self.choices[item]) for d in range(2)}
+
+    def room(self, shape: int) -> dict[Hashable, int]:
+        return dict(enumerate(self.shapes[shape]))
+
+    def may_take(self, shape: int, item: int) -> bool:
+        return self.put(self.empty(shape), item) is not None
 
 
 def random_case(seed: int) -> tuple[Problem, Vectors]:
@@ -187,7 +201,7 @@ def as_way(solution: Solution) -> Way:
 
 @pytest.mark.parametrize("block", range(10))
 def test_exact_search_finds_the_best_of_all_ways(block: int) -> None:
-    for seed in range(block * 40, block * 40 + 40):
+    for seed in range(block * CASES // 10, (block + 1) * CASES // 10):
         problem, oracle = random_case(seed)
         solution = solve(problem, oracle, EXACT)
         assert solution.optimal, f"seed {seed}"
@@ -265,3 +279,97 @@ def test_a_thousand_equal_bundles_are_solved_exactly() -> None:
     assert solution.optimal
     # 142 large nodes take 994; six more fit three small ones for 9, one large one costs 10.
     assert (solution.score.usd_per_hour, solution.score.nodes) == (Decimal(1429), 145)
+
+
+def cheapest(problem: Problem, oracle: Vectors, solution: Solution) -> Decimal:
+    """What placing the bundles that the solution places costs at least, on the same capacity types."""
+    bundles = [i for i, item in enumerate(problem.items) for _ in range(item.count)]
+    return min(
+        score(problem, oracle, way).usd_per_hour
+        for way in ways(problem, oracle, bundles)
+        if missing(problem, way) == solution.left
+        and allowed(problem, way)
+        and score(problem, oracle, way).capacity == solution.score.capacity
+    )
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_nothing_is_cheaper_than_the_lower_bound(block: int) -> None:
+    """Whatever is found within few steps: cost and bound have the optimum between them, and often meet there."""
+    tight = proven = compared = 0
+    for seed in range(block * CASES // 8, (block + 1) * CASES // 8):
+        problem, oracle = random_case(seed)
+        solution = solve(problem, oracle, replace(STARVED, bound=100_000))
+        assert solution.at_least is not None, f"seed {seed}"
+        optimum = cheapest(problem, oracle, solution)
+        assert solution.at_least <= optimum <= solution.score.usd_per_hour, f"seed {seed}"
+        if solution.optimal:
+            assert solution.at_least == optimum, f"seed {seed}"
+            proven += 1
+        tight += solution.at_least == optimum
+        compared += 1
+    assert compared == CASES // 8
+    assert tight > compared // 2
+    assert proven < compared
+
+
+def test_a_bound_is_left_out_where_its_program_would_be_too_large() -> None:
+    for seed in range(40):
+        problem, oracle = random_case(seed)
+        solution = solve(problem, oracle, STARVED)
+        if not solution.optimal and solution.score.usd_per_hour:
+            assert solution.at_least is None
+            return
+    raise AssertionError("no case was large enough")
+
+
+def test_whole_devices_are_counted_in_whole_bundles() -> None:
+    """Three of eight devices: two bundles to a node, although devices for a third of another one are left."""
+    problem = Problem((Item(8),), (Kind(0, Decimal("10.5")),))
+    oracle = Vectors(((8, 64),), (((3, 1),),))
+    starved = replace(solve(problem, oracle, STARVED), optimal=False)
+    assert starved.score.usd_per_hour == Decimal(42)
+    assert lower_bound(problem, oracle, starved, 100_000) == Decimal(42)
+    assert lower_bound(problem, oracle, starved, 1) is None
+
+
+def test_limits_raise_the_bound() -> None:
+    """Cheap nodes are few: what does not fit there costs more."""
+    kinds = (Kind(0, Decimal(1), uses=(Decimal(1),)), Kind(0, Decimal(3), uses=(Decimal(0),)))
+    problem = Problem((Item(10),), kinds, limits=(Decimal(2),))
+    oracle = Vectors(((2, 0),), (((1, 0),),))
+    starved = replace(solve(problem, oracle, STARVED), optimal=False)
+    assert lower_bound(problem, oracle, starved, 100_000) == starved.score.usd_per_hour == Decimal(11)
+    endless = replace(problem, limits=(Decimal("Infinity"),))
+    assert lower_bound(endless, oracle, replace(solve(endless, oracle, STARVED), optimal=False), 1000) == Decimal(5)
+
+
+class Boundless(Vectors):
+    """Of the first dimension nobody knows how much there is."""
+
+    def room(self, shape: int) -> dict[Hashable, int]:
+        return {1: self.shapes[shape][1]}
+
+
+def test_a_dimension_without_a_bound_counts_for_nothing() -> None:
+    problem = Problem((Item(6),), (Kind(0, Decimal(2)),))
+    oracle = Boundless(((2, 6),), (((1, 1),),))
+    starved = replace(solve(problem, oracle, STARVED), optimal=False)
+    assert starved.score.usd_per_hour == Decimal(6)
+    assert lower_bound(problem, oracle, starved, 1000) == Decimal(2)
+
+
+def test_prices_that_the_solver_makes_too_high_are_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver calculates in floating point: whatever it proposes, the bound is proven with whole numbers."""
+    problem = Problem((Item(8),), (Kind(0, Decimal("10.5")),))
+    oracle = Vectors(((8, 64),), (((3, 1),),))
+    starved = replace(solve(problem, oracle, STARVED), optimal=False)
+    proposed = bound._Program.prices
+
+    def too_high(program: bound._Program) -> bound._Prices | None:
+        found = proposed(program)
+        assert found is not None
+        return replace(found, groups=[3 * price for price in found.groups])
+
+    monkeypatch.setattr(bound._Program, "prices", too_high)
+    assert lower_bound(problem, oracle, starved, 1000) == Decimal(42)

@@ -32,7 +32,7 @@ from autoscaler.kube.custom.schema import (
     moment,
     moment_text,
 )
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import POOL
 
@@ -142,7 +142,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         reclaim_at=moment(status.reclaim_at) if status.reclaim_at else None,
         noticed_at=moment(status.noticed_at) if status.noticed_at else None,
         stopped_since=moment(status.stopped_since) if status.stopped_since else None,
-        history=tuple((Phase(entry.phase), moment(entry.at), entry.reason) for entry in status.history),
+        history=tuple(PhaseChange(Phase(entry.phase), moment(entry.at), entry.reason) for entry in status.history),
         uid=metadata.uid,
         resource_version=metadata.resource_version,
         deleting=metadata.deleting,
@@ -203,7 +203,7 @@ def _conditions(node: ProvisionedNode) -> list[dict[str, Any]]:
     if node.phase_since is None:
         return []
     passed = {phase: (at, why) for phase, at, why in node.history}
-    began = node.history[0][1] if node.history else node.phase_since
+    began = node.history[0].at if node.history else node.phase_since
     found = {phase: (True, *passed[phase]) if phase in passed else (False, began, "NotYet") for phase in _MILESTONES}
     if node.phase is not Phase.READY and Phase.READY in passed:
         found[Phase.READY] = (False, node.phase_since, node.phase.value)

@@ -25,6 +25,7 @@ from autoscaler.model.requested_capacity import (
     PodTemplate,
     ProvisioningRequest,
     Scalable,
+    ScalableRef,
 )
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 
@@ -131,7 +132,7 @@ def parse_capacity_buffer(raw: object, problems: Problems | None = None, *, orig
         odd.append(f"{which} (keep one of podTemplateRef and scalableRef)")
     reference = None
     if scalable is not None:
-        reference = (scalable.text("apiGroup"), scalable.required("kind"), scalable.required("name"))
+        reference = ScalableRef(scalable.text("apiGroup"), scalable.required("kind"), scalable.required("name"))
         scalable.unread()
     seen = status.optional_child("podTemplateRef")
     texts = {name: status.text(name) for name in _STATUS_TEXTS if name in status}

@@ -89,17 +89,16 @@ def _shape(buffer: CapacityBuffer, snapshot: Snapshot) -> tuple[Pod | None, int,
     if buffer.scalable is None:
         found = snapshot.pod_templates.get(f"{buffer.namespace}/{buffer.template}")
         return (None, 0, "", 0) if found is None else (found.pod, 0, found.name, found.generation)
-    group, kind, name = buffer.scalable
-    wanted = (group, kind, buffer.namespace, name)
-    scalable = next((each for each in snapshot.scalables if each.reference == wanted), None)
+    mine = (each for each in snapshot.scalables if each.namespace == buffer.namespace)
+    scalable = next((each for each in mine if each.reference == buffer.scalable), None)
     return (None, 0, "", 0) if scalable is None else (scalable.pod, scalable.replicas, "", 0)
 
 
 def _missing(buffer: CapacityBuffer, snapshot: Snapshot) -> Iterator[Reason]:
-    kind = "PodTemplate" if buffer.scalable is None else buffer.scalable[1]
-    name = buffer.template if buffer.scalable is None else buffer.scalable[2]
+    kind = "PodTemplate" if buffer.scalable is None else buffer.scalable.kind
+    name = buffer.template if buffer.scalable is None else buffer.scalable.name
     subject = f"{kind} {buffer.namespace}/{name}"
-    if buffer.scalable is not None and (buffer.scalable[0], kind) not in _SCALABLE:
+    if buffer.scalable is not None and (buffer.scalable.group, kind) not in _SCALABLE:
         known = "a Deployment or StatefulSet of the group apps"
         yield Reason.of(Code.UNSUPPORTED, f"CapacityBuffer {buffer.key}", feature=f"scalableRef {kind}: name {known}")
     elif kind in snapshot.unreadable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -45,6 +45,15 @@ class Oracle(Protocol[State]):
 
     def refuses_kin(self, shape: int, item: int) -> bool:
         """Whether it is known that the shape takes no item of this kin, after it refused the item."""
+
+    def sizes(self, item: int) -> Mapping[Hashable, int] | None:
+        """What a bundle of the item takes of a node at least, by dimension; None if that is not known."""
+
+    def room(self, shape: int) -> Mapping[Hashable, int]:
+        """How much the bundles on a node of the shape take together at most, in each dimension that has a bound."""
+
+    def may_take(self, shape: int, item: int) -> bool:
+        """False only if an empty node of the shape certainly does not take the item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +145,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Nodes to buy and how many bundles of each item are left out. `optimal`: proven to be the best."""
+    """Nodes to buy and how many bundles of each item are left out. `optimal`: proven to be the best.
+
+    `at_least`: dollars an hour below which nobody can place the same bundles; None if that was not worked out.
+    """
 
     columns: tuple[Column, ...]
     left: Counts
     score: Score
     optimal: bool = False
+    at_least: Decimal | None = None
 
     def proven(self) -> Solution:
         """The same, known to be the best."""
@@ -152,12 +165,14 @@ class Solution:
 class Budget:
     """How much work may be done. `demands`: sub-demands up to which the exact search is tried. `puts`: questions to the
     oracle about nodes that hold something, for finding patterns. `states`: steps of the exact search (sub-demands times
-    patterns). `columns`: patterns of one mixed-integer program."""
+    patterns). `columns`: patterns of one mixed-integer program. `bound`: entries of the linear program for the lower
+    bound; with 0, only proven plans have one."""
 
     demands: int = 2000
     puts: int = 2000
     states: int = 60_000
     columns: int = 4000
+    bound: int = 0
 
 
 def by_price(problem: Problem) -> list[int]:

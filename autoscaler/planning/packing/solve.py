@@ -11,10 +11,11 @@ through the oracle, so a solution found within a step budget may be more expensi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic
 
+from autoscaler.planning.packing.bound import lower_bound
 from autoscaler.planning.packing.exact import assemble, solve_exactly
 from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
@@ -35,8 +36,9 @@ def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
         found = solve_exactly(hopeful, fillings, starts[0], budget)
     except OutOfStepsError:
         found = improve(hopeful, fillings, starts, budget)
+    at_least = lower_bound(hopeful, _Narrowed(oracle, wanted), found, budget.bound)
     columns = [replace(column, pattern=tuple(wanted[item] for item in column.pattern)) for column in found.columns]
-    return replace(assemble(problem, columns), optimal=found.optimal)
+    return replace(assemble(problem, columns), optimal=found.optimal, at_least=at_least)
 
 
 def _without_hopeless(problem: Problem, oracle: Oracle[State]) -> Problem:
@@ -111,6 +113,7 @@ class _Narrowed(Generic[State]):
         self.preference = oracle.preference
         self.free = oracle.free
         self.full = oracle.full
+        self.room = oracle.room
 
     def put(self, state: State, item: int) -> State | None:
         """The node with one more bundle of the item."""
@@ -131,3 +134,11 @@ class _Narrowed(Generic[State]):
     def has_room(self, state: State, item: int) -> bool:
         """False only if no order of these bundles and one more of the item fits."""
         return self._oracle.has_room(state, self._wanted[item])
+
+    def sizes(self, item: int) -> Mapping[Hashable, int] | None:
+        """What a bundle of the item takes at least."""
+        return self._oracle.sizes(self._wanted[item])
+
+    def may_take(self, shape: int, item: int) -> bool:
+        """Whether an empty node of the shape may take the item."""
+        return self._oracle.may_take(shape, self._wanted[item])

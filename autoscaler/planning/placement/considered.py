@@ -105,8 +105,9 @@ def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int
         if isinstance(verdict, Fits):
             fitting.add(candidate.instance_type.name)
             continue
-        enough = price * bundles < sum(prices) * min(bundles, _most_bundles(packing, i, item))
-        if enough and isinstance(verdict, Unknown) and not over_budget(verdict):
+        if not isinstance(verdict, Unknown) or over_budget(verdict):
+            continue
+        if price * bundles < sum(prices) * min(bundles, _most_bundles(packing, i, item)):
             found.setdefault(candidate.instance_type.name, (candidate, verdict.reasons[0]))
     undecided = [(name, *rest) for name, rest in found.items() if name not in fitting]
     if not undecided:

@@ -22,6 +22,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable, Request, ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
+from autoscaler.planning.placement.class_counts import devices_there
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit, devices_of
 from autoscaler.scheduling.fit import fit_claims
@@ -139,8 +140,20 @@ class DeviceStates:
         self._shape = shape
         self._world = world
         self._known: dict[Hashable, DeviceState] = {}
+        self._counts: dict[str, int | None] = {}
         # Devices of other nodes or of none may be within reach as well.
         self.empty = DeviceState(world.allocated, None if world.devices.layers.shared() else shape.whole_devices)
+
+    def most(self, device_class: str) -> int | None:
+        """How many devices of the class claims take together at most; None if that has no bound."""
+        if device_class not in self._counts:
+            devices = self._world.devices
+            # Devices that several nodes reach; slices of one node with counters are not among them.
+            others = any(not piece.reach.node_name and piece.devices for piece in devices.layers.shared())
+            found = None if others else devices.classes.get(device_class)
+            slices = self._shape.sample.slices
+            self._counts[device_class] = devices_there(slices, found, devices.engine) if found else None
+        return self._counts[device_class]
 
     def step(self, state: DeviceState, pod: PodApart) -> Step:
         """What kube-scheduler and the drivers say about the claims of the pod on top of the state."""

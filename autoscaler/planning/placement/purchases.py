@@ -27,13 +27,17 @@ from autoscaler.scheduling.world import World
 
 @dataclass(frozen=True)
 class Buying:
-    """What is bought, with the candidates chosen for each class; `optimal` when nothing better exists."""
+    """What is bought, with the candidates chosen for each class; `optimal` when nothing better exists.
+
+    `at_least`: dollars an hour below which the same pods cannot be placed on new nodes; None if nobody knows.
+    """
 
     purchases: tuple[Purchase, ...]
     chosen: tuple[tuple[int, Pattern], ...]  # candidate and the classes of its bundles, one entry per purchase
     bought: Bought
     score: Score
     optimal: bool
+    at_least: Decimal | None = None
 
     def chosen_for(self, item: int) -> Counter[int]:
         """Candidates that some bundle of the class goes to, with the number of such nodes."""
@@ -126,7 +130,7 @@ def _bought(
         reason = why_chosen(packing, index, column.pattern[0], supply.candidates)
         purchases.append(Purchase(packing.candidates[index], bundles, alternates[key], (reason,)))
         chosen.append(key)
-    return Buying(tuple(purchases), tuple(chosen), bought, solution.score, solution.optimal)
+    return Buying(tuple(purchases), tuple(chosen), bought, solution.score, solution.optimal, solution.at_least)
 
 
 def _similar(packing: PackingInput, offered: Iterable[int], index: int) -> list[int]:

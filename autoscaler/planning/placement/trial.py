@@ -14,6 +14,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
+from autoscaler.planning.placement.class_counts import devices_wanted
 from autoscaler.planning.placement.device_states import DeviceState, DeviceStates, PodApart, claims_apart
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit, devices_of
@@ -23,6 +24,7 @@ from autoscaler.scheduling.fit import filtered
 from autoscaler.scheduling.world import World
 
 _FULL = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
+_DEVICES = "devices"
 _NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
 
 
@@ -208,6 +210,33 @@ class PackingOracle:
         if devices.left is not None and pod.devices > devices.left:
             return False
         return _fits_amounts(state, pod)
+
+    def sizes(self, item: int) -> Mapping[Hashable, int] | None:
+        """The amounts of a bundle of the class, and its devices by DeviceClass; None where other pods change them."""
+        pod = self._pod_apart(item, 0)
+        if pod is None:
+            return None
+        sizes: dict[Hashable, int] = {}
+        sizes.update(pod.amounts.items())
+        for name, count in devices_wanted(pod.claims).items():
+            sizes[_DEVICES, name] = count
+        return sizes
+
+    def room(self, shape: int) -> Mapping[Hashable, int]:
+        """What an empty node has of all amounts, and its devices by DeviceClass where each serves one claim alone."""
+        empty = self.empty(shape)
+        apart = [pod for pod in self._apart.values() if pod]
+        room: dict[Hashable, int] = {
+            resource: max(0, empty.free.get(resource, 0)) for resource in {r: 0 for pod in apart for r in pod.amounts}
+        }
+        for name in {request: 0 for pod in apart for request in devices_wanted(pod.claims)}:
+            if (most := self._states[shape].most(name)) is not None:
+                room[_DEVICES, name] = most
+        return room
+
+    def may_take(self, shape: int, item: int) -> bool:
+        """False only if an empty node of the shape certainly does not take the class."""
+        return self._refused_like(shape, item) is None and not isinstance(self.verdict(shape, item), DoesNotFit | Fatal)
 
     def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
         key = (shape, item)

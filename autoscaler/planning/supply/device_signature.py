@@ -7,7 +7,7 @@ whether two tokens are the same one. So tokens count by where they appear for th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -21,15 +21,19 @@ class DeviceSignature:
     __slots__ = ("__weakref__",)
 
 
+_MOST: Final = 24  # devices of a machine
 _KNOWN: Final[WeakValueDictionary[Hashable, DeviceSignature]] = WeakValueDictionary()
 
 
-def signature_of(slices: Iterable[ResourceSlice]) -> DeviceSignature:
+def signature_of(slices: tuple[ResourceSlice, ...]) -> DeviceSignature:
     """One object for slices of fresh nodes of one name on which every claim gets the same answer.
 
     Order counts, because allocation takes devices in order. Quantities count as they are written, because expressions
-    can tell.
+    can tell. Of many devices, names of unknown values count as well: hundreds of partitions take longer to compare than
+    to ask.
     """
+    if sum(len(piece.devices) for piece in slices) > _MOST:
+        return _KNOWN.setdefault(slices, DeviceSignature())
     numbers: dict[str, int] = {}
     seen = tuple(
         (

@@ -12,7 +12,7 @@ from typing import Any
 
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.lifecycle.capacity_block import BlockPhase, phase_of
-from autoscaler.lifecycle.provisioned_node import counts_against_limits
+from autoscaler.lifecycle.provisioned_node import counts_against_limits, last_edge
 from autoscaler.lifecycle.spending import spent_today
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Plan
@@ -78,7 +78,7 @@ def node_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
 
 
 def _node(node: ProvisionedNode, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
-    first = node.history[0][1] if node.history else node.phase_since
+    first = node.history[0].at if node.history else node.phase_since
     pods = [pod.key for pod in snapshot.pods if pod.bound and pod.node_name == node.node_name]
     return {
         "name": node.name,
@@ -94,7 +94,7 @@ def _node(node: ProvisionedNode, snapshot: Snapshot, now: datetime) -> dict[str,
         "usdPerHour": node.offering.usd_per_hour,
         "pods": pods,
         "boughtFor": list(node.pods),
-        "why": texts_of(node.reasons) or (node.history[-1][2] if node.history else ""),
+        "why": texts_of(node.reasons) or last_edge(node),
     }
 
 

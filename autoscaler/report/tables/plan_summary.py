@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Final
 
 from autoscaler.model.plan import LeftOut, NearMiss, Plan
@@ -40,6 +41,9 @@ _NO_KEY: Final = re.compile(r"^no such key: (\w+)$")  # of attributes and capaci
 # Reasons that the counts below say in more words.
 _COUNTED: Final = frozenset({Code.NO_CANDIDATE})
 
+# Smaller gaps to the lower bound are not worth a line.
+_TOLD_ABOVE: Final = Decimal("0.0005")
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -58,6 +62,13 @@ def summary_of(plan: Plan, *, pools: bool = True) -> list[Line]:
         f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored"
     )
     lines = [Line(text, "error" if plan.left_out else "good")]
+    if plan.at_least_usd_per_hour is not None and (above := plan.above_least or 0) >= _TOLD_ABOVE:
+        lines.append(
+            Line(
+                f"no plan for these pods costs less than {money(plan.at_least_usd_per_hour)} $/h: "
+                f"this one costs at most {100 * above:.1f}% more than the cheapest"
+            )
+        )
     if not (plan.placements or plan.left_out or plan.outside):
         lines.append(Line("there are no pending pods: give pods, or workloads that make pods, with their claims"))
     if nodes and not pools:

@@ -27,6 +27,7 @@ from autoscaler.model.provisioned_node import (
     LaunchBatch,
     OfferingRef,
     Phase,
+    PhaseChange,
     Prediction,
     ProvisionedNode,
 )
@@ -88,7 +89,7 @@ NODE = ProvisionedNode(
     pods=("default/train-0",),
     reasons=(Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4, share=0.5, exact=True, of=("a", "b")),),
     empty_since=NOW + timedelta(microseconds=5),
-    history=((Phase.INTENDED, NOW, "Planned"), (Phase.READY, NOW, "SlicesComplete")),
+    history=(PhaseChange(Phase.INTENDED, NOW, "Planned"), PhaseChange(Phase.READY, NOW, "SlicesComplete")),
 )
 BATCH = LaunchBatch(
     name="b-1",

@@ -14,7 +14,7 @@ from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.situation import Situation
 from autoscaler.model.capacity import CapacityPool, Limits, Scope
 from autoscaler.model.device_class import DeviceClass, Selector
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
@@ -23,6 +23,7 @@ from autoscaler.report.advice_text import _TEXTS, advice_lines
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
 from tests.builders import CATALOG, GPU, LARGE, NOW, SMALL, claim, gang, gpus, machine, pairs, pod, shipped, snapshot
@@ -284,6 +285,15 @@ def test_what_no_node_changes_gets_no_advice() -> None:
 def test_a_scope_without_the_scheduler_names_it_to_an_implicit_pool() -> None:
     (found, *_) = lines(one(scheduler_name="kai-scheduler"))
     assert found.startswith("create a CapacityPool with kai-scheduler in spec.scope.schedulerNames → 1 × s1")
+
+
+def test_what_device_plugins_hand_out_widens_the_scope() -> None:
+    """Pods without any claim, which a plan ignores: only those that ask for devices are worth a node."""
+    catalog = shipped("ct5lp-hightpu-4t")
+    wants = FrozenMap({"cpu": Quantity.of(1), "google.com/tpu": Quantity.of(4)})
+    (found, *_) = lines(snapshot([replace(pod("p"), containers=(Container("c", wants),))]), catalog=catalog)
+    assert found.startswith("create a CapacityPool with spec.scope.pods All → 1 × ct5lp-hightpu-4t")
+    assert advice(snapshot([pod("p")]), catalog=catalog) == ()
 
 
 def test_texts_of_the_same_pool_are_told_apart() -> None:

@@ -16,7 +16,7 @@ from autoscaler.loop.decision import Decisions
 from autoscaler.loop.loop import Recorded, Tick
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.provisioned_node import Phase, PhaseChange
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.serve.health import Heartbeat
@@ -67,7 +67,9 @@ def test_what_happens_to_nodes_is_logged_with_the_reason() -> None:
     desk = new_desk()
     desk.record(planned("n1"))
     (node,) = desk.nodes()
-    draining = replace(node, phase=Phase.DRAINING, provider_id="i-1", history=((Phase.DRAINING, EPOCH, "Unwanted"),))
+    draining = replace(
+        node, phase=Phase.DRAINING, provider_id="i-1", history=(PhaseChange(Phase.DRAINING, EPOCH, "Unwanted"),)
+    )
     notice = NodeDecision("n1", NodeAction.NOTICE, (Reason.of(Code.NO_CANDIDATE),), EPOCH + timedelta(hours=1))
     pending = Pending(leaving=(draining, replace(draining, phase=Phase.TERMINATING)), decisions=((node, notice),))
     with capture_logs() as lines:
@@ -85,7 +87,9 @@ def test_the_outcome_is_logged_once() -> None:
     desk = new_desk()
     desk.record(planned("n1"))
     (node,) = desk.nodes()
-    launched = replace(node, phase=Phase.LAUNCHED, provider_id="i-1", history=((Phase.LAUNCHED, EPOCH, "Obtained"),))
+    launched = replace(
+        node, phase=Phase.LAUNCHED, provider_id="i-1", history=(PhaseChange(Phase.LAUNCHED, EPOCH, "Obtained"),)
+    )
     told = observers()
     with capture_logs() as lines:
         for nodes in ((launched,), (launched,), ()):

@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.lifecycle import quarantine
 from autoscaler.lifecycle.moments import without_future
-from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.provisioned_node import Phase, PhaseChange
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from providers.errors import AmbiguousError, ShortageError, backoff_of
 from tests.builders import NOW, ours
@@ -22,7 +22,7 @@ PAST = ours(
     phase_since=NOW - HOUR,
     empty_since=NOW - HOUR,
     unhealthy_since=NOW,
-    history=((Phase.READY, NOW - HOUR, "NodeReady"),),
+    history=(PhaseChange(Phase.READY, NOW - HOUR, "NodeReady"),),
 )
 
 
@@ -42,7 +42,9 @@ def test_a_moment_of_the_future_is_now(name: str) -> None:
 
 
 def test_so_is_one_in_the_history() -> None:
-    ahead = replace(PAST, history=((Phase.LAUNCHED, NOW - HOUR, "Obtained"), (Phase.READY, LATE, "NodeReady")))
+    ahead = replace(
+        PAST, history=(PhaseChange(Phase.LAUNCHED, NOW - HOUR, "Obtained"), PhaseChange(Phase.READY, LATE, "NodeReady"))
+    )
     (node,) = without_future(Snapshot(provisioned=(ahead,)), NOW, backoff_of).provisioned
     assert [at for _, at, _ in node.history] == [NOW - HOUR, NOW]
 

@@ -21,7 +21,7 @@ from autoscaler.lifecycle.quarantine import (
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.pod import GangRef, Pod, PodClaim
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from instance_catalog.frozen_map import FrozenMap
@@ -87,7 +87,7 @@ def test_a_pod_that_exists_only_in_the_plan(target: Target | None, labels: dict[
 
 
 def failed(name: str, why: str = "BootTimedOut") -> ProvisionedNode:
-    return replace(NODE, provider_id=name, phase=Phase.FAILED, history=((Phase.FAILED, NOW, why),))
+    return replace(NODE, provider_id=name, phase=Phase.FAILED, history=(PhaseChange(Phase.FAILED, NOW, why),))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from autoscaler.lifecycle.reflect import SeenReservation, World, complete_driver
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import POOL
@@ -32,7 +32,7 @@ LAUNCHED = ours(
     phase_since=EARLIER,
     provider="sim",
     provider_id="sim:///i-1",
-    history=((Phase.LAUNCHED, EARLIER, "Obtained"),),
+    history=(PhaseChange(Phase.LAUNCHED, EARLIER, "Obtained"),),
 )
 READY = replace(LAUNCHED, phase=Phase.READY)
 NODE = Node("n1", provider_id="sim:///i-1")

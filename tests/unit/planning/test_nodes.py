@@ -11,7 +11,7 @@ import pytest
 from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Drain, Mode
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction, NodeDecision
-from autoscaler.model.provisioned_node import OfferingRef, Phase
+from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement.existing import present_nodes
@@ -234,7 +234,7 @@ def test_a_deleted_pool_launches_nothing() -> None:
 
 
 def test_a_failed_node_goes_but_not_under_a_pod() -> None:
-    node = ours("n", phase=Phase.FAILED, provider_id="i-1", history=((Phase.FAILED, NOW, "NeverReady"),))
+    node = ours("n", phase=Phase.FAILED, provider_id="i-1", history=(PhaseChange(Phase.FAILED, NOW, "NeverReady"),))
     alone = snapshot([], pools=(TEAM,), provisioned=(node,))
     assert (decision(alone).action, codes(decision(alone).reasons)) == (NodeAction.DRAIN, [Code.NODE_FAILED])
     busy = replace(alone, pods=(pod("busy", node_name="n", phase="Running"),))

@@ -13,7 +13,7 @@ import pytest
 from autoscaler.clock import EPOCH
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.plan import LeftOut, Placement, Plan, Target
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
@@ -215,14 +215,25 @@ def test_prepaid_and_ended_nodes_cost_nothing() -> None:
 
 
 def test_steps_are_counted_once() -> None:
-    launched = (Phase.LAUNCHED, EPOCH, "Obtained")
+    launched = PhaseChange(Phase.LAUNCHED, EPOCH, "Obtained")
     before = Snapshot(provisioned=(node("n1", history=(launched,)),))
     after = Snapshot(
         provisioned=(
             node(
-                "n1", history=(launched, (Phase.REGISTERED, EPOCH, "NodeRegistered"), (Phase.READY, EPOCH, "NodeReady"))
+                "n1",
+                history=(
+                    launched,
+                    PhaseChange(Phase.REGISTERED, EPOCH, "NodeRegistered"),
+                    PhaseChange(Phase.READY, EPOCH, "NodeReady"),
+                ),
             ),
-            node("n2", history=((Phase.LAUNCHING, EPOCH, "CallRecorded"), (Phase.FAILED, EPOCH, "NoOfferingLeft"))),
+            node(
+                "n2",
+                history=(
+                    PhaseChange(Phase.LAUNCHING, EPOCH, "CallRecorded"),
+                    PhaseChange(Phase.FAILED, EPOCH, "NoOfferingLeft"),
+                ),
+            ),
         )
     )
     assert values(increments_of(before, after, HOUR), "foreslice_launches_total") == {

@@ -15,7 +15,7 @@ from autoscaler.lifecycle.provisioned_node import MachineState
 from autoscaler.lifecycle.reflect import World, reflect
 from autoscaler.lifecycle.spending import moved_on, recent_launches, spent_today
 from autoscaler.loop.loop import Loop
-from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.provisioned_node import Phase, PhaseChange
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
@@ -109,7 +109,9 @@ def test_an_account_of_the_future_begins_anew() -> None:
 )
 def test_nodes_of_the_future_go_on_from_now(phase: Phase, after: timedelta, then: Phase) -> None:
     late = NOW + JUMP
-    node = ours("n", phase=phase, phase_since=late, provider="sim", provider_id="i-1", history=((phase, late, "?"),))
+    node = ours(
+        "n", phase=phase, phase_since=late, provider="sim", provider_id="i-1", history=(PhaseChange(phase, late, "?"),)
+    )
     there = {"i-1": MachineState.PENDING} if phase is Phase.LAUNCHED else {}
     for moment in (NOW, NOW + after):
         snapshot = without_future(Snapshot(provisioned=(node,)), moment, backoff_of)

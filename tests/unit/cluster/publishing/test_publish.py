@@ -16,7 +16,7 @@ from autoscaler.kube.custom.capacity_block import write_capacity_block
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.plan import LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod, PodClaim
-from autoscaler.model.provisioned_node import Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import Phase, PhaseChange, Prediction, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
@@ -75,7 +75,7 @@ def test_a_claim_that_a_person_made_is_told_with_the_first_of_its_pods(desk: Des
 
 
 def test_a_node_that_failed_is_told_with_the_reason(desk: Desk) -> None:
-    failed = replace(NODE, phase=Phase.FAILED, history=((Phase.FAILED, EPOCH, "BootTimedOut"),))
+    failed = replace(NODE, phase=Phase.FAILED, history=(PhaseChange(Phase.FAILED, EPOCH, "BootTimedOut"),))
     Publisher(desk.api).publish(Plan(), Snapshot(provisioned=(failed,)), desk.now)
     assert events(desk) == [("n1", "Warning", "BootTimedOut")]
 

@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.clock import EPOCH
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
-from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange, Prediction, ProvisionedNode
 
 OFFERING = OfferingRef("p5.4xlarge", "z", "on-demand", "6.88")
 NEW = ProvisionedNode("n", "gpu", "n", "b", (OFFERING,), Prediction("p5.4xlarge", (), "c", "s"))
@@ -20,11 +20,11 @@ def at(minutes: int) -> datetime:
 
 
 LIFE = (
-    (Phase.LAUNCHING, at(0), "CallRecorded"),
-    (Phase.LAUNCHED, at(1), "Obtained"),
-    (Phase.REGISTERED, at(2), "NodeRegistered"),
-    (Phase.DRIVERS_READY, at(3), "SlicesComplete"),
-    (Phase.READY, at(4), ""),
+    PhaseChange(Phase.LAUNCHING, at(0), "CallRecorded"),
+    PhaseChange(Phase.LAUNCHED, at(1), "Obtained"),
+    PhaseChange(Phase.REGISTERED, at(2), "NodeRegistered"),
+    PhaseChange(Phase.DRIVERS_READY, at(3), "SlicesComplete"),
+    PhaseChange(Phase.READY, at(4), ""),
 )
 
 

@@ -44,6 +44,7 @@ from autoscaler.model.labels import LabelSelector
 from autoscaler.model.provisioned_node import (
     OfferingRef,
     Phase,
+    PhaseChange,
     Prediction,
     ProvisionedNode,
 )
@@ -128,7 +129,7 @@ NODE = ProvisionedNode(
     boot_timeout=timedelta(minutes=40),
     reasons=(Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4, share=0.5, exact=True, of=("a", "b")),),
     empty_since=NOW + timedelta(seconds=1, microseconds=5),
-    history=((Phase.INTENDED, NOW, "Planned"), (Phase.READY, NOW, "SlicesComplete")),
+    history=(PhaseChange(Phase.INTENDED, NOW, "Planned"), PhaseChange(Phase.READY, NOW, "SlicesComplete")),
     uid="u-3",
     resource_version="17",
 )
@@ -172,7 +173,8 @@ def test_a_provisioned_node_survives_the_way_there_and_back(node: ProvisionedNod
 
 
 def test_a_node_remembers_the_latest_part_of_its_life() -> None:
-    history = tuple((Phase.LAUNCHING, NOW + timedelta(seconds=second), "") for second in range(60))
+    moments = (NOW + timedelta(seconds=second) for second in range(60))
+    history = tuple(PhaseChange(Phase.LAUNCHING, moment, "") for moment in moments)
     assert parse_provisioned_node(write_provisioned_node(replace(NODE, history=history))).history == history[-50:]
 
 

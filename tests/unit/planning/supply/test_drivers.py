@@ -51,6 +51,30 @@ def test_an_implicit_pool_offers_every_variant_whatever_runs() -> None:
     assert len(found) > 1
 
 
+MPS = frozenset({("nvidia", "MPSSupport")})
+
+
+@pytest.mark.parametrize(
+    ("pool", "running", "offered"),
+    [
+        pytest.param(IMPLICIT, "", True, id="no pool"),
+        pytest.param(TEAM, "", True, id="assumed, since nothing runs"),
+        pytest.param(replace(TEAM, drivers=("nvidia",)), "", False, id="the pool says what runs"),
+        pytest.param(TEAM, "nvidia", False, id="the DaemonSet says what runs"),
+    ],
+)
+def test_a_gate_that_claims_need_is_offered_where_drivers_are_assumed(
+    pool: CapacityPool, running: str, offered: bool
+) -> None:
+    there = parse_driver_set(running) if running else DriverSet(())
+    found = driver_sets(pool, H100, kubernetes=REFERENCE, running=there, gates=MPS)
+    texts = [driver_set.text for driver_set in found]
+    assert any("nvidia:MPSSupport=true" in text for text in texts) is offered
+    assert "MPSSupport" not in texts[0]
+    # Dynamic MIG and MPS exclude each other.
+    assert not any("dynamic-mig" in text and "MPSSupport" in text for text in texts)
+
+
 def test_of_two_that_differ_the_first_counts_and_is_told() -> None:
     state = snapshot([], daemon_sets=(runs("a", "nvidia", "assumed"), runs("b", "nvidia:dynamic-mig,dranet")))
     found = running_drivers(state)

@@ -183,5 +183,5 @@ def test_a_group_that_goes_away_while_it_is_looked_at_leaves_the_launch_open() -
     rig.templates.found = replace(rig.templates.found, node_pools=(), groups=())
     rig.restart()
     rig.fake.faults.inject("listManagedInstances", refused("notFound", 404))
-    with pytest.raises(AmbiguousError, match="went away"):
+    with pytest.raises(AmbiguousError, match="was deleted"):
         rig.provider.launch(asked)

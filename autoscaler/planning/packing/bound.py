@@ -1,0 +1,246 @@
+"""What the bundles of a solution cost at least, whatever nodes are bought: a sound bound from a linear program.
+
+Of what a node takes, only what no order of bundles changes is kept: sizes must not exceed the room, in every dimension
+and in whole numbers. Nodes and bundles may be split. HiGHS proposes dual prices in floating point; the bound is then
+worked out from them with whole numbers, so that rounding can lower it and never raise it. As every cost is a sum of
+prices, it is rounded up to the last digit that a price has.
+
+The rows of a kind are its dimensions and, for each of them, Chvátal-Gomory cuts: of bundles that are larger than one
+(m+1)-th of the room, at most m fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from typing import Any, Final, TypeAlias
+
+from autoscaler.planning.packing.problem import Counts, Kind, Oracle, Problem, Solution, State
+
+Sizes: TypeAlias = Mapping[Hashable, int]
+
+# Cuts of each dimension: whole devices need more than the amounts, of which bundles usually take a small part.
+_CUTS: Final = (1, 2, 3, 4, 5, 7)
+# Dual prices are multiples of this part of a dollar.
+_SCALE: Final = 2**50
+_ITERATIONS: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """At most `room` of these sizes, by group, fit on one node."""
+
+    sizes: Mapping[int, int]
+    room: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """`count` bundles of equal size that the same kinds take."""
+
+    sizes: Sizes
+    kinds: frozenset[int]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Bought:
+    """A kind as the program sees it: its groups and rows."""
+
+    kind: Kind
+    groups: tuple[int, ...]
+    rows: tuple[_Row, ...]
+
+
+def lower_bound(problem: Problem, oracle: Oracle[State], solution: Solution, entries: int) -> Decimal | None:
+    """Dollars an hour below which nobody can place the bundles that the solution places, on the same capacity types.
+
+    A proven solution is its own bound. None if the program would have more than so many entries, or is not solved.
+    """
+    if solution.optimal or not solution.score.usd_per_hour:
+        return solution.score.usd_per_hour
+    ranks = {problem.kinds[column.kind].rank for column in solution.columns}
+    offered = [index for index, kind in enumerate(problem.kinds) if kind.rank in ranks]
+    placed = tuple(item.count - left for item, left in zip(problem.items, solution.left, strict=True))
+    rooms = {problem.kinds[index].shape: oracle.room(problem.kinds[index].shape) for index in offered}
+    groups = _groups(problem, oracle, rooms, offered=offered, placed=placed)
+    kept = _undominated(problem, offered, groups, rooms)
+    bought = [_bought(problem.kinds[index], index, groups, rooms) for index in kept]
+    if sum(len(one.groups) + sum(len(row.sizes) for row in one.rows) for one in bought) > entries:
+        return None
+    prices = _Program(problem, groups, bought).prices()
+    return None if prices is None else _exact(problem, groups, bought, prices)
+
+
+def _groups(
+    problem: Problem, oracle: Oracle[State], rooms: Mapping[int, Sizes], *, offered: Sequence[int], placed: Counts
+) -> list[_Group]:
+    counts: Counter[tuple[frozenset[tuple[Hashable, int]], frozenset[int]]] = Counter()
+    for item, count in enumerate(placed):
+        sizes = oracle.sizes(item) if count else None
+        if sizes is None:
+            continue  # nothing is known of it, so it counts for nothing
+        takers = {
+            shape
+            for shape, room in rooms.items()
+            if all(size <= room.get(d, size) for d, size in sizes.items()) and oracle.may_take(shape, item)
+        }
+        kinds = frozenset(
+            i for i in offered if problem.kinds[i].shape in takers and item not in problem.kinds[i].refuses
+        )
+        counts[frozenset(sizes.items()), kinds] += count
+    return [_Group(dict(sizes), kinds, count) for (sizes, kinds), count in counts.items()]
+
+
+def _undominated(
+    problem: Problem, offered: Sequence[int], groups: Sequence[_Group], rooms: Mapping[int, Sizes]
+) -> list[int]:
+    """Without kinds for which another one costs no more, has no less room and takes no less."""
+    takes = {index: frozenset(n for n, group in enumerate(groups) if index in group.kinds) for index in offered}
+    dimensions = {dimension for group in groups for dimension in group.sizes}
+    kept: list[int] = []
+    for index in sorted(offered, key=lambda i: (problem.kinds[i].usd_per_hour, i)):
+        kind, room = problem.kinds[index], rooms[problem.kinds[index].shape]
+        if takes[index] and not any(
+            takes[index] <= takes[other]
+            and all(a <= b for a, b in zip(problem.kinds[other].uses, kind.uses, strict=True))
+            and all(_at_least(rooms[problem.kinds[other].shape].get(d), room.get(d)) for d in dimensions)
+            for other in kept
+        ):
+            kept.append(index)
+    return kept
+
+
+def _at_least(one: int | None, other: int | None) -> bool:
+    """Whether there is as much room; None has no bound."""
+    return one is None or (other is not None and one >= other)
+
+
+def _bought(kind: Kind, index: int, groups: Sequence[_Group], rooms: Mapping[int, Sizes]) -> _Bought:
+    taken = tuple(number for number, group in enumerate(groups) if index in group.kinds)
+    rows: list[_Row] = []
+    for dimension in dict.fromkeys(d for number in taken for d in groups[number].sizes):
+        room = rooms[kind.shape].get(dimension)
+        if room is None:
+            continue
+        sizes = {number: groups[number].sizes.get(dimension, 0) for number in taken}
+        if any(sizes.values()):
+            rows.append(_Row({number: size for number, size in sizes.items() if size}, room))
+        for most in _CUTS:
+            cut = {number: size * (most + 1) // (room + 1) for number, size in sizes.items()}
+            if most < room and any(cut.values()):
+                rows.append(_Row({number: size for number, size in cut.items() if size}, most))
+    return _Bought(kind, taken, tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """Proposed by the program, not negative: of a bundle of each group, of each kind's rows, and of the limits."""
+
+    groups: list[int]
+    rows: list[list[int]]
+    limits: list[int]
+
+
+class _Program:
+    """Buy nodes in parts for bundles in parts; variables are the nodes of each kind, then the bundles on each."""
+
+    def __init__(self, problem: Problem, groups: Sequence[_Group], bought: Sequence[_Bought]) -> None:
+        # Imported late: loading HiGHS costs as much as a small plan.
+        import highspy
+        import numpy
+
+        self._problem, self._groups, self._bought = problem, groups, bought
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy ships without annotations here
+        self._highs.silent()
+        self._highs.setOptionValue("threads", 1)
+        self._highs.setOptionValue("simplex_iteration_limit", _ITERATIONS)
+        self._optimal = highspy.HighsModelStatus.kOptimal
+        rows, lower, upper = self._rows(highspy.kHighsInf)
+        lp: Any = highspy.HighsLp()
+        columns = len(bought) + sum(len(one.groups) for one in bought)
+        lp.num_col_, lp.num_row_ = columns, len(rows)
+        free = columns - len(bought)
+        lp.col_cost_ = numpy.array([float(one.kind.usd_per_hour) for one in bought] + [0.0] * free)
+        lp.col_lower_, lp.col_upper_ = numpy.zeros(columns), numpy.full(columns, highspy.kHighsInf)
+        lp.row_lower_, lp.row_upper_ = numpy.array(lower), numpy.array(upper)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = numpy.cumsum([0, *(len(row) for row in rows)])
+        lp.a_matrix_.index_ = numpy.array([column for row in rows for column, _ in row])
+        lp.a_matrix_.value_ = numpy.array([value for row in rows for _, value in row])
+        self._highs.passModel(lp)
+
+    def _rows(self, infinity: float) -> tuple[list[list[tuple[int, float]]], list[float], list[float]]:
+        place, number = {}, len(self._bought)
+        for k, one in enumerate(self._bought):
+            for group in one.groups:
+                place[k, group] = number
+                number += 1
+        rows: list[list[tuple[int, float]]] = [[] for _ in self._groups]
+        for (_, group), column in place.items():
+            rows[group].append((column, 1.0))
+        lower, upper = [float(group.count) for group in self._groups], [infinity] * len(self._groups)
+        for k, one in enumerate(self._bought):
+            for row in one.rows:
+                rows.append([(k, -1.0), *((place[k, g], size / row.room) for g, size in row.sizes.items())])
+        for index in range(len(self._problem.limits)):
+            rows.append([(k, float(use)) for k, one in enumerate(self._bought) if (use := one.kind.uses[index])])
+        upper += [0.0] * (len(rows) - len(upper) - len(self._problem.limits))
+        upper += [float(limit) for limit in self._problem.limits]
+        return rows, lower + [-infinity] * (len(rows) - len(lower)), upper
+
+    def prices(self) -> _Prices | None:
+        """The dual prices; None when HiGHS finds no optimum within its limits."""
+        self._highs.run()
+        if self._highs.getModelStatus() != self._optimal:
+            return None
+        duals = [int(abs(value) * _SCALE) for value in self._highs.getSolution().row_dual]
+        first, rows = len(self._groups), []
+        for one in self._bought:
+            rows.append(duals[first : first + len(one.rows)])
+            first += len(one.rows)
+        limits = [
+            price if limit.is_finite() else 0 for price, limit in zip(duals[first:], self._problem.limits, strict=True)
+        ]
+        return _Prices(duals[: len(self._groups)], rows, limits)
+
+
+def _exact(problem: Problem, groups: Sequence[_Group], bought: Sequence[_Bought], prices: _Prices) -> Decimal:
+    """The bound that the prices prove.
+
+    On a node of a kind, prices of bundles sum up to at most the worth of its room: if that is more than the node costs,
+    with its part of the limits, all prices of bundles are lowered until it is not.
+    """
+    worths = [_worths(one, own) for one, own in zip(bought, prices.rows, strict=True)]
+    worthless = {group for worth in worths for group, value in worth.items() if not value}
+    of_group = [0 if number in worthless else price for number, price in enumerate(prices.groups)]
+    share = Fraction(1)
+    for one, own, worth in zip(bought, prices.rows, worths, strict=True):
+        room = sum(own) * _SCALE
+        dearest = max((Fraction(of_group[group], worth[group]) for group in one.groups if of_group[group]), default=0)
+        cost = Fraction(one.kind.usd_per_hour) * _SCALE
+        cost += sum(Fraction(use) * price for use, price in zip(one.kind.uses, prices.limits, strict=True))
+        if dearest * room > cost:
+            share = min(share, cost / (dearest * room))
+    value = share * sum(price * group.count for price, group in zip(of_group, groups, strict=True))
+    value -= sum(Fraction(limit) * price for limit, price in zip(problem.limits, prices.limits, strict=True) if price)
+    digits = max([0, *(-_exponent(one.kind.usd_per_hour) for one in bought)])
+    return Decimal(max(0, ceil(value / _SCALE * 10**digits))).scaleb(-digits)
+
+
+def _worths(bought: _Bought, prices: Sequence[int]) -> dict[int, int]:
+    """What the part of the room that each group's bundle takes is worth, rounded down."""
+    worth = dict.fromkeys(bought.groups, 0)
+    for price, row in zip(prices, bought.rows, strict=True):
+        for group, size in row.sizes.items() if price else ():
+            worth[group] += price * size * _SCALE // row.room
+    return worth
+
+
+def _exponent(price: Decimal) -> int:
+    exponent = price.normalize().as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0
