@@ -77,7 +77,8 @@ class PodSet:
 @dataclass(frozen=True, slots=True)
 class ProvisioningRequest:
     """A ProvisioningRequest of any class. `conditions` in the order of its status; `created` in seconds of the epoch,
-    0 when no API server has seen it."""
+    0 when no API server has seen it. `too_many` are the pods of a request that asks for more than Foreslice takes at
+    once; it has no pod sets then."""
 
     namespace: str
     name: str
@@ -91,6 +92,7 @@ class ProvisioningRequest:
     generation: int = 0
     resource_version: str = ""
     deleting: bool = False
+    too_many: int = 0
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property
@@ -187,7 +189,8 @@ class Scalable:
 class CapacityBuffer:
     """A CapacityBuffer. `scalable` is of the same namespace; one of it and `template` is set.
 
-    `limits` bound the sum of what its pods request. `strategy` "" means the default of the API.
+    `limits` bound the sum of what its pods request. `strategy` "" means the default of the API. `odd` says what of its
+    spec cannot be honoured, with the remedy.
     """
 
     namespace: str
@@ -205,6 +208,7 @@ class CapacityBuffer:
     generation: int = 0
     resource_version: str = ""
     deleting: bool = False
+    odd: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property

@@ -69,10 +69,10 @@ def parse_provisioning_request(
     if not 1 <= len(pod_sets) <= _MOST_POD_SETS:
         step = f"list 1 to {_MOST_POD_SETS} sets of a podTemplateRef and a count"
         spec.error("podSets", f"there are {len(pod_sets)} pod sets", step)
-    total = sum(pod_set.count for pod_set in pod_sets)
+    too_many, total = 0, sum(pod_set.count for pod_set in pod_sets)
     if total > MOST_PODS:
         spec.error("podSets", f"{total} pods are more than {MOST_PODS}", "split it into several requests")
-        pod_sets = ()
+        pod_sets, too_many = (), total
     found = ProvisioningRequest(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -86,6 +86,7 @@ def parse_provisioning_request(
         generation=metadata.generation,
         resource_version=metadata.resource_version,
         deleting=metadata.deleting,
+        too_many=too_many,
         origin=origin,
     )
     spec.unread()
@@ -125,6 +126,10 @@ def parse_capacity_buffer(raw: object, problems: Problems | None = None, *, orig
     template, scalable = spec.optional_child("podTemplateRef"), spec.optional_child("scalableRef")
     if (template is None) == (scalable is None):
         spec.error("podTemplateRef", "needs either podTemplateRef or scalableRef", "keep one of the two")
+    odd: list[str] = []
+    if (template is None) == (scalable is None):
+        which = "podTemplateRef and scalableRef at once" if template is not None else "a spec without a reference"
+        odd.append(f"{which} (keep one of podTemplateRef and scalableRef)")
     reference = None
     if scalable is not None:
         reference = ScalableRef(scalable.text("apiGroup"), scalable.required("kind"), scalable.required("name"))
@@ -134,15 +139,28 @@ def parse_capacity_buffer(raw: object, problems: Problems | None = None, *, orig
     texts |= {name: str(status.integer(name)) for name in _STATUS_NUMBERS if name in status}
     if seen is not None:
         texts["podTemplateRef"] = seen.text("name")
+    amounts = {name: _amount(spec, name) for name in ("replicas", "percentage")}
+    limits = spec.quantities("limits") if "limits" in spec else None
+    odd += [
+        f"a value of {name} outside 0 … {MOST_PODS} (ask for fewer)"
+        for name, amount in amounts.items()
+        if amount is None and name in spec
+    ]
+    unread = spec.child("limits").names() if limits is not None else ()
+    odd += [
+        f"limits.{name} as written (write a quantity such as 4 or 16Gi)"
+        for name in unread
+        if limits is not None and name not in limits
+    ]
     found = CapacityBuffer(
         namespace=metadata.namespace,
         name=metadata.name,
         strategy=spec.text("provisioningStrategy"),
         template=template.required("name") if template is not None else "",
         scalable=reference,
-        replicas=_amount(spec, "replicas"),
-        percentage=_amount(spec, "percentage"),
-        limits=spec.quantities("limits") if "limits" in spec else None,
+        replicas=amounts["replicas"],
+        percentage=amounts["percentage"],
+        limits=limits,
         uid=metadata.uid,
         conditions=tuple(_conditions(status)),
         status=FrozenMap(texts) if texts else EMPTY,
@@ -150,6 +168,7 @@ def parse_capacity_buffer(raw: object, problems: Problems | None = None, *, orig
         generation=metadata.generation,
         resource_version=metadata.resource_version,
         deleting=metadata.deleting,
+        odd=tuple(odd),
         origin=origin,
     )
     if template is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM
 from autoscaler.kube.workloads.stamping import MOST_PODS
 from autoscaler.model.other_autoscalers import Autoscaler
 from autoscaler.model.pod import Pod
@@ -50,20 +51,37 @@ def need_of(buffer: CapacityBuffer, snapshot: Snapshot) -> BufferNeed:
     other = other_server(snapshot)
     if other is not None:
         return BufferNeed(problems=(Reason.of(Code.BUFFERS_SERVED, other.key, kind=other.kind.value),))
+    odd = [*buffer.odd, *_negative(buffer)]
+    if odd:
+        return _unsupported(buffer, *odd)
     pod, current, template, generation = _shape(buffer, snapshot)
     if pod is None:
         return BufferNeed(problems=tuple(_missing(buffer, snapshot)))
     named = [entry.name for entry in pod.claims if entry.claim]
     if named:
         feature = f"resourceClaimName of {named[0]}: one claim is no room for more pods; use resourceClaimTemplateName"
-        return BufferNeed(problems=(Reason.of(Code.UNSUPPORTED, f"CapacityBuffer {buffer.key}", feature=feature),))
+        return _unsupported(buffer, feature)
     wanted = _wanted(buffer, current)
     bounds = list(_bounds(buffer, pod, snapshot))
     if wanted is None and not bounds:
         feature = "neither replicas, nor percentage, nor a limit on what its pods request"
-        return BufferNeed(problems=(Reason.of(Code.UNSUPPORTED, f"CapacityBuffer {buffer.key}", feature=feature),))
+        return _unsupported(buffer, feature)
+    small = list(_too_small(buffer, pod, snapshot))
+    if small:
+        return _unsupported(buffer, *small)
     replicas = min([MOST_PODS, *bounds, *([] if wanted is None else [wanted])])
     return BufferNeed(pod, replicas, template, generation)
+
+
+def _unsupported(buffer: CapacityBuffer, *features: str) -> BufferNeed:
+    subject = f"CapacityBuffer {buffer.key}"
+    return BufferNeed(problems=tuple(Reason.of(Code.UNSUPPORTED, subject, feature=each) for each in features))
+
+
+def _negative(buffer: CapacityBuffer) -> Iterator[str]:
+    for resource, limit in buffer.limits.items() if buffer.limits is not None else ():
+        if units(resource, limit) < 0:
+            yield f"limits.{resource} below zero (write at least 0, or leave the limit out)"
 
 
 def _shape(buffer: CapacityBuffer, snapshot: Snapshot) -> tuple[Pod | None, int, str, int]:
@@ -104,10 +122,23 @@ def _wanted(buffer: CapacityBuffer, current: int) -> int | None:
 
 def _bounds(buffer: CapacityBuffer, pod: Pod, snapshot: Snapshot) -> Iterator[int]:
     """How often each limit holds what one pod requests. A limit on what it does not request bounds nothing."""
+    for _, limit, used in _limited(buffer, pod, snapshot):
+        yield limit // used
+
+
+def _too_small(buffer: CapacityBuffer, pod: Pod, snapshot: Snapshot) -> Iterator[str]:
+    for resource, limit, used in _limited(buffer, pod, snapshot):
+        if 0 < limit < used:
+            every = f"; allocationMode All counts as {MAX_DEVICES_PER_CLAIM} devices" if _DEVICES in resource else ""
+            yield f"limits.{resource} that does not hold one pod (raise it, or write 0 for no pods{every})"
+
+
+def _limited(buffer: CapacityBuffer, pod: Pod, snapshot: Snapshot) -> Iterator[tuple[str, int, int]]:
+    """(resource, limit, what one pod uses of it), for what it uses."""
     used = {**pod_requests(pod), **_devices(pod, snapshot)}
     for resource, limit in buffer.limits.items() if buffer.limits is not None else ():
         if used.get(resource, 0) > 0:
-            yield max(0, units(resource, limit) // used[resource])
+            yield resource, units(resource, limit), used[resource]
 
 
 def _devices(pod: Pod, snapshot: Snapshot) -> Mapping[str, int]:
@@ -125,9 +156,15 @@ def _counted(claim: ResourceClaim) -> Iterator[tuple[str, int]]:
     for request in claim.requests:
         match request:
             case DeviceRequest():
-                yield request.device_class, request.count
+                yield request.device_class, _most(request)
             case FirstAvailable():
                 largest: dict[str, int] = {}
                 for each in request.subrequests:
-                    largest[each.device_class] = max(each.count, largest.get(each.device_class, 0))
+                    largest[each.device_class] = max(_most(each), largest.get(each.device_class, 0))
                 yield from largest.items()
+
+
+def _most(request: DeviceRequest) -> int:
+    """The devices that a request counts for. With allocationMode All nobody knows how many before it has a node, so it
+    counts for as many as a claim can get, as in a ResourceQuota (kubernetes/pkg/quota/v1/evaluator/core, 1.34)."""
+    return request.count if request.allocation_mode == "ExactCount" else MAX_DEVICES_PER_CLAIM

@@ -158,7 +158,10 @@ def _problems(request: ProvisioningRequest, snapshot: Snapshot) -> Iterator[Reas
         else:
             yield from missing_claims(template.pod, snapshot)
     subject, templates = f"ProvisioningRequest {request.key}", [pod_set.template for pod_set in request.pod_sets]
-    if not request.pods:
+    if request.too_many:
+        pods = f"{request.too_many} pods in one request (at most {MOST_PODS} at once: split it into several requests)"
+        yield Reason.of(Code.UNSUPPORTED, subject, feature=pods)
+    elif not request.pods:
         yield Reason.of(Code.UNSUPPORTED, subject, feature="spec.podSets as written")
     if len(set(templates)) < len(templates):
         yield Reason.of(Code.UNSUPPORTED, subject, feature="one PodTemplate in two pod sets")

@@ -190,3 +190,37 @@ def test_a_buffer_that_cannot_be_resolved_says_why(spec: dict[str, Any], reason:
     assert word in said["message"]
     assert condition(status(simulation), "Provisioning")["reason"] == "NotReadyForProvisioning"
     assert machines(simulation.api) == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"limits": {"cpu": "-1"}, "replicas": 1}, "limits.cpu below zero (write at least 0"),
+        ({"limits": {"cpu": "plenty"}, "replicas": 1}, "limits.cpu as written (write a quantity"),
+        ({"replicas": 1, "scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "x"}}, "at once (keep one"),
+        ({"replicas": 1_000_000}, "replicas outside 0"),
+        ({"replicas": 1, "podTemplateRef": None}, "without a reference (keep one"),
+    ],
+)
+def test_what_cannot_be_honoured_is_said_with_the_remedy(spec: Object, says: str) -> None:
+    simulation = cluster()
+    buffer(simulation, **spec)
+    run(simulation, 3)
+    ready = condition(status(simulation), "ReadyForProvisioning")
+    assert ready["status"] == "False"
+    assert says in ready["message"]
+    assert machines(simulation.api) == 0
+
+
+@pytest.mark.parametrize(("limit", "replicas"), [("64", 2), ("31", 0)])
+def test_all_devices_count_as_many_as_a_claim_can_get(limit: str, replicas: int) -> None:
+    simulation = cluster()
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}}]
+    devices = {"spec": {"spec": {"devices": {"requests": requests}}}}
+    simulation.api.patch(CLAIM_TEMPLATES, "gpu", devices, namespace="default")
+    buffer(simulation, limits={"gpu.nvidia.com.deviceclass.resource.k8s.io/devices": limit})
+    run(simulation, 3)
+    assert status(simulation)["status"]["replicas"] == replicas
+    ready = condition(status(simulation), "ReadyForProvisioning")
+    assert ready["status"] == ("True" if replicas else "False")
+    assert ("does not hold one pod (raise it" in ready["message"]) is (replicas == 0)

@@ -285,3 +285,12 @@ def test_capacity_that_goes_before_it_is_used_is_revoked(*, lost: bool) -> None:
         simulation.api.delete(NODES, node)
     live(simulation, queue, 1)
     assert holds(queue.request("train"), "CapacityRevoked") is lost
+
+
+def test_more_pods_than_are_taken_at_once_are_refused_with_the_number() -> None:
+    simulation, queue = cluster()
+    queue.ask(Gang("huge", ((1_000_000, 1, "1"),)))
+    simulation.run(START + timedelta(minutes=2))
+    failed = condition(queue.request("huge"), "Failed")
+    assert failed["reason"] == "FailedToCreatePods"
+    assert "1000000 pods in one request (at most 10000 at once: split it" in failed["message"]
