@@ -47,6 +47,6 @@ class DoubledSchedules(Schedules):
 
 
 def test_the_schedules_notice_an_adapter_without_lasting_tokens() -> None:
-    few = settings(max_examples=100, stateful_step_count=16, deadline=None, derandomize=True, phases=[Phase.generate])
+    few = settings(max_examples=400, stateful_step_count=16, deadline=None, derandomize=True, phases=[Phase.generate])
     with pytest.raises(AssertionError, match="more machines than nodes"):
         run_state_machine_as_test(DoubledSchedules, settings=few)
