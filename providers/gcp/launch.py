@@ -208,7 +208,7 @@ class _Attempt:
             if isinstance(failure, RefusedError):
                 failure.settled = True  # the group has no name of this token any more
             raise failure
-        return self._machines(started, wanted), failure
+        return self._machines(started), failure
 
     def _carried_out(
         self, wanted: Mapping[str, str], *, adopt: bool
@@ -289,20 +289,21 @@ class _Attempt:
         now = self.launcher.clock.now().isoformat()
         return str(uuid5(NAMESPACE_URL, f"{what} {self.request.token} {self.group.ref} {now}"))
 
-    def _machines(self, started: Mapping[str, Member], wanted: Mapping[str, str]) -> list[Instance]:
-        zone, now = self.group.ref.zone, self.launcher.clock.now()
+    def _machines(self, started: Mapping[str, Member]) -> list[Instance]:
+        """By the index in the name: a group that got another base since has names that would not be chosen now."""
+        zone, now, nodes = self.group.ref.zone, self.launcher.clock.now(), self.request.nodes
         return [
             Instance(
-                id=started[name].id,
-                provider_id=provider_id(self.launcher.gcp.project, zone, name),
+                id=member.id,
+                provider_id=provider_id(self.launcher.gcp.project, zone, member.name),
                 offering=self.group.offering,
                 state=InstanceState.PENDING,
                 launched_at=now,
                 tags=FrozenMap(self.request.tags),
-                node=node,
+                node=nodes[member.launched.node],
             )
-            for name, node in wanted.items()
-            if name in started
+            for member in sorted(started.values(), key=lambda one: one.launched.node)
+            if member.launched.node < len(nodes)
         ]
 
 
@@ -373,7 +374,7 @@ def _is_settled(member: Member) -> bool:
 def _member(found: Any, group: Group, cluster: str) -> Member | None:
     name = found.instance.rpartition("/")[2] or found.name
     launched = read(name, cluster)
-    if launched is None or not name.startswith(f"{group.base}-"):
+    if launched is None:  # the base is no proof: it may have been another when the launch began
         return None
     errors = tuple(
         of_code(f"group {group.ref}", error.code, error.message) for error in found.last_attempt.errors.errors

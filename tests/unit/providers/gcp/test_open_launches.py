@@ -173,6 +173,26 @@ def test_a_launch_in_a_group_that_left_the_template_is_found(errors: tuple[str, 
     assert kept(rig) == (0 if errors else 2)
 
 
+@pytest.mark.parametrize("errors", [pytest.param((), id="machines"), pytest.param(NONE_LEFT, id="names alone")])
+def test_a_launch_in_a_group_that_got_another_base_name_is_found(errors: tuple[str, ...]) -> None:
+    """Names of the new base are free, and the machines would come twice."""
+    rig = Rig()
+    asked = request("a", "b", offerings=(A2,))
+    group = rig.group(A2)
+    if errors:
+        rig.fake.project.errors[rig.key(A2)] = errors
+    rig.fake.faults.inject("createInstances", CUT_AFTER)
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(asked)
+    rig.advance(timedelta(seconds=2))
+    group.base = "own-a2-v2"
+    rig.restart()
+    answer = rig.provider.launch(asked)
+    assert rig.fake.calls["createInstances"] == 1
+    assert [one.node for one in answer.instances] == ([] if errors else ["a", "b"])
+    assert kept(rig) == (0 if errors else 2)
+
+
 def test_a_group_that_goes_away_while_it_is_looked_at_leaves_the_launch_open() -> None:
     rig = Rig()
     asked = request()
