@@ -183,7 +183,7 @@ class _Attempt:
         TemplateError when there is no such group: an earlier call may have launched all the same."""
         names = self.names
         try:
-            members = tuple(listed(self.launcher.gcp, self.group, self.launcher.cluster))
+            members = tuple(listed(self.launcher.gcp, self.group.ref, self.launcher.cluster))
         except GoneError as error:
             step = "correct the GCPNodeTemplate, or find out who deletes the group"
             raise TemplateError(
@@ -323,13 +323,13 @@ def _open(what: str) -> Iterator[None]:
         ) from error
 
 
-def listed(gcp: Gcp, group: Group, cluster: str) -> Iterable[Member]:
+def listed(gcp: Gcp, group: GroupRef, cluster: str) -> Iterable[Member]:
     """The members of a group that launches of this cluster have named."""
     pages = gcp.pages(
         "instanceGroupManagers.listManagedInstances",
-        about=str(group.ref),
-        zone=group.ref.zone,
-        instance_group_manager=group.ref.name,
+        about=str(group),
+        zone=group.zone,
+        instance_group_manager=group.name,
     )
     for page in pages:
         for found in page.managed_instances:
@@ -371,13 +371,11 @@ def _is_settled(member: Member) -> bool:
     return member.started or member.failure is not None or member.action in _LEAVING
 
 
-def _member(found: Any, group: Group, cluster: str) -> Member | None:
+def _member(found: Any, group: GroupRef, cluster: str) -> Member | None:
     name = found.instance.rpartition("/")[2] or found.name
     launched = read(name, cluster)
     if launched is None:  # the base is no proof: it may have been another when the launch began
         return None
-    errors = tuple(
-        of_code(f"group {group.ref}", error.code, error.message) for error in found.last_attempt.errors.errors
-    )
+    errors = tuple(of_code(f"group {group}", error.code, error.message) for error in found.last_attempt.errors.errors)
     machine = str(found.id) if found.id else ""
     return Member(name, launched, machine, found.instance_status, found.current_action, errors)

@@ -29,6 +29,7 @@ _PAGE: Final = 500
 _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "instanceGroupManagers.get": (compute_v1.InstanceGroupManagersClient, "get"),
     "instanceGroupManagers.list": (compute_v1.InstanceGroupManagersClient, "list"),
+    "instanceGroupManagers.aggregatedList": (compute_v1.InstanceGroupManagersClient, "aggregated_list"),
     "instanceGroupManagers.listManagedInstances": (
         compute_v1.InstanceGroupManagersClient,
         "list_managed_instances",

@@ -3,13 +3,14 @@
 What no fake can show is tried once: whether a group takes our names, whether a repetition finds them, how long lists
 lag, what ending does, and whether a name is left in the group. The trial's machines belong to a cluster of their own,
 so the controller takes none of them for its own. Whatever happens, every name of a trial is deleted: at the end, after
-an error or Ctrl-C, and before the next trial begins. On GKE the machines join the cluster meanwhile.
+an error or Ctrl-C, and before the next trial begins, in whichever group it ran. Nothing else ends machines of a trial
+that was killed: they run, and cost, until then. On GKE the machines join the cluster meanwhile.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,18 +20,18 @@ from uuid import NAMESPACE_URL, uuid5
 
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest, TemplateRef
-from providers.errors import ProviderError, TemplateError, UncertainError
-from providers.gcp.describe import by_id, owned
+from providers.errors import GoneError, ProviderError, TemplateError, UncertainError
+from providers.gcp.describe import by_id, group_of, owned
 from providers.gcp.describe import listed as machines
 from providers.gcp.launch import CHUNK, Launcher, delete, listed
 from providers.gcp.node_template.groups import Group
-from providers.gcp.node_template.template import GroupTemplate
+from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.terminate import terminate
 from providers.trials import Outcome, without_secrets
 
 # One, and a gang of two.
 MACHINES: Final = 3
-# Google bills a machine for what it ran; the trial is over by then, or says what is left.
+# What the cost is told for. It is no bound: the trial is over by then, or says what is left, unless it was killed.
 _LONGEST: Final = timedelta(hours=1)
 _LOOK: Final = 2.0  # seconds between two looks
 _LONGEST_LAUNCH: Final = timedelta(minutes=10)
@@ -58,7 +59,7 @@ class Trial:
         self._mark = f"{self.launcher.cluster} {self.launcher.clock.now().isoformat()}"
 
     def cost(self) -> Decimal:
-        """The most that the trial may cost, in dollars: every machine for an hour. Raises TemplateError where no price
+        """What an hour of all its machines costs, in dollars. Raises TemplateError where no price
         is known: nothing is bought on a guess."""
         if self.usd_per_hour is None:
             step = "choose another type with --type, or set its price with an InstanceTypeOverlay or a catalog file"
@@ -77,34 +78,66 @@ class Trial:
             self.clean()
 
     def clean(self) -> None:
-        """Delete every name of this and of earlier trials of the cluster in the group, and see that they go."""
+        """Delete every name of this and of earlier trials of the cluster in the project, and see that they go."""
         began, deleted, trouble = self._monotonic(), set[str](), ""
+        groups, searched = {self.group.ref}, False
         while True:
             waited = timedelta(seconds=self._monotonic() - began)
             try:
-                names = self._names()
+                names = self._names(groups)
+                for ref, found in names.items():
+                    self._delete(ref, sorted(found - deleted))
+                    deleted |= found
+                if not searched:
+                    groups, searched = groups | self._groups(), True
+                    continue
+                groups = set(names)  # the others have none
                 if not names:
                     break
-                going = sorted(names - deleted)
-                for start in range(0, len(going), CHUNK):
-                    key = f"trial {self._mark} {' '.join(going)} {self.launcher.clock.now().isoformat()}"
-                    chunk, gcp = going[start : start + CHUNK], self.launcher.gcp
-                    delete(gcp, self.launcher.clock, self.group.ref, chunk, request_id=str(uuid5(NAMESPACE_URL, key)))
-                deleted |= names
             except ProviderError as error:
                 trouble = f" ({error.message})"
             if waited > _LONGEST_END:
-                step = f"gcloud compute instance-groups managed list-instances {self.group.ref.name} --zone "
-                step += f"{self.group.ref.zone} shows them; delete them with delete-instances"
+                ref = min(groups, key=str)
+                step = f"gcloud compute instance-groups managed list-instances {ref.name} --zone "
+                step += f"{ref.zone} shows them; delete them with delete-instances"
                 self._tell("clean-up", False, f"names of the trial are left{trouble}; {step}", began)
                 return
             self.launcher.clock.wait(_LOOK)
         if deleted:
             self._tell("clean-up", True, f"deleted {', '.join(sorted(deleted))}", began)
 
-    def _names(self) -> set[str]:
-        """Those in the group, with and without a machine, but those that it is deleting and rid of otherwise."""
-        return {member.name for member in listed(self.launcher.gcp, self.group, self.launcher.cluster)}
+    def _delete(self, group: GroupRef, going: Sequence[str]) -> None:
+        for start in range(0, len(going), CHUNK):
+            key = f"trial {self._mark} {group} {' '.join(going)} {start} {self.launcher.clock.now().isoformat()}"
+            chunk, gcp = going[start : start + CHUNK], self.launcher.gcp
+            delete(gcp, self.launcher.clock, group, chunk, request_id=str(uuid5(NAMESPACE_URL, key)))
+
+    def _groups(self) -> set[GroupRef]:
+        """Those of the project that may have names of an earlier trial, which may have crashed in any of them: that
+        of every machine of a trial, and all that have members, since a name without a machine is in no list of
+        machines."""
+        gcp = self.launcher.gcp
+        found = {ref for one in machines(gcp, self.launcher.cluster) if (ref := group_of(one)) is not None}
+        for page in gcp.pages("instanceGroupManagers.aggregatedList"):
+            for scoped in page.items.values():
+                for one in scoped.instance_group_managers:
+                    zone = one.zone.rpartition("/")[2]  # "" of a regional group, which no template names
+                    if zone and (one.target_size or one.current_actions.deleting):
+                        found.add(GroupRef(zone, one.name))
+        return found
+
+    def _names(self, groups: Iterable[GroupRef]) -> dict[GroupRef, set[str]]:
+        """Those in groups, with and without a machine, but those that a group is deleting and rid of otherwise. Groups
+        without any are left out."""
+        found: dict[GroupRef, set[str]] = {}
+        for ref in groups:
+            try:
+                names = {member.name for member in listed(self.launcher.gcp, ref, self.launcher.cluster)}
+            except GoneError:
+                continue  # a group takes its machines with it
+            if names:
+                found[ref] = names
+        return found
 
     # --- launches ------------------------------------------------------------------------------------------------
 
@@ -174,12 +207,12 @@ class Trial:
             self._tell("end", not refused, f"refused: {refused}" if refused else f"{len(ids)} machines", began)
             while True:
                 left = [one for one in by_id(gcp, sorted(ids)).values() if owned(one, cluster)]
-                names = self._names()
+                names = self._names([self.group.ref])
                 if not (left or names) or timedelta(seconds=self._monotonic() - began) > _LONGEST_END:
                     break
                 self.launcher.clock.wait(_LOOK)
-            gone = not left and not names
-            message = "no machine and no name is left" if gone else f"{len(left)} machines, {len(names)} names are left"
+            gone, names_left = not left and not names, sum(map(len, names.values()))
+            message = "no machine and no name is left" if gone else f"{len(left)} machines, {names_left} names are left"
             self._tell("ended", gone, message, began)
 
     @contextmanager

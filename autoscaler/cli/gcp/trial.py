@@ -20,7 +20,9 @@ from providers.plugins import Surroundings
 @click.option("--project", default="", metavar="ID", help="[default: as the environment says]")
 @click.option("--template", required=True, metavar="NAME", help="GCPNodeTemplate to launch with.")
 @click.option("--type", "instance_type", default="", metavar="NAME", help="[default: that of its first group]")
-@click.option("--max-usd", required=True, type=float, metavar="DOLLARS", help="The most that the trial may cost.")
+@click.option(
+    "--max-usd", required=True, type=float, metavar="DOLLARS", help="The most that an hour of its machines may cost."
+)
 @click.option("--report", default="gcp-trial.json", show_default=True, metavar="PATH", help="File for the report.")
 @click.option("--yes", is_flag=True, help="Really launch. Without it the command only says what it would do.")
 @click.pass_context
@@ -38,7 +40,8 @@ def trial_gcp(
     """One machine and a gang of two, in a group of a GCPNodeTemplate. Checked are names that are asked for again, how
     long Google takes to list and to end a machine, and that no name is left in the group. On GKE the machines join the
     cluster for these minutes, and pods may come to them: use a node pool with a taint. Every name is deleted, also
-    after Ctrl-C; after a crash the next trial deletes what is left. The report names no project, key or user.
+    after Ctrl-C. Nothing but the end of the command, or the next trial of this cluster, ends its machines: after a
+    crash they run and cost until a trial, with any group, deletes them. The report names no project, key or user.
 
     \b
     Try:
@@ -46,7 +49,7 @@ def trial_gcp(
       foreslice gcp trial --template gpu --type g2-standard-4 --max-usd 5 --yes
 
     Exit code 0: all is as expected, or nothing was launched; 3: something is not; 1: Google Cloud cannot be asked, or
-    the trial may cost more.
+    an hour of the machines costs more.
     """
     # With google-cloud-compute; `--help` needs none of it.
     from autoscaler.composition.gcp import gcp_trial
@@ -57,7 +60,8 @@ def trial_gcp(
     with as_input_error():
         trial = gcp_trial(surroundings, GcpSettings(project=project), template, instance_type=instance_type, told=show)
         cost, kind = trial.cost(), trial.group.instance_type
-        click.echo(f"three machines of {kind} in group {trial.group.ref}, for an hour at most: up to ${cost}")
+        click.echo(f"three machines of {kind} in group {trial.group.ref}: an hour of them costs ${cost}")
+        click.echo("the command ends them within minutes; if it is killed, they run until the next trial deletes them")
         check_cost(cost, max_usd)
         if not yes:
             click.echo("nothing was launched; add --yes to launch")

@@ -73,6 +73,12 @@ class FakeGce:
                 ("GET", "listErrors", rf"{_GROUP}/listErrors", self._errors),
                 ("GET", "instanceGroupManagers.get", _GROUP, self._group),
                 ("GET", "instanceGroupManagers.list", rf"{_ZONAL}/instanceGroupManagers", self._groups),
+                (
+                    "GET",
+                    "instanceGroupManagers.aggregatedList",
+                    _aggregated("instanceGroupManagers"),
+                    self._all_groups,
+                ),
                 ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
                 ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
                 ("GET", "reservations.get", rf"{_ZONAL}/reservations/(?P<name>[^/]+)", self._reservation),
@@ -154,6 +160,14 @@ class FakeGce:
         found = [group for group in self.project.groups.values() if group.zone == request.groups["zone"]]
         rows, after = self._page(request, found)
         return compute_v1.InstanceGroupManagerList(items=[*map(answers.manager, rows)], next_page_token=after)
+
+    def _all_groups(self, request: Request) -> Any:
+        rows, after = self._page(request, list(self.project.groups.values()))
+        scopes: dict[str, Any] = {}
+        for one in rows:
+            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.InstanceGroupManagersScopedList())
+            scope.instance_group_managers.append(answers.manager(one))
+        return compute_v1.InstanceGroupManagerAggregatedList(items=scopes, next_page_token=after)
 
     def _template(self, request: Request) -> Any:
         name = request.groups["group"]

@@ -15,20 +15,21 @@ from autoscaler.cli.gcp.group import gcp as command
 from autoscaler.cluster.resources import GCP_NODE_TEMPLATES, NAMESPACES
 from autoscaler.errors import BadInputError
 from autoscaler.simulation.api_server import ApiServer
-from providers.errors import TemplateError
+from providers.contract import OfferingKey
+from providers.errors import TemplateError, UncertainError
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.trial import Trial, cluster_of_trials
 from providers.trials import Outcome, without_secrets
 from tests.fakes.gce.errors import CUT_AFTER, THROTTLED, refused
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour
-from tests.gcp import A3, CLUSTER, ZONE, Rig, Written, gcp
+from tests.gcp import A2, A3, CLUSTER, ZONE, Rig, Written, gcp
 
 SPEC = {"instanceGroups": [{"zone": ZONE, "name": "gke-c1-a3-on-0a1b2c3d-grp"}]}
 
 
-def trial(rig: Rig, told: Callable[[Outcome], None] = lambda outcome: None) -> Trial:
-    ref = GroupRef(ZONE, rig.group(A3).name)
+def trial(rig: Rig, told: Callable[[Outcome], None] = lambda outcome: None, *, of: OfferingKey = A3) -> Trial:
+    ref = GroupRef(ZONE, rig.group(of).name)
     template = GroupTemplate("gpu", groups=(ref,))
     project = Project(gcp(), rig.clock, cluster_of_trials(CLUSTER))
     launcher = GcpProvider(project, Written(template)).launcher
@@ -78,6 +79,31 @@ def test_a_trial_that_crashed_is_cleaned_up_by_the_next() -> None:
     later.clean()
     assert [(one.name, one.passed) for one in later.outcomes] == [("clean-up", True)]
     assert left(rig) == []
+
+
+@pytest.mark.parametrize("kind", ["running", "just asked for", "a name without a machine"])
+def test_a_trial_that_crashed_in_another_group_is_cleaned_up_by_the_next(kind: str) -> None:
+    rig = Rig(SLUGGISH)
+    if kind == "a name without a machine":
+        rig.fake.project.errors[rig.key(A2)] = ("RESOURCE_OPERATION_RATE_EXCEEDED", "later")
+    first = trial(rig, of=A2)
+    asked = first._request("one machine", 1)
+    rig.fake.faults.inject("createInstances", CUT_AFTER)
+    with pytest.raises(UncertainError):
+        first.launcher.launch(asked, first.template)
+    if kind == "running":
+        rig.settle()
+    assert len(rig.group(A2).members) == 1
+    later = trial(rig)
+    later.run()
+    assert [one for one in later.outcomes if one.passed is not True] == []
+    assert left(rig) == []
+
+
+def test_what_ends_machines_is_told_with_the_cost(rig: Rig) -> None:
+    output = typed("--max-usd", "1000").output
+    assert "until the next trial deletes them" in output
+    assert "at most" not in output
 
 
 def test_machines_of_the_cluster_are_not_the_trials_and_the_other_way_round() -> None:
