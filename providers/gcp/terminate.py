@@ -10,7 +10,7 @@ from instance_catalog.frozen_map import FrozenMap
 from providers.contract import Clock, TerminateAnswer
 from providers.errors import GoneError, PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.describe import LEAVING, by_id, group_of, owned
-from providers.gcp.launch import CHUNK, delete
+from providers.gcp.launch import CHUNK, delete, listed
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.session import Gcp
 
@@ -34,8 +34,11 @@ def terminate(gcp: Gcp, clock: Clock, cluster: str, ids: Sequence[str]) -> Termi
             asked.setdefault(group, []).append(machine)
     gone = [machine for machine in wanted if machine not in found]
     for group, machines in asked.items():
+        accepted: list[str] = []
         for start in range(0, len(machines), CHUNK):
-            _ask(gcp, clock, group, machines[start : start + CHUNK], found, going, failures)
+            _ask(gcp, clock, group, machines[start : start + CHUNK], found, accepted, failures)
+        failures |= _left(gcp, cluster, group, accepted, found) if accepted else {}
+        going += [machine for machine in accepted if machine not in failures]
     return TerminateAnswer(tuple(going), tuple(gone), FrozenMap(failures))
 
 
@@ -45,17 +48,43 @@ def _ask(
     group: GroupRef,
     machines: Sequence[str],
     found: Mapping[str, Any],
-    going: list[str],
+    asked: list[str],
     failures: dict[str, ProviderError],
 ) -> None:
+    """Ask a group to end machines; `asked` gets those that it has accepted."""
     key = f"{' '.join(machines)} {clock.now().isoformat()}"
     try:
         delete(gcp, clock, group, [found[one].name for one in machines], request_id=str(uuid5(NAMESPACE_URL, key)))
-        going.extend(machines)
     except (GoneError, RefusedError) as error:
         if isinstance(error, PermissionDeniedError):
             raise
         failures.update(dict.fromkeys(machines, error))
+    else:
+        asked.extend(machines)
+
+
+def _left(
+    gcp: Gcp, cluster: str, group: GroupRef, machines: Sequence[str], found: Mapping[str, Any]
+) -> Mapping[str, ProviderError]:
+    """Those that the group has passed over: they were abandoned, so they are no members of it, and run on. A member
+    stays one until its machine is gone. What cannot be read says nothing: the next call looks again."""
+    try:
+        members = {member.name for member in listed(gcp, group, cluster)}
+        apart = [machine for machine in machines if found[machine].name not in members]
+        now = by_id(gcp, apart)
+    except ProviderError:
+        return {}
+    return {
+        machine: _abandoned(now[machine].name, group)
+        for machine in apart
+        if machine in now and now[machine].status not in LEAVING
+    }
+
+
+def _abandoned(name: str, group: GroupRef) -> RefusedError:
+    message = f"{name} is no member of group {group} any more, which alone can end it, and still exists"
+    step = f"gcloud compute instances delete {name} --zone {group.zone}"
+    return RefusedError(message, code="NotAMember", next_step=step)
 
 
 def _foreign(machine: str) -> PermissionDeniedError:

@@ -9,6 +9,7 @@ import pytest
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState
 from providers.errors import PermissionDeniedError, ProviderError, UnclassifiedError
 from providers.gcp.node_template.template import Batch
+from tests.fakes.gce.errors import refused
 from tests.fakes.gce.state import Machine
 from tests.gcp import A3, A3_SPOT, CLUSTER, ZONE, Rig, request
 
@@ -165,3 +166,26 @@ def test_many_machines_end_in_calls_of_a_thousand_per_group() -> None:
     assert rig.fake.calls["deleteInstances"] == 1
     rig.settle()
     assert described(rig) == []
+
+
+def test_a_machine_that_its_group_has_abandoned_comes_with_the_command_that_ends_it() -> None:
+    """deleteInstances passes over it, and the operation succeeds."""
+    rig = Rig()
+    abandoned, member = rig.provider.launch(request("a", "b")).instances
+    rig.settle()
+    name = abandoned.provider_id.rpartition("/")[2]
+    del rig.group(A3).members[name]
+    rig.fake.calls.clear()
+    answer = rig.provider.terminate([abandoned.id, member.id])
+    assert answer.terminating == (member.id,)
+    error = answer.failures[abandoned.id]
+    assert error.next_step == f"gcloud compute instances delete {name} --zone {ZONE}"
+    assert rig.fake.calls["listManagedInstances"] == 1
+
+
+def test_members_that_cannot_be_listed_after_the_deletion_say_nothing() -> None:
+    rig = Rig()
+    (one,) = rig.provider.launch(request()).instances
+    rig.settle()
+    rig.fake.faults.inject("listManagedInstances", refused("teapot"))
+    assert rig.provider.terminate([one.id]).terminating == (one.id,)
