@@ -6,7 +6,8 @@ follow from the request alone:
 
     owner | batch 20 bits | token 10 bits | parameters 6 bits | node 7 bits
 
-`owner` has the bits that are left: 8 in the shortest suffix, 29 in the longest. GKE's own suffixes have four digits.
+`owner` has the bits that are left: 19 in the shortest suffix, 29 in the longest. Fewer would take machines of other
+clusters of the project for our own. GKE's own suffixes have four digits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Final
 from providers.errors import TemplateError
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-SHORTEST: Final = 10
+SHORTEST: Final = 12
 LONGEST: Final = 14
 # What Google calls an instance may have so many characters.
 _NAME: Final = 63
@@ -56,8 +57,9 @@ class Names:
         room = _NAME - len(self.base) - 1
         if room < SHORTEST:
             longest = _NAME - 1 - SHORTEST
-            step = f"make a node pool with a shorter name: the base may have {longest} characters"
-            raise TemplateError(f"{self.base} has {len(self.base)} characters", code="NameTooLong", next_step=step)
+            step = f"make a node pool with a shorter name: the base name may have {longest} characters at most"
+            text = f"the base name {self.base} has {len(self.base)} characters: too little room for whose a machine is"
+            raise TemplateError(text, code="NameTooLong", next_step=step)
         return min(room, LONGEST)
 
     def of(self, node: int) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from providers.errors import TemplateError
-from providers.gcp.names import FILTER, MAX_NODES, Names, batch_of, read
+from providers.gcp.names import FILTER, MAX_NODES, SHORTEST, Names, batch_of, read
 from tests.gcp import CLUSTER
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1, max_size=64)
 
 
-@given(base=st.integers(1, 52), batch=WORDS, token=WORDS, node=st.integers(0, MAX_NODES - 1))
+@given(base=st.integers(1, 50), batch=WORDS, token=WORDS, node=st.integers(0, MAX_NODES - 1))
 def test_a_name_is_read_back(base: int, batch: str, token: str, node: int) -> None:
     names = Names(CLUSTER, batch, token, "parameters", "g" * base)
     name = names.of(node)
@@ -65,8 +66,16 @@ def test_another_cluster_reads_nothing() -> None:
     assert read(names.of(0), "22222222-2222-3333-4444-555555555555") is None
 
 
+def test_two_clusters_of_a_project_rarely_share_the_names_of_the_shortest_suffix() -> None:
+    name = Names(CLUSTER, "b1", "t1", "p1", "g" * 50).of(0)
+    assert len(name.rpartition("-")[2]) == SHORTEST
+    others = [str(UUID(int=number)) for number in range(4096)]
+    assert sum(read(name, other) is not None for other in others) <= 1
+    assert read("g-" + "0" * (SHORTEST - 1), CLUSTER) is None
+
+
 def test_a_long_base_leaves_no_room() -> None:
-    assert len(Names(CLUSTER, "b", "t", "p", "g" * 52).of(0)) == 63
+    assert len(Names(CLUSTER, "b", "t", "p", "g" * 50).of(0)) == 63
     with pytest.raises(TemplateError) as raised:
-        Names(CLUSTER, "b", "t", "p", "g" * 53).of(0)
-    assert "may have 52 characters" in raised.value.next_step
+        Names(CLUSTER, "b", "t", "p", "g" * 51).of(0)
+    assert "may have 50 characters" in raised.value.next_step
