@@ -20,6 +20,8 @@ SHORTEST: Final = timedelta(days=1)
 LONGEST: Final = timedelta(days=90)
 # So long before its start GPU capacity must be submitted.
 AHEAD: Final = timedelta(hours=87)
+# How names of machine types with TPUs begin.
+_TPUS: Final = ("ct", "tpu")
 _SPEC: Final = "spec"
 
 
@@ -46,6 +48,7 @@ def bounded(query: CapacityQuery, now: datetime) -> CapacityQuery:
     """The query within what Google sells. Raises RefusedError."""
     if query.ultraserver:
         raise RefusedError("UltraServers are AWS's", next_step="give --type with a machine type of Google Cloud")
+    _check_type(query)
     if not SHORTEST <= query.lasts <= LONGEST:
         step = f"give --hours from {SHORTEST.days * 24} to {LONGEST.days * 24}"
         raise RefusedError(f"calendar capacity lasts 1 to 90 days, not {query.lasts.days}", next_step=step)
@@ -55,6 +58,17 @@ def bounded(query: CapacityQuery, now: datetime) -> CapacityQuery:
         step = f"give --start and --within so that it may start on {earliest:%Y-%m-%d} or later"
         raise RefusedError("calendar capacity is submitted 87 hours before its start", next_step=step)
     return replace(query, earliest=earliest, latest=latest)
+
+
+def _check_type(query: CapacityQuery) -> None:
+    """Raises RefusedError for what calendar mode does not sell by the machine."""
+    if query.instance_type.startswith(_TPUS):
+        message = (
+            f"{query.instance_type} has TPUs, which are reserved in chips as an aggregate reservation, and Foreslice "
+            "does not read such reservations"
+        )
+        step = "give --type with a machine type that has GPUs; a TPU node pool can be on demand or Spot (docs/gcp.md)"
+        raise RefusedError(message, next_step=step)
 
 
 def advice(gcp: Gcp, region: str, query: CapacityQuery) -> Advice:

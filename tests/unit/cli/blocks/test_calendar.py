@@ -68,6 +68,8 @@ def test_nothing_that_fits_says_what_to_try(rig: Rig) -> None:
         (QUERY[:-2], "region by region"),
         ([*QUERY, "--hours", "4368"], "1 to 90 days, not 182"),
         ([*QUERY, "--within", "2"], "87 hours before its start"),
+        ([*QUERY, "--type", "ct6e-standard-4t"], "reserved in chips"),
+        ([*QUERY, "--type", "tpu7x-standard-4t"], "reserved in chips"),
     ],
 )
 def test_a_wrong_question_is_told(rig: Rig, arguments: list[str], message: str) -> None:
@@ -75,6 +77,7 @@ def test_a_wrong_question_is_told(rig: Rig, arguments: list[str], message: str) 
     assert isinstance(result.exception, BadInputError)
     assert message in str(result.exception)
     assert result.exception.next_step
+    assert rig.fake.calls["advice.calendarMode"] == 0
 
 
 def test_whoever_may_not_ask_is_told(rig: Rig) -> None:
