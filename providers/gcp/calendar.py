@@ -27,8 +27,8 @@ _SPEC: Final = "spec"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Capacity that could be reserved now, with the command that does it: a person submits it, and it cannot be
-    withdrawn then."""
+    """Capacity that could be reserved now, with the command that does it: a person submits it, and Google may
+    not let it be withdrawn once it has approved it."""
 
     zone: str
     starts_at: datetime

@@ -56,5 +56,7 @@ def find_calendar(query: CapacityQuery, *, region: str, clock: Clock, output: st
         click.echo()
         print_table(("zone", "not recommended because"), sorted(found.elsewhere.items()))
     for line in commands:
-        click.echo("\nIt is paid for from its start on, and cannot be withdrawn once it is submitted:")
+        click.echo(
+            "\nIt is paid for from its start on, and Google may not let it be withdrawn once it has approved it:"
+        )
         click.echo(f"  {line}")

@@ -26,6 +26,8 @@ _MODELS: Final = {
     "": CapacityType.ON_DEMAND,
     "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK,
 }
+# Machines of others come from a reservation or from elsewhere, which is not known before they run.
+_AFFINITIES: Final = frozenset({"", "UNSPECIFIED", "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION"})
 _HELD: Final = frozenset({CapacityType.CAPACITY_BLOCK.value, CapacityType.RESERVED.value})
 _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 V = TypeVar("V")
@@ -295,6 +297,8 @@ def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservat
         return f"the provisioning model {model} is not supported yet"
     if model == "SPOT" and reserved is not None:
         return "Spot machines of a reservation do not exist"
+    if affinity.consume_reservation_type not in _AFFINITIES:
+        return f"the reservation affinity {affinity.consume_reservation_type} is not supported yet"
     if reserved is not None and len(affinity.values) > 1:
         return "it names more than one reservation"
     if reserved is not None and "/reservationBlocks/" in affinity.values[0]:

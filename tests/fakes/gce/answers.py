@@ -62,9 +62,9 @@ def instance(project: Project, machine: Machine) -> compute_v1.Instance:
     )
 
 
-def _affinity(named: str) -> compute_v1.ReservationAffinity:
+def _affinity(named: str, kind: str = "") -> compute_v1.ReservationAffinity:
     return compute_v1.ReservationAffinity(
-        consume_reservation_type="SPECIFIC_RESERVATION" if named else "NO_RESERVATION",
+        consume_reservation_type=kind or ("SPECIFIC_RESERVATION" if named else "NO_RESERVATION"),
         key="compute.googleapis.com/reservation-name" if named else "",
         values=[named] if named else [],
     )
@@ -120,7 +120,7 @@ def template(group: Group) -> compute_v1.InstanceTemplate:
             machine_type=group.machine_type,
             guest_accelerators=[accelerator],
             scheduling=compute_v1.Scheduling(provisioning_model=group.model),
-            reservation_affinity=_affinity(group.reservation),
+            reservation_affinity=_affinity(group.reservation, group.affinity),
             metadata=compute_v1.Metadata(items=[compute_v1.Items(key="kube-labels", value=labels)] if labels else []),
         ),
     )

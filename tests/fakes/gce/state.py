@@ -96,6 +96,7 @@ class Group:
     accelerator: str = "nvidia-h100-80gb"
     accelerators: int = 8
     reservation: str = ""
+    affinity: str = ""  # how it uses the reservation, if not "by name alone"
     kube_labels: dict[str, str] = field(default_factory=dict)
     kube_taints: tuple[Taint, ...] = ()
     repairs: bool = False

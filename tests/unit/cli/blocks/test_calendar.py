@@ -53,7 +53,7 @@ def test_what_google_recommends_comes_with_the_command_that_reserves_it(rig: Rig
 def test_a_person_reads_it_as_a_table(rig: Rig) -> None:
     result = run(*QUERY)
     assert "not recommended because".upper() in result.stdout.upper()
-    assert "cannot be withdrawn once it is submitted" in result.stdout
+    assert "may not let it be withdrawn once it has approved it" in result.stdout
     assert "--planning-status SUBMITTED" in result.stdout
 
 

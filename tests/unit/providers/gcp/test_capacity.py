@@ -178,6 +178,26 @@ def test_groups_that_start_nothing_say_why(named: str, model: str, why: str) -> 
     assert why in failure.error.message
 
 
+@pytest.mark.parametrize("affinity", ["SPECIFIC_THEN_ANY_RESERVATION", "SPECIFIC_THEN_NO_RESERVATION"])
+def test_a_group_whose_machines_may_come_from_elsewhere_is_not_on_demand(affinity: str) -> None:
+    rig = Rig()
+    rig.hold(starts_in=timedelta(0), lasts=DAY)
+    group = rig.group(A3)
+    group.reservation, group.affinity = "block-res", affinity
+    rig.restart()
+    (failure,) = rig.provider.launch(request()).failures
+    assert isinstance(failure.error, NotOfferedError)
+    assert f"the reservation affinity {affinity} is not supported yet" in failure.error.message
+    assert rig.fake.calls["createInstances"] == 0
+
+
+@pytest.mark.parametrize("affinity", ["UNSPECIFIED", "ANY_RESERVATION", "NO_RESERVATION"])
+def test_a_group_that_names_no_reservation_is_on_demand(affinity: str) -> None:
+    rig = Rig()
+    rig.group(A3).affinity = affinity
+    assert len(rig.provider.launch(request()).instances) == 1
+
+
 def test_a_degraded_block_is_named() -> None:
     rig = Rig()
     rig.hold(starts_in=timedelta(0), lasts=DAY, degraded=2)
