@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize("cloud", ["aws", "gcp"])
 def test_the_role_is_for_the_service_account_of_the_installation(cloud: str) -> None:
-    """docs/install.md installs into foreslice-system; another default would give the role to nobody, or to a stranger."""
+    """docs/install.md installs into foreslice-system: another default gives the role to nobody, or to a stranger."""
     text = (ROOT / f"deploy/{cloud}/main.tf").read_text(encoding="utf-8")
     found = dict(re.findall(r'variable "(\w+)" \{[^}]*?default\s*=\s*"([^"]*)"', text))
     assert (found["namespace"], found["service_account"]) == ("foreslice-system", "foreslice")
