@@ -9,7 +9,7 @@ variable "location" { type = string }
 variable "zones" { type = list(string) }
 variable "namespace" {
   type    = string
-  default = "foreslice"
+  default = "foreslice-system"
 }
 variable "service_account" {
   type    = string
@@ -66,6 +66,8 @@ resource "google_container_node_pool" "h100" {
     }
 
     labels = {
+      # The name of the CapacityPool whose node template names this pool.
+      "foreslice.dev/pool"                      = "h100"
       "gke-no-default-nvidia-gpu-device-plugin" = "true"
       "nvidia.com/gpu.present"                  = "true"
     }

@@ -25,7 +25,8 @@ def _project(gcp: Gcp) -> Finding:
             break
     except ProviderError as error:
         return Finding("project", False, error.message, error.next_step)
-    return Finding("project", True, f"machines of {gcp.project} can be listed")
+    tried = "whether they may be started and ended, `foreslice gcp trial` shows"
+    return Finding("project", True, f"machines of {gcp.project} can be listed; {tried}")
 
 
 def _templates(verdicts: Verdicts) -> Iterator[Finding]:

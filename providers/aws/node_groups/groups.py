@@ -68,9 +68,15 @@ class Group:
         return (
             offering.instance_type in self.types
             and offering.zone in (*self.zones, ANY_ZONE)
-            and offering.capacity_type == self.capacity_type.value
+            and self._is_paid_as(offering)
             and offering.reservation == self.reservation
         )
+
+    def _is_paid_as(self, offering: OfferingKey) -> bool:
+        """A CapacityBlock may name an on-demand reservation: both sides then name that reservation."""
+        own = self.capacity_type
+        block = offering.capacity_type == CapacityType.CAPACITY_BLOCK.value
+        return offering.capacity_type == own.value or (block and own is CapacityType.RESERVED)
 
 
 class Groups:

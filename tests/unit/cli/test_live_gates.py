@@ -21,7 +21,7 @@ def test_the_doctor_says_what_is_proven(tmp_path: Path, permitted: bool) -> None
     with serving(tmp_path, dry_runs=permitted) as api:
         result = CliRunner().invoke(doctor, ["--kubeconfig", api.kubeconfig, "-o", "json"])
     said = [item for item in json.loads(result.stdout) if item["area"] == "kubernetes"]
-    proven = [item["message"] for item in said if item["message"].startswith("feature gates proven")]
+    proven = [item["message"] for item in said if item["message"].startswith("feature gates verified")]
     untried = [item["message"] for item in said if "could not be tried" in item["message"]]
     told = [item["message"] for item in said if item["level"] == "warning"]
     if permitted:

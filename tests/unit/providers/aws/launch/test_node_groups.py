@@ -24,7 +24,7 @@ from providers.errors import (
     ShortageError,
     TemplateError,
 )
-from tests.aws import CLUSTER, P4, P5, Rig, catalog, request
+from tests.aws import CLUSTER, P4, P5, Rig, catalog, in_reservation, request
 from tests.desk import A, new_desk, planned
 from tests.fakes.ec2 import CUT_BEFORE, TIMEOUT_AFTER, Behaviour, Fault, refused
 
@@ -212,6 +212,18 @@ def test_a_group_that_does_not_exist_hides_no_other() -> None:
     assert AwsProvider(account, rig.templates, held=groups.held).reservations() == ()
     (verdict,) = groups.template_statuses()
     assert "gone" in verdict.faults[0].message
+
+
+def test_a_group_in_an_on_demand_reservation_serves_the_capacity_block_that_names_it() -> None:
+    rig = Rig()
+    reservation = in_reservation(rig).reservation
+    target = {"CapacityReservationTarget": {"CapacityReservationId": reservation}}
+    group(rig, "reserved", {"CapacityReservationSpecification": target})
+    groups = provider(rig, groups=("reserved",))
+    assert len(groups.launch(asked("a", offering=replace(P5, **block_of(reservation)))).instances) == 1
+    answer = groups.launch(asked("b", batch="b2", offering=replace(P5, **block_of("cr-another"))))
+    assert [type(failure.error) for failure in answer.failures] == [NotOfferedError]
+    assert len(rig.fake.account.machines) == 1
 
 
 def block_of(reservation: str) -> dict[str, str]:
