@@ -85,7 +85,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NODE_NOT_READY: ("is not ready",),
     Code.PORT_CONFLICT: ("host port {port}/{protocol} is taken",),
     Code.VOLUME_ZONE_CONFLICT: ("the volume is in {zones}, the node in {node_zone}", "the volume is in another zone"),
-    Code.VOLUME_UNBOUND: ("volume claim {claim} is not bound",),
+    Code.VOLUME_UNBOUND: (
+        "PersistentVolumeClaim {claim} is {missing_claim}: create it, or give it with -f",
+        "PersistentVolumeClaim {claim} is not bound, and its StorageClass {immediate}",
+        "volume claim {claim} is not bound",
+    ),
     Code.VOLUME_IN_USE: ("volume claim {claim} is for one pod and another has it",),
     Code.VOLUME_LIMIT: ("{driver} attaches {limit} volumes to the node, {wanted} are wanted",),
     Code.NO_STORAGE: ("{driver} has no room for volume claim {claim} on the node",),
@@ -105,8 +109,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "asks for {resources}, which DeviceClass {device_class} serves only with feature gate {gate}, off in {version} "
         "(on by default from 1.36): use a resource claim, or, if your cluster has the gate on, say so in "
         "spec.featureGates of a PlanContext",
-        "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or set "
-        "spec.scope.pods: All in a CapacityPool",
+        "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "
+        "DeviceClass whose spec.extendedResourceName it is",
         "has no resource claim and no extended resource served by DRA: to serve it, set spec.scope.pods: All in a "
         "CapacityPool",
     ),

@@ -37,7 +37,9 @@ def _hopeless(pod: Pod, claims: Iterable[PersistentVolumeClaim], world: World) -
         if claim.volume is None:
             storage_class = world.volumes.class_of(claim)
             if storage_class is None or storage_class.binding_mode != DELAYED:
-                return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, immediate=True)
+                return Reason.of(
+                    Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, immediate="does not wait for a pod"
+                )
     return None
 
 

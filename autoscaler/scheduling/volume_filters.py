@@ -78,7 +78,11 @@ def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
         if claim.volume is None:
             storage_class = world.volumes.class_of(claim)
             if storage_class is None or storage_class.binding_mode != DELAYED:
-                return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, immediate=True),)
+                return (
+                    Reason.of(
+                        Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, immediate="does not wait for a pod"
+                    ),
+                )
             continue
         volume = world.volumes.volumes.get(claim.volume)
         if volume is None:
@@ -103,7 +107,7 @@ def missing_claims(pod: Pod, world: World) -> tuple[Reason, ...]:
     for name in pod.volumes:
         key = f"{pod.namespace}/{name}"
         if key not in world.volumes.claims:
-            return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=key, missing_claim=True),)
+            return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=key, missing_claim="not there"),)
     return ()
 
 

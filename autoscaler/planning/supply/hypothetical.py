@@ -18,6 +18,7 @@ from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate, offering_labels
 from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
+from autoscaler.planning.supply.places import OLD_KEYS
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
@@ -32,6 +33,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.device_plugins import EFA, plugin_resources
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict
+from instance_catalog.types.instance_type import ANY_ZONE
 from instance_catalog.types.node_allocatable import node_allocatable
 
 
@@ -97,8 +99,11 @@ def template_of(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypot
 def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity]) -> Node:
     """The Node object alone. Startup taints are gone when pods are placed."""
     pool, block = candidate.pool, candidate.block
+    offered = offering_labels(candidate)
     facts = {
-        **offering_labels(candidate),
+        # Kubelets and cloud providers still write these beside today's keys, and people still select by them.
+        **{old: offered[key] for old, key in OLD_KEYS.items() if offered.get(key, ANY_ZONE) != ANY_ZONE},
+        **offered,
         labels.HOSTNAME: name,
         **node_labels(candidate.instance_type, candidate.drivers, unit=block.name if block else ""),
         **({} if pool.implicit else {labels.POOL: pool.name}),

@@ -20,7 +20,7 @@ from instance_catalog.types.clouds import cloud_names, region_of
 from instance_catalog.types.instance_type import ANY_ZONE
 
 # What kubelets and cloud providers wrote before the labels of today; pools may still say it.
-_OLD_KEYS: Final = {
+OLD_KEYS: Final = {
     labels.ZONE_BETA: labels.ZONE,
     labels.REGION_BETA: labels.REGION,
     "beta.kubernetes.io/arch": labels.ARCHITECTURE,
@@ -67,7 +67,7 @@ def narrowed(pool: CapacityPool, where: Where) -> CapacityPool:
         for key, values in ((labels.CLOUD, where.clouds), (labels.REGION, where.regions))
         if values
     ]
-    old = any(requirement.key in _OLD_KEYS for requirement in pool.requirements)
+    old = any(requirement.key in OLD_KEYS for requirement in pool.requirements)
     if not (extra or old or where.capacity_types):
         return pool
     return replace(
@@ -79,7 +79,7 @@ def narrowed(pool: CapacityPool, where: Where) -> CapacityPool:
 
 def today(requirement: Requirement) -> Requirement:
     """The requirement with the key that nodes have today."""
-    key = _OLD_KEYS.get(requirement.key)
+    key = OLD_KEYS.get(requirement.key)
     return requirement if key is None else replace(requirement, key=key)
 
 

@@ -47,3 +47,11 @@ def test_a_node_group_registers_as_it_says_itself() -> None:
     refused = _planned({labels.KARPENTER_FAMILY: "b6"}, group)
     assert not refused.launches
     assert [entry.verdict for entry in refused.left_out] == ["does-not-fit"]
+
+
+def test_nodes_have_the_keys_that_came_before_todays_as_well() -> None:
+    """Kubelets and cloud providers still write both, and manifests still select by the old ones."""
+    node = _node({"beta.kubernetes.io/instance-type": "b6.xlarge", "beta.kubernetes.io/os": "linux"})
+    assert [offering.instance_type for offering in node.offerings] == ["b6.xlarge"]
+    assert node.node.labels["beta.kubernetes.io/instance-type"] == node.node.labels[labels.INSTANCE_TYPE]
+    assert labels.ZONE_BETA not in node.node.labels  # the zone is not known yet

@@ -11,12 +11,15 @@ import pytest
 from autoscaler.cli.common.output import json_text
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.cel_words import short_cel
 from autoscaler.report.plan_document import document_of
 from autoscaler.report.tables.plan_summary import left_out_lines, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import tables_of
 from autoscaler.report.words import money
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import TEAM, claim, gpus, pairs, plan, pod, snapshot
 
 
@@ -81,6 +84,16 @@ def test_pods_that_share_a_claim_are_not_split_where_nothing_fits_at_all() -> No
     shared = claim("c", gpus(1, product="Z9000"))
     result = plan(snapshot([pod("a", "c"), pod("b", "c")], [shared]))
     assert all(reason.code is not Code.BUNDLE_SPLIT for entry in result.left_out for reason in entry.reasons)
+
+
+def test_a_device_plugins_resource_is_served_by_a_class_and_no_other_remedy_is_named() -> None:
+    """With spec.scope.pods: All such pods are planned, and fit nowhere: predicted nodes run the DRA driver."""
+    wanted = Pod("default", "tpu", containers=(Container("c", FrozenMap({"google.com/tpu": Quantity.of(4)})),))
+    told = [line.text for line in summary_of(plan(snapshot([wanted])))[1:]]
+    assert told == [
+        "1 pod ignored: default/tpu (asks for google.com/tpu, which no DeviceClass serves, and has no resource claim: "
+        "use a claim, or add the DeviceClass whose spec.extendedResourceName it is)"
+    ]
 
 
 def test_ignored_pods_have_a_reason_and_a_remedy() -> None:

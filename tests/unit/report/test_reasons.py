@@ -54,6 +54,16 @@ def test_no_sentence_without_a_code() -> None:
             id="bytes",
         ),
         pytest.param(
+            Reason.of(Code.VOLUME_UNBOUND, claim="ns/data", missing_claim="not there"),
+            "PersistentVolumeClaim ns/data is not there: create it, or give it with -f",
+            id="no volume claim",
+        ),
+        pytest.param(
+            Reason.of(Code.VOLUME_UNBOUND, claim="ns/data", immediate="does not wait for a pod"),
+            "PersistentVolumeClaim ns/data is not bound, and its StorageClass does not wait for a pod",
+            id="volume claim that binds at once",
+        ),
+        pytest.param(
             Reason.of(Code.INSUFFICIENT_RESOURCE, resource="pods", wanted=1, free=0),
             "Insufficient pods: 1 requested, 0 free",
             id="count",
