@@ -6,7 +6,7 @@ Pods that cannot be placed read like kube-scheduler's events, with instance type
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
@@ -41,6 +41,10 @@ _NO_KEY: Final = re.compile(r"^no such key: (\w+)$")  # of attributes and capaci
 # Reasons that the counts below say in more words.
 _COUNTED: Final = frozenset({Code.NO_CANDIDATE})
 
+# Types that the pod does not select, or that nobody would buy for it: the others say what it lacks.
+_NOT_ASKED_FOR: Final = frozenset(
+    {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED}
+)
 # Smaller gaps to the lower bound are not worth a line.
 _TOLD_ABOVE: Final = Decimal("0.0005")
 
@@ -138,8 +142,10 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
         yield from _what_would_decide(entry)
     if counts and entry.types:
         nearest = entry.near_misses[0]
-        text = failure_text(nearest.reason, short=not wide) if len(counts) > 1 else ""
+        near = len(counts) > 1 and nearest.reason.code not in _NOT_ASKED_FOR
+        text = failure_text(nearest.reason, short=not wide) if near else ""
         rest = "would fit" if len(entry.near_misses) < _LISTED_MISSES else "for other reasons"
+        counts = _selected_first(counts, entry.near_misses, short=not wide)
         listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
         yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
 
@@ -200,8 +206,14 @@ def _counts(misses: Iterable[NearMiss], *, short: bool) -> dict[str, int]:
     return found
 
 
-def _listed(counts: dict[str, int], types: int, nearest: str, example: str, *, rest: str) -> Iterator[str]:
-    for text, number in sorted(counts.items(), key=lambda entry: -entry[1]):
+def _selected_first(counts: Mapping[str, int], misses: Iterable[NearMiss], *, short: bool) -> dict[str, int]:
+    """The most frequent reasons first, and last those of types that it does not ask for."""
+    others = {failure_text(miss.reason, short=short) for miss in misses if miss.reason.code in _NOT_ASKED_FOR}
+    return dict(sorted(counts.items(), key=lambda entry: (entry[0] in others, -entry[1])))
+
+
+def _listed(counts: Mapping[str, int], types: int, nearest: str, example: str, *, rest: str) -> Iterator[str]:
+    for text, number in counts.items():
         yield f"{number} {text}" + (f", nearest {example}" if text == nearest else "")
     others = types - sum(counts.values())
     if others > 0:

@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler.cli.common.output import json_text
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.plan import Plan
+from autoscaler.model.plan import LeftOut, NearMiss, Plan
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.cel_words import short_cel
@@ -174,3 +174,14 @@ def planned_out():  # type: ignore[no-untyped-def]
     pods, claims = pairs(1, gpus(1, product="Z9000"))
     (entry,) = plan(snapshot(pods, claims)).left_out
     return replace(entry, reasons=(Reason.of(Code.GANG_INCOMPLETE, "gang g", wanted=2, placed=1),))
+
+
+def test_types_that_the_pod_does_not_ask_for_come_last_and_none_of_them_is_the_nearest() -> None:
+    elsewhere = Reason.of(Code.NODE_SELECTOR_MISMATCH, key="team", wanted="search")
+    missing = Reason.of(Code.VOLUME_UNBOUND, claim="default/data", missing_claim="not there")
+    misses = (NearMiss(elsewhere, 180, "g4ad.xlarge"), NearMiss(missing, 2, "g6.xlarge"))
+    (line,) = left_out_lines(LeftOut("default/p", "does-not-fit", (), near_misses=misses, types=182))
+    assert line.index("PersistentVolumeClaim default/data is not there") < line.index("node selector")
+    assert "nearest" not in line
+    (line,) = left_out_lines(LeftOut("default/p", "does-not-fit", (), near_misses=misses[::-1], types=182))
+    assert "with -f, nearest g6.xlarge, 180 " in line
