@@ -379,3 +379,10 @@ def test_what_the_scheduler_said_last(conditions: list[dict[str, str]], said: tu
 def test_a_pod_without_containers() -> None:
     _, problems = parsed(pod(containers=[]))
     assert problems == ["spec.containers: a pod needs at least one container"]
+
+
+def test_an_amount_without_a_value_counts_as_none_and_is_named() -> None:
+    """`nvidia.com/gpu:` in a manifest: an API server takes it, and the pod gets no GPU."""
+    found, problems = parsed(pod(containers=[container(resources={"limits": {"nvidia.com/gpu": None, "cpu": "1"}})]))
+    assert problems == ["spec.containers[0].resources.limits['nvidia.com/gpu']: has no value and counts as 0"]
+    assert dict(found.containers[0].requests) == {"cpu": Quantity.parse("1")}
