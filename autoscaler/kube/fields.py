@@ -213,7 +213,7 @@ class Fields:
         return FrozenMap({key: inner.text(key) for key in inner.names()})
 
     def quantities(self, name: str) -> FrozenMap[str, Quantity]:
-        """An object whose values are quantities, such as resource requests. An empty one counts as absent, as 0 does."""
+        """An object whose values are quantities, such as resource requests. One without a value is named."""
         inner = self.child(name)
         for key in (key for key, value in inner._raw.items() if value is None and isinstance(key, str)):
             inner.warn(key, "has no value and counts as 0", "write the amount, or leave the line out")
