@@ -11,7 +11,7 @@ import yaml
 
 from tests.e2e.harness.binary import version
 from tests.e2e.harness.control_plane import ControlPlane
-from tests.e2e.harness.manifests import ROOT, rendered
+from tests.e2e.harness.manifests import IMAGE, ROOT, rendered
 from tests.e2e.harness.toolbox import helm
 
 CHART = ROOT / "deploy/charts/foreslice"
@@ -20,7 +20,7 @@ CHART = ROOT / "deploy/charts/foreslice"
 def documents(folder: Path, **values: Any) -> list[dict[str, Any]]:
     """What the chart renders with these values."""
     file = folder / "values.json"
-    file.write_text(json.dumps(values), encoding="utf-8")
+    file.write_text(json.dumps({"image": {"repository": IMAGE}, **values}), encoding="utf-8")
     text = helm("template", "mine", str(CHART), "-n", "here", "--kube-version", version(), "--values", str(file))
     return [document for document in yaml.safe_load_all(text) if document]
 
@@ -37,6 +37,15 @@ def test_the_plain_manifests_are_what_the_chart_renders(path: Path) -> None:
 @pytest.mark.parametrize("chart", ["foreslice", "foreslice-crds"])
 def test_helm_finds_nothing_wrong(chart: str) -> None:
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART.parent / chart))
+
+
+def test_the_image_is_for_the_installer_to_name(tmp_path: Path) -> None:
+    """A default would be a name that somebody else may own one day, with the rights of the controller."""
+    with pytest.raises(AssertionError, match=r"(?s)image\.repository.*docs/install\.md"):
+        documents(tmp_path, image={})
+    image = {"repository": "r.example.com/f", "tag": "2"}
+    (deployment,) = (d for d in documents(tmp_path, image=image) if d["kind"] == "Deployment")
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "r.example.com/f:2"
 
 
 def test_without_the_right_to_act_only_observing_is_granted(tmp_path: Path) -> None:

@@ -20,10 +20,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- define "foreslice.image" -}}
 {{- with .Values.image -}}
+{{- $how := "image.repository is missing, and no image of Foreslice is published: build one with deploy/Dockerfile, push it to a registry of yours (docs/install.md), and give its name, such as --set image.repository=registry.example.com/foreslice" -}}
+{{- $repository := required $how .repository -}}
 {{- if .digest -}}
-{{ .repository }}@{{ .digest }}
+{{ $repository }}@{{ .digest }}
 {{- else -}}
-{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{ $repository }}:{{ default $.Chart.AppVersion .tag }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
