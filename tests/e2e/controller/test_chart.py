@@ -125,6 +125,33 @@ def test_settings_and_catalogs_reach_the_controller(tmp_path: Path) -> None:
     assert "/etc/foreslice/catalog/corrections" in {mount["mountPath"] for mount in container["volumeMounts"]}
 
 
+def test_the_ports_are_those_of_the_settings(tmp_path: Path) -> None:
+    """What listens elsewhere than the Service points to is not scraped, and nobody says so."""
+
+    def ports(**values: Any) -> dict[str, dict[str, int]]:
+        found = documents(tmp_path, **values)
+        services = [port for d in found if d["kind"] == "Service" for port in d["spec"]["ports"]]
+        (deployment,) = (d for d in found if d["kind"] == "Deployment")
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        container["ports"] = container["ports"] or []
+        assert all(port["targetPort"] == port["name"] for port in services)
+        assert ("livenessProbe" in container) == ("health" in {port["name"] for port in container["ports"]})
+        return {
+            "container": {port["name"]: port["containerPort"] for port in container["ports"]},
+            "service": {port["name"]: port["port"] for port in services},
+        }
+
+    assert ports() == {"container": {"metrics": 8080, "health": 8081}, "service": {"metrics": 8080}}
+    given = {"metricsAddress": ":9090", "healthAddress": "0.0.0.0:9091", "externalGrpc": "[::]:9086"}
+    caller = {"enabled": True, "certificateSecret": "grpc"}
+    assert ports(settings={"serve": given}, clusterAutoscaler=caller) == {
+        "container": {"metrics": 9090, "health": 9091, "grpc": 9086, "grpc-expander": 8087},
+        "service": {"metrics": 9090, "grpc": 9086, "grpc-expander": 8087},
+    }
+    off = {"metricsAddress": "off", "healthAddress": "127.0.0.1:0"}
+    assert ports(settings={"serve": off}) == {"container": {}, "service": {}}
+
+
 def test_a_sync_gets_a_place_to_write_to(tmp_path: Path) -> None:
     found = documents(tmp_path, settings={"sync": {"aws": ["us-east-1"]}})
     (configuration,) = (document for document in found if document["kind"] == "ConfigMap")

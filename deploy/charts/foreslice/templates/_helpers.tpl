@@ -50,3 +50,22 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.settings)) -}}
 {{- end -}}
+
+{{- /* The port that a setting of `serve` names, such as 9090 of ":9090"; empty for `off` and for port 0, any free one. */ -}}
+{{- define "foreslice.port" -}}
+{{- $serve := default dict (include "foreslice.settings" .root | fromYaml).serve -}}
+{{- $port := regexFind "[0-9]+$" (get $serve .setting | default .default) | int -}}
+{{- if $port }}{{ $port }}{{ end -}}
+{{- end -}}
+{{- define "foreslice.metricsPort" -}}
+{{- include "foreslice.port" (dict "root" . "setting" "metricsAddress" "default" ":8080") -}}
+{{- end -}}
+{{- define "foreslice.healthPort" -}}
+{{- include "foreslice.port" (dict "root" . "setting" "healthAddress" "default" ":8081") -}}
+{{- end -}}
+{{- define "foreslice.grpcPort" -}}
+{{- include "foreslice.port" (dict "root" . "setting" "externalGrpc" "default" "off") -}}
+{{- end -}}
+{{- define "foreslice.expanderPort" -}}
+{{- include "foreslice.port" (dict "root" . "setting" "grpcExpander" "default" "off") -}}
+{{- end -}}
