@@ -112,6 +112,15 @@ def test_the_role_of_a_provider_is_granted_on_request(tmp_path: Path) -> None:
     assert "mine-aws" not in of_kind(documents(tmp_path), "ClusterRole")
 
 
+def test_the_lease_is_where_the_settings_have_it(tmp_path: Path) -> None:
+    found = documents(tmp_path, settings={"lease": {"namespace": "other", "name": "one"}})
+    (role,) = (d for d in found if d["kind"] == "Role")
+    (binding,) = (d for d in found if d["kind"] == "RoleBinding")
+    assert [d["metadata"]["namespace"] for d in (role, binding)] == ["other", "other"]
+    assert role["rules"][1]["resourceNames"] == ["one"]
+    assert binding["subjects"][0]["namespace"] == "here"
+
+
 def test_settings_and_catalogs_reach_the_controller(tmp_path: Path) -> None:
     values = {"settings": {"spending": {"maxUsdPerHour": 250}}, "catalogConfigMaps": ["corrections"]}
     found = documents(tmp_path, **values)
@@ -171,6 +180,11 @@ def test_a_sync_gets_a_place_to_write_to(tmp_path: Path) -> None:
         pytest.param({"replicas": 0}, "replicas", id="no-replica"),
         pytest.param({"image": {"digest": "latest"}}, "digest", id="no-digest"),
         pytest.param({"settings": {"cluster": "prod"}}, "cluster", id="setting-without-group"),
+        pytest.param({"settings": {"loop": {"retry": "5"}}}, "retry", id="duration-without-unit"),
+        pytest.param({"settings": {"work": {"perRound": -5}}}, "perRound", id="negative-number"),
+        pytest.param(
+            {"settings": {"cluster": {"providers": ["aws"]}}}, r"rbac\.aws=true", id="provider-without-rights"
+        ),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_name(tmp_path: Path, values: dict[str, Any], complaint: str) -> None:

@@ -69,3 +69,16 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "foreslice.expanderPort" -}}
 {{- include "foreslice.port" (dict "root" . "setting" "grpcExpander" "default" "off") -}}
 {{- end -}}
+
+{{- /* A provider that may not read its node templates can launch nothing: say so before anything is installed. */ -}}
+{{- define "foreslice.providerRights" -}}
+{{- $providers := default (list "kwok") (default dict .Values.settings.cluster).providers -}}
+{{- if kindIs "string" $providers -}}
+{{- $providers = splitList "," (nospace $providers) -}}
+{{- end -}}
+{{- range $name := list "kwok" "aws" "gcp" -}}
+{{- if and (has $name $providers) (not (get $.Values.rbac $name)) -}}
+{{- fail (printf "settings.cluster.providers names %s, whose rights in the cluster are off: set rbac.%s=true, or take it out of the providers" $name $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
