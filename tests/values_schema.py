@@ -29,7 +29,8 @@ def generated_files() -> dict[Path, str]:
     """The schema with today's settings; the rest of the file is written by hand."""
     before, begin, rest = (_ROOT / SCHEMA_FILE).read_text(encoding="utf-8").partition(_BEGIN)
     _, end, after = rest.partition(_END)
-    assert begin and end, f"{SCHEMA_FILE} has no settings before rbac"
+    assert begin, f"{SCHEMA_FILE} has no settings"
+    assert end, f"{SCHEMA_FILE} has no rbac after the settings"
     return {SCHEMA_FILE: "".join((before, begin, _text(settings_schema(), indent=4), end, after))}
 
 

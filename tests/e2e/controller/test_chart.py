@@ -182,9 +182,7 @@ def test_a_sync_gets_a_place_to_write_to(tmp_path: Path) -> None:
         pytest.param({"settings": {"cluster": "prod"}}, "cluster", id="setting-without-group"),
         pytest.param({"settings": {"loop": {"retry": "5"}}}, "retry", id="duration-without-unit"),
         pytest.param({"settings": {"work": {"perRound": -5}}}, "perRound", id="negative-number"),
-        pytest.param(
-            {"settings": {"cluster": {"providers": ["aws"]}}}, r"rbac\.aws=true", id="provider-without-rights"
-        ),
+        pytest.param({"settings": {"cluster": {"providers": ["aws"]}}}, r"rbac\.aws=true", id="no-rights"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_name(tmp_path: Path, values: dict[str, Any], complaint: str) -> None:
