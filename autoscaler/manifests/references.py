@@ -26,7 +26,7 @@ _FINISHED = ("Succeeded", "Failed")
 def check_references(document: Document, manifests: ManifestSet, problems: Problems) -> None:
     """Report every name in the object that leads nowhere.
 
-    A warning where the object comes from an API server (it has a uid): what it names may have been deleted, or is yet to
+    A warning where the object is from an API server (it has a uid): what it names may have been deleted, or is yet to
     come. Its pods wait then, as in a cluster, and say for what; the pods of everybody else are planned.
     """
     fields, found = Fields(document.value), Problems()
