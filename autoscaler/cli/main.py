@@ -13,7 +13,7 @@ import click
 
 from autoscaler.cli.common.commands import LazyGroup
 from autoscaler.cli.common.extras import missing_extra
-from autoscaler.cli.common.terminal import guard_streams, guarded_streams
+from autoscaler.cli.common.terminal import guard_streams, guarded_streams, no_styles
 from autoscaler.errors import ForesliceError
 
 # name -> ("module:function", first sentence of the help)
@@ -84,7 +84,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-@click.group(cls=Foreslice, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Foreslice, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "color": True})
 @click.option(
     "--no-color",
     is_flag=True,
@@ -119,7 +119,8 @@ def foreslice(ctx: click.Context, no_color: bool) -> None:
       3    the command worked and found a problem: a pod that cannot be placed, an error of lint or doctor, drift
       130  interrupted
     """
-    ctx.color = False if no_color else None
+    if no_color:
+        no_styles(ctx)
 
 
 def collect_rarely() -> None:
@@ -174,7 +175,7 @@ def _run() -> int:
     except click.Abort:
         return _INTERRUPTED
     except ForesliceError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {error}", err=True, color=True)
         return 1
     except OSError as error:
         return _disk_full(error)

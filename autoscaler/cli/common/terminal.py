@@ -2,6 +2,9 @@
 
 The streams themselves are replaced, so that nothing bypasses this: tables, errors, notes, click's usage errors and
 tracebacks. Only this room's own styles and its progress line are written as they are.
+
+Into a pipe, click removes ANSI sequences before anything reaches the streams, so that a text would read otherwise than
+it is. `color=True` keeps it from that (the program's context, echo outside of it); `styled` decides about its styles.
 """
 
 from __future__ import annotations
@@ -10,11 +13,18 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 import click
 
 from autoscaler.report.printable import printable
+
+_PLAIN: Final = f"{__name__}.plain"
+
+
+def no_styles(ctx: click.Context) -> None:
+    """No styles for the rest of the command, on terminals either."""
+    ctx.meta[_PLAIN] = True
 
 
 class Printable:
@@ -62,7 +72,9 @@ def styled(text: str, *, bold: bool = False, dim: bool = False, colour: str = ""
     https://no-color.org: with NO_COLOR in the environment nothing has a colour.
     """
     fg = None if os.environ.get("NO_COLOR") else colour or None
-    click.secho(printable(text), file=behind(sys.stdout), bold=bold or None, dim=dim or None, fg=fg)
+    out, ctx = behind(sys.stdout), click.get_current_context(silent=True)
+    color = out.isatty() and not (ctx is not None and ctx.meta.get(_PLAIN))
+    click.secho(printable(text), file=out, color=color, bold=bold or None, dim=dim or None, fg=fg)
 
 
 def show_progress(text: str) -> None:

@@ -12,16 +12,18 @@ import click
 import pytest
 
 from autoscaler.cli import main as entry
-from autoscaler.cli.common.terminal import styled
+from autoscaler.cli.common.terminal import guard_streams, styled
 from autoscaler.errors import BadInputError
 
 
-def run(monkeypatch: pytest.MonkeyPatch, ending: BaseException | None, *arguments: str) -> int:
-    """The exit code of a command `act` that ends in this way."""
+def run(monkeypatch: pytest.MonkeyPatch, ending: BaseException | None, *arguments: str, says: str = "") -> int:
+    """The exit code of a command `act` that says something and ends in this way."""
 
     @click.command()
     def act() -> None:
         styled("done", bold=True)
+        if says:
+            click.echo(says)
         if ending is not None:
             raise ending
 
@@ -79,6 +81,24 @@ def test_color(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     run(monkeypatch, None, *option, "act")
     assert capsys.readouterr().out.startswith(shown)
+
+
+@pytest.mark.parametrize("option", [(), ("--no-color",)], ids=["a pipe", "--no-color"])
+@pytest.mark.parametrize("ending", [None, BadInputError("\x1b[31mred")], ids=["text", "error"])
+def test_nothing_vanishes_in_a_pipe(
+    option: tuple[str, ...],
+    ending: BaseException | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """click would take such sequences out of the text, which would then read as another one."""
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    guard_streams()
+    run(monkeypatch, ending, *option, "act", says="\x1b[31mred")
+    printed = capsys.readouterr()
+    assert printed.out == "done\n\\x1b[31mred\n"
+    assert printed.err == ("error: \\x1b[31mred\n" if ending else "")
 
 
 def test_other_failures_of_the_system_are_not_taken_for_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
