@@ -18,16 +18,20 @@ from instance_catalog.kubernetes.labels import CA_POD_SCALE_UP_DELAY
 _UNITS: Final = {
     "ns": Decimal("1e-9"),
     "us": Decimal("1e-6"),
-    "µs": Decimal("1e-6"),
+    "µs": Decimal("1e-6"),  # the micro sign
+    "μs": Decimal("1e-6"),  # the Greek letter
     "ms": Decimal("1e-3"),
     "s": Decimal(1),
     "m": Decimal(60),
     "h": Decimal(3600),
 }
-_TERM: Final = re.compile(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(ns|us|µs|ms|s|m|h)", re.ASCII)
-_DURATION: Final = re.compile(rf"(?:{_TERM.pattern})+", re.ASCII)
-# No longer wait makes sense, and beyond it a moment cannot be written.
-_LONGEST: Final = Decimal(10 * 365 * 24 * 3600)
+_TERM: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_DURATION: Final = re.compile(rf"\+?(?:0|(?:{_TERM.pattern})+)", re.ASCII)
+_LONGEST_TEXT: Final = 64
+# What a time.Duration holds, in seconds.
+_LONGEST: Final = Decimal(2**63 - 1) * Decimal("1e-9")
+# A longer delay waits for so long: the moment of its end could not be written.
+_LONGEST_WAIT: Final = Decimal(10 * 365 * 24 * 3600)
 
 
 def no_node_before(pod: Fields, metadata: Metadata) -> datetime | None:
@@ -37,16 +41,17 @@ def no_node_before(pod: Fields, metadata: Metadata) -> datetime | None:
         return None
     seconds = _seconds(text)
     if seconds is None:
-        step = "write it like 30s, 5m or 1h30m; until then nothing waits for it"
-        pod.child("metadata").child("annotations").warn(CA_POD_SCALE_UP_DELAY, f"{text!r} is not a duration", step)
+        step = "write it like 30s, 5m or 1h30m"
+        message = f"{text[:_LONGEST_TEXT]!r} is not a duration, so the pod does not wait and may get a node at once"
+        pod.child("metadata").child("annotations").warn(CA_POD_SCALE_UP_DELAY, message, step)
         return None
     if not metadata.created:
         return None
-    return datetime.fromtimestamp(metadata.created, UTC) + timedelta(seconds=float(seconds))
+    return datetime.fromtimestamp(metadata.created, UTC) + timedelta(seconds=float(min(seconds, _LONGEST_WAIT)))
 
 
 def _seconds(text: str) -> Decimal | None:
-    if len(text) > 64 or not _DURATION.fullmatch(text):
+    if len(text) > _LONGEST_TEXT or not _DURATION.fullmatch(text):
         return None
     seconds = sum((Decimal(number) * _UNITS[unit] for number, unit in _TERM.findall(text)), Decimal(0))
     return seconds if seconds <= _LONGEST else None

@@ -28,6 +28,11 @@ def waiting(delay: Any, *, created: str | None = "2027-01-31T08:00:00Z") -> tupl
         ("5m", timedelta(minutes=5)),
         ("1h30m", timedelta(minutes=90)),
         ("1.5h", timedelta(minutes=90)),
+        ("+5m", timedelta(minutes=5)),
+        ("0", timedelta(0)),
+        ("5μs5µs", timedelta(microseconds=10)),
+        ("2540400h", timedelta(days=3650)),
+        ("9223372036854775807ns", timedelta(days=3650)),
         (".5s", timedelta(milliseconds=500)),
         ("300ms", timedelta(milliseconds=300)),
         ("0s", timedelta(0)),
@@ -38,11 +43,14 @@ def test_a_delay_counts_from_the_pods_creation(text: str, delay: timedelta) -> N
     assert (until, list(problems)) == (CREATED + delay, [])
 
 
-@pytest.mark.parametrize("text", ["soon", "5", "-5m", "5 m", "1h30", "9e9h", "9" * 100 + "h", "999999999h"])
+@pytest.mark.parametrize(
+    "text", ["soon", "5", "-5m", "5 m", "1h30", "9e9h", "9" * 100 + "h", "999999999h", "9223372036854775808ns"]
+)
 def test_what_is_no_duration_is_told_and_delays_nothing(text: str) -> None:
     until, (problem,) = waiting(text)
     assert (until, problem.severity) == (None, Severity.WARNING)
     assert problem.path == ("metadata", "annotations", CA_POD_SCALE_UP_DELAY)
+    assert "the pod does not wait" in problem.message
     assert "write it like 30s, 5m or 1h30m" in problem.next_step
 
 
