@@ -14,12 +14,13 @@ from instance_catalog.package_data import contents
 @dataclass(frozen=True, slots=True)
 class CloudNames:
     """Patterns of whole names. The group of `in_region` is the region of a zone. `provider_id` is what begins the
-    spec.providerID of a node, before "://"."""
+    spec.providerID of a node, before "://". `regular` is how regions are named as a rule."""
 
     region: re.Pattern[str]
     zone: re.Pattern[str]
     in_region: re.Pattern[str]
     provider_id: str
+    regular: re.Pattern[str]
 
 
 @cache
@@ -29,8 +30,14 @@ def cloud_names() -> FrozenMap[str, CloudNames]:
 
 
 def _names(row: Mapping[str, str]) -> CloudNames:
-    region, zone, in_region = (re.compile(rf"(?:{row[key]})\Z", re.ASCII) for key in ("region", "zone", "in_region"))
-    return CloudNames(region, zone, in_region, row["provider_id"])
+    keys = ("region", "zone", "in_region", "regular")
+    region, zone, in_region, regular = (re.compile(rf"(?:{row[key]})\Z", re.ASCII) for key in keys)
+    return CloudNames(region, zone, in_region, row["provider_id"], regular)
+
+
+def is_regular_region(name: str) -> bool:
+    """Whether a cloud may have a region of this name, so that it is no misspelling of another one."""
+    return any(names.regular.match(name) for names in cloud_names().values())
 
 
 @cache

@@ -14,6 +14,7 @@ from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.places import places_of_nodes, priced_regions
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import is_regular_region
 from instance_catalog.types.instance_type import CapacityType
 
 _FEW = 3  # regions that somebody has set a price for; those of a cloud's whole price list are no news
@@ -83,7 +84,9 @@ def _tell_of_regions(asked: Sequence[str], snapshot: Snapshot, catalog: Catalog)
     """A region that is written like a known one, and prices that count in a region nobody asked for."""
     known = priced_regions(catalog)
     for name in asked:
-        near = did_you_mean(name, known, "") if name not in known else ""
+        if name in known or is_regular_region(name):
+            continue
+        near = did_you_mean(name, known, "")
         if near:
             click.echo(f"note: no price of a region {name!r} is known; {near}", err=True)
     if asked or snapshot.pools or snapshot.nodes:
