@@ -175,6 +175,7 @@ def diff_summary(found: Mapping[str, Any]) -> str:
     changes = Counter(entry["change"] for entry in found["pods"])
     told = [f"{counted(count, 'pod')} {change}" for change, count in sorted(changes.items())]
     costs = f"{money(cost['before'])} → {money(cost['after'])} $/h ({_with_sign(cost['difference'])})"
+    told += ["no saving, since pods lose their places"] if lost_places(found) and cost["difference"][0] == "-" else []
     return "; ".join([costs, *told])
 
 

@@ -13,7 +13,9 @@ from autoscaler.cli.common.output import print_data, print_table
 from autoscaler.planning.planner import plan_for
 from autoscaler.report.plan_diff import PlanFacts, diff_document, diff_summary, diff_tables, lost_places
 from autoscaler.report.plan_document import document_of
+from autoscaler.report.tables.plan_summary import left_out_lines
 
+_SHOWN = 3
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -44,4 +46,10 @@ def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool
             print_table(table.columns, table.rows, title=table.title)
             click.echo("")
     click.echo(diff_summary(difference))
+    lost = lost_places(difference)
+    # Those are pods of one change: a few reasons stand for all of them.
+    for entry in [found for found in plan.left_out if found.pod in lost][:_SHOWN]:
+        click.echo(f"{entry.pod} is no longer placed:")
+        for line in left_out_lines(entry):
+            click.echo(f"  {line}")
     return not lost_places(difference)

@@ -62,6 +62,12 @@ def test_what_if_knows_regions_of_prices_that_were_set(file: str, overlay: str) 
     assert "g6.xlarge" in found.stdout
 
 
+def test_what_if_says_why_a_pod_loses_its_place() -> None:
+    found = run("-f", "docs/examples/tpu.yaml", "--what-if", "region us-east4").stdout
+    assert "no saving, since pods lose their places" in found
+    assert "default/jax is no longer placed:\n  no price is known in us-east4" in found
+
+
 def test_costs_are_in_markdown(file: str) -> None:
     found = run("-f", file, "--cost-by", "namespace", "-o", "markdown").stdout
     assert "### Cost by namespace" in found
