@@ -56,7 +56,8 @@ class Code(Enum):
     PLANNING_FAILED = "PlanningFailed"  # a bug of Foreslice that this pod, pool or block meets
     UNSUPPORTED = "Unsupported"  # a field or feature this version does not understand
     CONTESTED_RESOURCE = "ContestedResource"  # resource: whether its class serves it depends on what cannot be seen
-    WORK_BUDGET = "WorkBudget"  # expression: deciding it takes more work than a plan may spend on it
+    WAITS_FOR_TURN = "WaitsForTurn"  # objects, pods: the bounds of what one reconcile plans for
+    WORK_BUDGET = "WorkBudget"  # expression, or kinds of pods of the namespace: more work than a plan may spend
     UNREADABLE = "Unreadable"  # right: without it a kind cannot be read that decides this
     # other predicates
     INSUFFICIENT_RESOURCE = "InsufficientResource"  # resource, wanted, free

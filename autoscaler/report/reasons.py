@@ -197,9 +197,16 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PRICE_GUESSED: (
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",
     ),
+    Code.WAITS_FOR_TURN: (
+        "one reconcile plans for at most {objects} ProvisioningRequests and CapacityBuffers, and for no more of them once "
+        "they have {pods} pods together: this one is not among them yet, because its namespace asks for more than others",
+    ),
     Code.WORK_BUDGET: (
         "the decision needs more work than a plan may spend on it (settings work.*), last for the selector "
         "{expression}: simplify the selector or raise the budget (`foreslice plan --work 10`)",
+        "the plan has no work left for it: its namespace has {kinds} different kinds of pending pods, which share what "
+        "a plan may spend (settings work.*). The controller decides some of them in each reconcile; "
+        "`foreslice plan` decides more with --work 10, or with fewer pods at once",
         "the decision needs more work than a plan may spend on it (settings work.*): ask for fewer devices or "
         "alternatives at once, or raise the budget (`foreslice plan --work 10`)",
     ),
