@@ -50,7 +50,8 @@ def slice_variants(
 ) -> tuple[DriverSet, ...]:
     """The same driver sets on machines that form TPU slices of these topologies, where the type has such slices."""
     found: list[DriverSet] = []
-    for drivers in assumed:
+    alone = DriverSet((assumed_profile("tpu"),))  # of types that exist in slices only
+    for drivers in tuple(assumed) or (alone,):
         profile = drivers.profile("tpu")
         for topology in sorted(topologies) if profile else ():
             with suppress(DriverProfileError):

@@ -51,6 +51,11 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
 
 def _why_no_slice(instance_type: InstanceType, topology: str | None) -> str | None:
     """Why machines of the type do not form a slice of the topology; None if they may."""
+    if topology is None and instance_type.slice_topologies:
+        return (
+            f"{instance_type.name} exists in slices of several hosts only: name one, such as tpu:topology="
+            + (instance_type.slice_topologies[0])
+        )
     if topology in (None, instance_type.topology, *instance_type.slice_topologies):
         return None
     known = tuple(t for t in (instance_type.topology, *instance_type.slice_topologies) if t)
