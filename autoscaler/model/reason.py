@@ -125,6 +125,7 @@ class Code(Enum):
     MAY_NOT_ACT = "MayNotAct"  # problem: the controller lacks the rights of foreslice-act
     NO_PROVIDER = "NoProvider"  # kind, served: nothing launches from such node templates
     PROVIDER_REFUSES = "ProviderRefuses"  # provider, message: not even questions are answered
+    SLICE_NOT_LAUNCHED = "SliceNotLaunched"  # hosts, instance_type: a TPU slice, which is planned only
     OTHER_AUTOSCALER = "OtherAutoscaler"  # kind, pods: it would launch for the same pods
     NO_DRIVER = "NoDriver"  # profile: no DaemonSet runs it
     DRIVER_NEEDS_LABEL = "DriverNeedsLabel"  # driver, labels
@@ -140,6 +141,7 @@ class Code(Enum):
     CHEAPEST = "Cheapest"
     PREFERRED = "Preferred"  # an earlier firstAvailable alternative
     PREPAID = "Prepaid"
+    WHOLE_SLICE = "WholeSlice"  # hosts, topology: a TPU slice of several hosts is bought as a whole
     ALREADY_BOUND = "AlreadyBound"
     EXISTING_NODE = "ExistingNode"
     COMING_NODE = "ComingNode"

@@ -221,6 +221,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "(setting cluster.providers)",
     ),
     Code.PROVIDER_REFUSES: ("provider {provider} refuses requests: {message}",),
+    Code.SLICE_NOT_LAUNCHED: (
+        "{instance_type} would form slices of {hosts} hosts, which Foreslice plans and prices but does not launch yet: "
+        "make their node pool with GKE (docs/gcp.md, TPU slices), or leave the type out by spec.requirements",
+    ),
     Code.OTHER_AUTOSCALER: (
         "{kind} would launch for {pods}, too: turn that off there, or narrow spec.scope of the pool",
     ),
@@ -264,6 +268,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "satisfies a preferred alternative of firstAvailable; it has {share}",
         "satisfies a preferred alternative of firstAvailable",
     ),
+    Code.WHOLE_SLICE: ("one of {hosts} hosts of a {topology} slice, which is bought as a whole",),
     Code.PREPAID: ("prepaid by capacity block {block}",),
     Code.ALREADY_BOUND: ("pods are bound to it",),
     Code.EXISTING_NODE: ("fits an existing node",),
