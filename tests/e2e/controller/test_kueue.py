@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import pytest
 import yaml
 
 from autoscaler.clock import SystemClock
-from autoscaler.cluster.api import NotFoundError, Object
-from autoscaler.cluster.resources import EVENTS, LAUNCH_BATCHES, NODES, PROVISIONED_NODES, PROVISIONING_REQUESTS
+from autoscaler.cluster.api import Object
+from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS, NODES, PROVISIONED_NODES, PROVISIONING_REQUESTS
 from instance_catalog.kubernetes import labels
-from tests.e2e.harness.deaths import outcomes
 from tests.e2e.harness.installation import ROOT, Installation
-from tests.e2e.harness.queueing import CHECK_CONFIGS, JOBS, WORKLOADS, Kueue
+from tests.e2e.harness.queueing import JOBS, WORKLOADS, Kueue
 from tests.e2e.harness.steered import SteeredClock
 
 EXAMPLES: Final = ROOT / "docs/examples/kueue"
@@ -42,42 +40,118 @@ spec:
   - {key: node.kubernetes.io/instance-type, operator: In, values: [g6.xlarge]}
   drivers: {profiles: [nvidia]}
   taints: [{key: example.com/queued, value: "true", effect: NoSchedule}]
-  limits: {nodes: 4}
+  limits: {nodes: 8}
   disruption: {after: 1s}
 """
 ALONE: Final = {"FORESLICE_LEASE_ELECT": "false"}
-IMPOSSIBLE: Final = "device.attributes['gpu.nvidia.com'].productName == 'no such GPU'"
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    with Installation(tmp_path_factory.mktemp("kueue"), jobs_end=False) as installed:
-        with Kueue(installed, yaml.safe_load(_example("configuration"))) as kueue:
-            installed.apply(POOL)
-            for name in ("queue", "cluster-queue", "job"):
-                kueue.apply(_example(name).replace("parallelism: 2", "parallelism: 2"))
-            yield installed
+    configuration = yaml.safe_load(_example("configuration"))
+    installed = Installation(tmp_path_factory.mktemp("kueue"), jobs_end=False)
+    with installed, Kueue(installed, configuration) as kueue:
+        installed.apply(POOL)
+        for name in ("queue", "cluster-queue", "device-class", "job"):
+            kueue.apply(_example(name))
+        yield installed
 
 
 def test_a_queued_job_runs_on_nodes_that_were_bought_for_it(cluster: Installation) -> None:
-    with cluster.controller("job.log") as controller:
+    with cluster.controller("job.log", **ALONE):
         cluster.wait_until(lambda: _running(cluster, "train") == 2, "two running pods")
-        (request,) = cluster.api.list(PROVISIONING_REQUESTS, namespace="default").items
-        nodes = {found["metadata"]["name"]: found for found in cluster.api.list(NODES).items}
-        pods = _pods(cluster, "train")
-        assert {pod["spec"]["nodeName"] for pod in pods} == nodes.keys()
+        request = _request(cluster, "train")
         uid = request["metadata"]["uid"]
-        assert {node["metadata"]["labels"][labels.PROVISIONING_REQUEST] for node in nodes.values()} == {uid}
+        pods, nodes = _pods(cluster, "train"), _nodes(cluster, request)
+        assert len(nodes) == 2
+        assert {pod["spec"]["nodeName"] for pod in pods} == nodes
         assert {pod["spec"]["nodeSelector"][labels.PROVISIONING_REQUEST] for pod in pods} == {uid}
-        cluster.wait_until(lambda: _condition(cluster, request, "BookingExpired") == "CapacityBookingConsumed", "use")
-        assert _condition(cluster, request, "Provisioned") == "CapacityIsProvisioned"
-        cluster.api.delete(JOBS, "train", namespace="default")
+        cluster.wait_until(
+            lambda: _reason(_request(cluster, "train"), "BookingExpired") == "CapacityBookingConsumed",
+            "the end of the booking",
+        )
+    assert _reason(_request(cluster, "train"), "Provisioned") == "CapacityIsProvisioned"
+
+
+def test_a_gang_gets_its_nodes_once_although_the_controller_dies(cluster: Installation) -> None:
+    before = len(cluster.api.list(PROVISIONED_NODES).items)
+    cluster.api.create(JOBS, _job("gang", 4, template="one-l4"))
+    with cluster.controller("gang.log", **ALONE) as controller:
+        cluster.wait_until(lambda: _written(cluster) == before + 4, "a launch that is written down")
+        controller.stop(signal.SIGKILL)
+    with cluster.controller("successor.log", **ALONE):
+        cluster.wait_until(lambda: _running(cluster, "gang") == 4, "four running pods")
+        assert len(_nodes(cluster, _request(cluster, "gang"))) == 4
+        assert _written(cluster) == len(cluster.api.list(NODES).items) == before + 4
+
+
+def test_a_gang_beyond_the_limits_buys_nothing_and_kueue_shows_why(cluster: Installation) -> None:
+    before = _written(cluster)
+    cluster.api.create(JOBS, _job("large", 10))
+    with cluster.controller("large.log", **ALONE):
+        cluster.wait_until(lambda: "limit" in _check(cluster, "large").get("message", ""), "a message of the check")
+    assert _check(cluster, "large")["state"] == "Pending"
+    assert _written(cluster) == before
+    cluster.api.delete(JOBS, "large", namespace="default")
+
+
+def test_claims_that_nothing_meets_fail_with_the_nearest_miss(cluster: Installation) -> None:
+    before = _written(cluster)
+    cluster.apply(yaml.safe_dump(_claims("two-gpus", count=2)))
+    cluster.api.create(JOBS, _job("hopeless", 1, template="two-gpus"))
+    clock = SteeredClock(cluster.folder / "clock")
+    with cluster.controller("hopeless.log", clock=clock, **ALONE):
+        cluster.wait_until(lambda: "nearest" in _check(cluster, "hopeless").get("message", ""), "the nearest miss")
+        clock.move_to(SystemClock().now() + timedelta(minutes=1))
+        # What wakes it by itself goes by the time that nobody moves.
+        cluster.api.patch(CAPACITY_POOLS, "gpu", {"metadata": {"annotations": {"example.com/look": "again"}}})
+        cluster.wait_until(partial(_retried, cluster, "hopeless"), "that Kueue tries again later")
+    assert _written(cluster) == before
+    cluster.api.delete(JOBS, "hopeless", namespace="default")
+
+
+def test_kueue_refuses_a_claim_with_a_selector_before_there_are_such_devices(cluster: Installation) -> None:
+    """A selector that no device of the cluster meets; docs/kueue.md says what to do instead, and `gang` does it."""
+    selectors = [{"cel": {"expression": "device.attributes['gpu.nvidia.com'].productName == 'NVIDIA T4'"}}]
+    cluster.apply(yaml.safe_dump(_claims("selected", selectors=selectors)))
+    cluster.api.create(JOBS, _job("selected", 1, template="selected"))
+
+    def refused() -> bool:
+        conditions = _workload(cluster, "selected").get("status", {}).get("conditions", [])
+        return any("insufficient matching devices" in entry["message"] for entry in conditions)
+
+    cluster.wait_until(refused, "Kueue's refusal")
+    assert not _request(cluster, "selected")
+    cluster.api.delete(JOBS, "selected", namespace="default")
+
+
+def test_nothing_is_left_when_the_jobs_are_gone(cluster: Installation) -> None:
+    for job in cluster.api.list(JOBS, namespace="default").items:
+        cluster.api.delete(JOBS, job["metadata"]["name"], namespace="default")
+    with cluster.controller("end.log", **ALONE):
         cluster.wait_until(cluster.is_empty, "no node")
-        assert controller.stop() == 0
+        cluster.wait_until(lambda: not cluster.api.list(PROVISIONING_REQUESTS, namespace="default").items, "no request")
+
+
+def _claims(name: str, **exactly: Any) -> Object:
+    """The template of the example under another name, with other fields of its request."""
+    template: Object = yaml.safe_load(_example("job").split("---")[0])
+    template["metadata"]["name"] = name
+    template["spec"]["spec"]["devices"]["requests"][0]["exactly"].update(exactly)
+    return template
 
 
 def _example(name: str) -> str:
     return (EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _job(name: str, pods: int, *, template: str = "one-gpu") -> Object:
+    """The job of the example under another name, with so many pods."""
+    job: Object = yaml.safe_load(_example("job").split("---")[1])
+    job["metadata"]["name"] = name
+    job["spec"].update(parallelism=pods, completions=pods)
+    job["spec"]["template"]["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = template
+    return job
 
 
 def _pods(cluster: Installation, job: str) -> list[Object]:
@@ -88,9 +162,48 @@ def _running(cluster: Installation, job: str) -> int:
     return sum(pod["status"]["phase"] == "Running" for pod in _pods(cluster, job))
 
 
-def _condition(cluster: Installation, request: Object, kind: str) -> str:
+def _written(cluster: Installation) -> int:
+    """How many nodes were launched, or are about to be."""
+    return len(cluster.api.list(PROVISIONED_NODES).items)
+
+
+def _workload(cluster: Installation, job: str) -> Object:
+    """What Kueue made of a job; {} before it has."""
+    found = cluster.api.list(WORKLOADS, namespace="default").items
+    return next((work for work in found if _owner(work) == job), {})
+
+
+def _request(cluster: Installation, job: str) -> Object:
+    """The ProvisioningRequest of a job; {} if there is none."""
+    workload = _workload(cluster, job)["metadata"]["name"]
+    found = cluster.api.list(PROVISIONING_REQUESTS, namespace="default").items
+    return next((request for request in found if _owner(request) == workload), {})
+
+
+def _owner(found: Object) -> str:
+    return str(found["metadata"]["ownerReferences"][0]["name"])
+
+
+def _nodes(cluster: Installation, request: Object) -> set[str]:
+    """The names of the nodes that carry the label of a request."""
+    label = {labels.PROVISIONING_REQUEST: request["metadata"]["uid"]}
+    return {found["metadata"]["name"] for found in cluster.api.list(NODES, labels=label).items}
+
+
+def _check(cluster: Installation, job: str) -> Object:
+    """The state of the admission check of a job; {} before there is one."""
+    checks = _workload(cluster, job).get("status", {}).get("admissionChecks", [])
+    return next(iter(checks), {})
+
+
+def _reason(request: Object, kind: str) -> str:
     """The reason of a condition that is True; "" if it is not."""
-    name = request["metadata"]["name"]
-    found = cluster.api.get(PROVISIONING_REQUESTS, name, namespace="default")
-    conditions = found.get("status", {}).get("conditions", [])
+    conditions = request.get("status", {}).get("conditions", [])
     return next((c["reason"] for c in conditions if c["type"] == kind and c["status"] == "True"), "")
+
+
+def _retried(cluster: Installation, job: str) -> bool:
+    """Whether Kueue has told why the request failed, and waits before the next one."""
+    workload = _workload(cluster, job)["metadata"]["name"]
+    told = [e for e in cluster.api.list(EVENTS, namespace="default").items if e["involvedObject"]["name"] == workload]
+    return any("Retrying after failure" in e["message"] and "nearest" in e["message"] for e in told)

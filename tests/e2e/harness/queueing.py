@@ -11,13 +11,12 @@ import base64
 import json
 import os
 import subprocess
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import yaml
 
 from autoscaler.cluster.api import NotFoundError, Object
@@ -171,8 +170,6 @@ class Kueue:
         return "tls.crt" in data
 
     def _ready(self) -> bool:
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with suppress(urllib.error.URLError, OSError):
-            with opener.open(f"http://127.0.0.1:{self._health}/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
+        with suppress(httpx.HTTPError):
+            return httpx.get(f"http://127.0.0.1:{self._health}/readyz", trust_env=False).status_code == httpx.codes.OK
         return False
