@@ -19,6 +19,7 @@ from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS, NODES, PROVISIONED_NODES, PROVISIONING_REQUESTS
 from instance_catalog.kubernetes import labels
 from tests.e2e.harness.installation import ROOT, Installation
+from tests.e2e.harness.queue_transcript import held, told
 from tests.e2e.harness.queueing import JOBS, WORKLOADS, Kueue
 from tests.e2e.harness.steered import SteeredClock
 
@@ -71,6 +72,7 @@ def test_a_queued_job_runs_on_nodes_that_were_bought_for_it(cluster: Installatio
             "the end of the booking",
         )
     assert _reason(_request(cluster, "train"), "Provisioned") == "CapacityIsProvisioned"
+    held(told(cluster, _request(cluster, "train")))
 
 
 def test_a_gang_gets_its_nodes_once_although_the_controller_dies(cluster: Installation) -> None:
