@@ -16,7 +16,15 @@ import yaml
 
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import Object
-from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS, NODES, PROVISIONED_NODES, PROVISIONING_REQUESTS
+from autoscaler.cluster.resources import (
+    CAPACITY_BUFFERS,
+    CAPACITY_POOLS,
+    EVENTS,
+    NODES,
+    POD_TEMPLATES,
+    PROVISIONED_NODES,
+    PROVISIONING_REQUESTS,
+)
 from instance_catalog.kubernetes import labels
 from tests.e2e.harness.installation import ROOT, Installation
 from tests.e2e.harness.queue_transcript import held, told
@@ -127,6 +135,23 @@ def test_kueue_refuses_a_claim_with_a_selector_before_there_are_such_devices(clu
     cluster.api.delete(JOBS, "selected", namespace="default")
 
 
+def test_a_buffer_behind_the_queue_has_its_node_and_says_so(cluster: Installation) -> None:
+    """The definition is Karpenter's, which admits what is written into the status."""
+    template, buffer = _buffer()
+    cluster.api.create(POD_TEMPLATES, template)
+    cluster.api.create(CAPACITY_BUFFERS, buffer)
+
+    def status() -> Object:
+        found: Object = cluster.api.get(CAPACITY_BUFFERS, "warm-gpu", namespace="default").get("status", {})
+        return found
+
+    with cluster.controller("buffer.log", **ALONE):
+        cluster.wait_until(lambda: _reason({"status": status()}, "Provisioning") == "FitsExistingCapacity", "its node")
+    assert (status()["replicas"], status()["podTemplateRef"]["name"]) == (1, template["metadata"]["name"])
+    assert _reason({"status": status()}, "ReadyForProvisioning")
+    cluster.api.delete(CAPACITY_BUFFERS, "warm-gpu", namespace="default")
+
+
 def test_nothing_is_left_when_the_jobs_are_gone(cluster: Installation) -> None:
     for job in cluster.api.list(JOBS, namespace="default").items:
         cluster.api.delete(JOBS, job["metadata"]["name"], namespace="default")
@@ -154,6 +179,15 @@ def _job(name: str, pods: int, *, template: str = "one-gpu") -> Object:
     job["spec"].update(parallelism=pods, completions=pods)
     job["spec"]["template"]["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = template
     return job
+
+
+def _buffer() -> tuple[Object, Object]:
+    """The PodTemplate and the CapacityBuffer of the example."""
+    documents = {found["kind"]: found for found in yaml.safe_load_all(_example("request"))}
+    template, buffer = documents["PodTemplate"], documents["CapacityBuffer"]
+    for found in (template, buffer):
+        found["metadata"]["namespace"] = "default"
+    return template, buffer
 
 
 def _pods(cluster: Installation, job: str) -> list[Object]:

@@ -20,7 +20,7 @@ import httpx
 import yaml
 
 from autoscaler.cluster.api import NotFoundError, Object
-from autoscaler.cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, PROVISIONING_REQUESTS, Resource
+from autoscaler.cluster.resources import CAPACITY_BUFFERS, CUSTOM_RESOURCE_DEFINITIONS, PROVISIONING_REQUESTS, Resource
 from tests.e2e.harness.control_plane import free_ports
 from tests.e2e.harness.installation import Installation
 from tests.e2e.harness.toolbox import downloaded, helm
@@ -35,8 +35,11 @@ KUEUE: Final = GoProgram(
     package="sigs.k8s.io/kueue/cmd/kueue",
 )
 NAMESPACE: Final = "kueue-system"
-_APIS: Final = "k8s.io/autoscaler/cluster-autoscaler/apis"
-_REQUESTS: Final = "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml"
+# What Kueue does not bring, by module: as it requires it, or at a version that needs no newer Go.
+_DEFINITIONS: Final = {
+    "k8s.io/autoscaler/cluster-autoscaler/apis": "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml",
+    "sigs.k8s.io/karpenter@v1.14.1": "pkg/apis/crds/autoscaling.x-k8s.io_capacitybuffers.yaml",
+}
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _SECRETS: Final = Resource("", "v1", "secrets", "Secret", namespaced=True)
 _SERVICES: Final = Resource("", "v1", "services", "Service", namespaced=True)
@@ -100,11 +103,11 @@ class Kueue:
                 self._cluster.apply(yaml.safe_dump(document))
 
     def _install(self) -> None:
-        """The kind that Kueue does not bring, then its chart; what serves nobody here is taken away."""
-        requests = Path(downloaded(_MODULE, _APIS)) / _REQUESTS
-        definition = yaml.safe_load(requests.read_text(encoding="utf-8"))
-        self._api.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
-        self._cluster.wait_until(self._requests_are_served, "the kind ProvisioningRequest")
+        """The kinds that Kueue does not bring, then its chart; what serves nobody here is taken away."""
+        for module, path in _DEFINITIONS.items():
+            text = (Path(downloaded(_MODULE, module)) / path).read_text(encoding="utf-8")
+            self._api.create(CUSTOM_RESOURCE_DEFINITIONS, yaml.safe_load(text))
+        self._cluster.wait_until(self._kinds_are_served, "the kinds ProvisioningRequest and CapacityBuffer")
         values = self._folder / "kueue-values.json"
         chosen: Any = {
             "controllerManager": {"replicas": 0},
@@ -153,9 +156,9 @@ class Kueue:
             "integrations": {"frameworks": ["batch/job"]},
         }
 
-    def _requests_are_served(self) -> bool:
+    def _kinds_are_served(self) -> bool:
         with suppress(NotFoundError):
-            return not self._api.list(PROVISIONING_REQUESTS).items
+            return not any(self._api.list(kind).items for kind in (PROVISIONING_REQUESTS, CAPACITY_BUFFERS))
         return False
 
     def _mount(self, folder: Path) -> bool:
