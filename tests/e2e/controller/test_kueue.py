@@ -5,6 +5,7 @@ Steps and objects are those of docs/kueue.md.
 
 from __future__ import annotations
 
+import random
 import signal
 from collections.abc import Iterator
 from datetime import timedelta
@@ -49,9 +50,10 @@ spec:
   - {key: node.kubernetes.io/instance-type, operator: In, values: [g6.xlarge]}
   drivers: {profiles: [nvidia]}
   taints: [{key: example.com/queued, value: "true", effect: NoSchedule}]
-  limits: {nodes: 8}
+  limits: {nodes: LIMIT}
   disruption: {after: 1s}
 """
+LIMIT: Final = 12  # nodes
 ALONE: Final = {"FORESLICE_LEASE_ELECT": "false"}
 
 
@@ -60,7 +62,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     configuration = yaml.safe_load(_example("configuration"))
     installed = Installation(tmp_path_factory.mktemp("kueue"), jobs_end=False)
     with installed, Kueue(installed, configuration) as kueue:
-        installed.apply(POOL)
+        installed.apply(POOL.replace("LIMIT", str(LIMIT)))
         for name in ("queue", "cluster-queue", "device-class"):
             kueue.apply(_example(name))
         installed.apply(yaml.safe_dump(_claims("one-gpu")))
@@ -108,7 +110,7 @@ def test_a_queued_job_runs_on_nodes_that_were_bought_for_it(cluster: Installatio
 @pytest.mark.usefixtures("foreslice")
 def test_a_gang_beyond_the_limits_buys_nothing_and_kueue_shows_why(cluster: Installation) -> None:
     before = _written(cluster)
-    cluster.api.create(JOBS, _job("large", 10))
+    cluster.api.create(JOBS, _job("large", LIMIT - 3))
     cluster.wait_until(lambda: "limit" in _check(cluster, "large").get("message", ""), "a message of the check")
     assert _check(cluster, "large")["state"] == "Pending"
     assert _written(cluster) == before
@@ -130,6 +132,35 @@ def test_a_buffer_behind_the_queue_has_its_node_and_says_so(cluster: Installatio
     assert (status()["replicas"], status()["podTemplateRef"]["name"]) == (1, template["metadata"]["name"])
     assert _reason({"status": status()}, "ReadyForProvisioning")
     cluster.api.delete(CAPACITY_BUFFERS, "warm-gpu", namespace="default")
+
+
+@pytest.mark.usefixtures("foreslice")
+def test_ten_gangs_that_do_not_fit_at_once_all_run_whole(cluster: Installation) -> None:
+    for name in ("gang", "train"):
+        cluster.api.delete(JOBS, name, namespace="default")
+    chance = random.Random(17)
+    sizes = {f"random-{number}": chance.randint(1, 4) for number in range(10)}
+    assert sum(sizes.values()) > LIMIT
+    for name, size in sizes.items():
+        cluster.api.create(JOBS, _job(name, size, template=chance.choice(("one-gpu", "one-l4"))))
+    waiting = dict(sizes)
+
+    def over() -> bool:
+        """Ends jobs that run whole. A pod that waits while its siblings run would keep its job from ever ending."""
+        assert _written(cluster) <= LIMIT
+        for name in [name for name, size in waiting.items() if _running(cluster, name) == size]:
+            assert len(_nodes(cluster, _request(cluster, name))) == waiting.pop(name)
+            cluster.api.delete(JOBS, name, namespace="default")
+        return not waiting
+
+    cluster.wait_until(over, "that every gang runs whole")
+    told = [
+        event
+        for event in cluster.api.list(EVENTS, namespace="default").items
+        if "random" in str(event["involvedObject"])
+    ]
+    assert sum(event["reason"] == "Admitted" for event in told) == len(sizes)
+    assert not [event for event in told if "Evicted" in event["reason"]]
 
 
 def test_claims_that_nothing_meets_fail_with_the_nearest_miss(cluster: Installation, foreslice: SteeredClock) -> None:
