@@ -163,6 +163,19 @@ def test_ten_gangs_that_do_not_fit_at_once_all_run_whole(cluster: Installation) 
     assert not [event for event in told if "Evicted" in event["reason"]]
 
 
+@pytest.mark.usefixtures("foreslice")
+def test_a_node_that_is_gone_before_its_pod_comes_ends_the_workload(cluster: Installation) -> None:
+    job = _job("held", 1)
+    job["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/hold"}]
+    cluster.api.create(JOBS, job)
+    cluster.wait_until(lambda: len(_pods(cluster, "held")) == 1, "a pod that waits")
+    (node,) = _nodes(cluster, _request(cluster, "held"))
+    cluster.api.delete(NODES, node)
+    cluster.wait_until(lambda: not _workload(cluster, "held")["spec"].get("active", True), "that Kueue gives it up")
+    assert any(node in text and "ends or is gone" in text for text in _events(cluster, "held"))
+    cluster.api.delete(JOBS, "held", namespace="default")
+
+
 def test_claims_that_nothing_meets_fail_with_the_nearest_miss(cluster: Installation, foreslice: SteeredClock) -> None:
     before = _written(cluster)
     cluster.apply(yaml.safe_dump(_claims("two-gpus", count=2)))
@@ -279,6 +292,11 @@ def _reason(request: Object, kind: str) -> str:
 
 def _retried(cluster: Installation, job: str) -> bool:
     """Whether Kueue has told why the request failed, and waits before the next one."""
+    return any("Retrying after failure" in text and "nearest" in text for text in _events(cluster, job))
+
+
+def _events(cluster: Installation, job: str) -> list[str]:
+    """What was said of a job's Workload."""
     workload = _workload(cluster, job)["metadata"]["name"]
-    told = [e for e in cluster.api.list(EVENTS, namespace="default").items if e["involvedObject"]["name"] == workload]
-    return any("Retrying after failure" in e["message"] and "nearest" in e["message"] for e in told)
+    events = cluster.api.list(EVENTS, namespace="default").items
+    return [event["message"] for event in events if event["involvedObject"]["name"] == workload]
