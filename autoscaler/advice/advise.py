@@ -17,6 +17,7 @@ from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
     lower_requests,
     node_selectors,
+    renamed_types,
     short_resources,
     shortages,
     tolerations,
@@ -147,6 +148,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from schedulers(asked)
     yield from wider_scopes(asked)
     yield from rewritten_selectors(asked)
+    yield from renamed_types(asked)
     yield from _requests(asked, trials, budget)
     yield from counts(asked)
     yield from driver_profiles(asked)

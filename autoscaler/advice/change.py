@@ -31,6 +31,7 @@ class ChangeKind(Enum):
     ADD_SCHEDULER = "AddScheduler"  # scheduler
     WIDEN_SCOPE = "WidenScope"  # resources: pods that ask for them and have no claim
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
+    REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead
     SET_DRIVERS = "SetDrivers"  # drivers

@@ -79,10 +79,10 @@ KINDS = (
         readers.workload(expand_leader_worker_set),
         expands=True,
     ),
-    Kind("ray.io", "RayCluster", ("v1",), readers.workload(expand_ray_cluster), expands=True),
-    Kind("ray.io", "RayJob", ("v1",), readers.workload(expand_ray_job), expands=True),
+    Kind("ray.io", "RayCluster", ("v1", "v1alpha1"), readers.workload(expand_ray_cluster), expands=True),
+    Kind("ray.io", "RayJob", ("v1", "v1alpha1"), readers.workload(expand_ray_job), expands=True),
     Kind("ray.io", "RayCronJob", ("v1",), readers.workload(expand_ray_cron_job), expands=True),
-    Kind("ray.io", "RayService", ("v1",), readers.workload(expand_ray_service), expands=True),
+    Kind("ray.io", "RayService", ("v1", "v1alpha1"), readers.workload(expand_ray_service), expands=True),
     *(
         Kind("kubeflow.org", name, versions, readers.workload(expand_training_job), expands=True)
         for name, versions in ((name, ("v2beta1", "v1") if name == "MPIJob" else ("v1",)) for name in TRAINING_JOBS)

@@ -25,6 +25,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
     ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to All",
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
+    ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",
     ChangeKind.LOWER_REQUEST: "request {requests}",
     ChangeKind.LOWER_COUNT: "request {instead} devices instead of {wanted}",
     ChangeKind.SET_DRIVERS: "set spec.drivers.profiles to [{drivers}]",

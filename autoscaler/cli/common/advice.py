@@ -7,11 +7,13 @@ from collections.abc import Mapping
 import click
 
 from autoscaler.advice.advise import Budget, advise
+from autoscaler.advice.ignored import would_stay
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import folded
 from autoscaler.cli.common.plan_output import WIDTH
 from autoscaler.model.pod import Pod
 from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.tables.plan_summary import left_out_lines
 from autoscaler.report.words import few
 
 _MOST = 3  # workloads; `explain` answers for every pod
@@ -26,7 +28,24 @@ def print_advice(helping: Mapping[str, str]) -> None:
         for pod, line in helping.items():
             pods.setdefault(line, []).append(pod)
         for line, alike in pods.items():
-            for part in folded(f"  {few(alike)}: {line}", WIDTH):
+            each = " (each alone)" if len(alike) > 1 and "→" in line else ""
+            for part in folded(f"  {few(alike)}{each}: {line}", WIDTH):
+                click.echo(part)
+
+
+def print_further_obstacles(found: Decided, helping: Mapping[str, str]) -> None:
+    """Why ignored pods that nothing was found to help would stay without a place in a pool that serves them."""
+    staying = would_stay(found.plan, found.snapshot, found.catalog, found.policy, found.now, beside=helping)
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for entry in staying:
+        lines = tuple(line.replace(entry.pod, "·") for line in left_out_lines(entry))
+        groups.setdefault((entry.verdict, *lines), []).append(entry.pod)
+    if groups:
+        click.echo("")
+        click.echo("Ignored pods that would have no place in a pool that serves them either")
+    for (verdict, *rest), pods in list(groups.items())[:_MOST]:
+        for line in (f"{few(pods)}: {verdict}", *(f"  {line.replace('·', pods[0])}" for line in rest)):
+            for part in folded(line, WIDTH):
                 click.echo(part)
 
 

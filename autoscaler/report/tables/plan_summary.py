@@ -18,7 +18,7 @@ from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, few, money
-from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
+from instance_catalog.drivers.facts import classes_without_prediction, device_plugins, profiles_of_classes
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
 _LISTED_MISSES: Final = Policy().near_misses  # with fewer, what was not listed fits
@@ -128,13 +128,14 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     """Why one pod cannot be placed."""
     counts = _counts(entry.near_misses, short=not wide)
     told = {_plain(miss.reason, short=not wide) for miss in entry.near_misses}
+    nowhere = _class_of_nothing(entry)
     lines = [
         _bar_text(reason, short=not wide)
         for reason in entry.reasons
-        if not (counts and (reason.code in _COUNTED or _plain(reason, short=not wide) in told))
+        if not (nowhere and reason.code is Code.NOT_PREDICTED)
+        and not (counts and (reason.code in _COUNTED or _plain(reason, short=not wide) in told))
     ]
     yield from dict.fromkeys(lines)
-    nowhere = _class_of_nothing(entry)
     if nowhere:
         yield nowhere
         return
@@ -161,9 +162,12 @@ def _class_of_nothing(entry: LeftOut) -> str:
     text = f"0/{entry.types} instance types have a device of DeviceClass {name}"
     if profile := profiles_of_classes().get(name):
         return f"{text} with the drivers that are on offer: it needs driver profile {profile}"
-    if name in classes_without_prediction():
+    drivers = [str(reason.detail["driver"]) for reason in entry.reasons if reason.code is Code.NOT_PREDICTED]
+    if drivers or name in classes_without_prediction():
+        driver = f"driver {drivers[0]}" if drivers else "its driver"
         return (
-            f"{text}: what its driver publishes is not predicted, so only nodes that are there and publish it serve it"
+            f"{text}: what {driver} publishes is not predicted, so only nodes that are there and publish it serve it; "
+            "give their ResourceSlices"
         )
     return (
         f"{text}: none on offer has such hardware, or its driver publishes nothing that the class selects; add a type "
@@ -230,6 +234,10 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             step = "foreslice catalog set TYPE allocatable.ephemeral-storage=… --into DIR --reason WHY"
             disk = f"; `{step}` says how large your root volumes are"
             more = disk if resource == "ephemeral-storage" else ""
+            if detail["free"] == 0 and "/" in resource:
+                return (
+                    f"Insufficient {resource} ({wanted} requested, no type on offer has any{_own_resource(resource)})"
+                )
             return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
         case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:
             return f"didn't match Pod's node affinity/selector ({_plain(reason, short=short)})"
@@ -254,6 +262,15 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             return f"cannot allocate all claims ({_plain(reason, short=short)}{_unqualified(reason)})"
         case _:
             return _plain(reason, short=short)
+
+
+def _own_resource(resource: str) -> str:
+    """How to say which machines have a resource of somebody's own device plugin."""
+    known = [prefix for plugin in device_plugins() for prefix in plugin.resource_prefixes]
+    if any(resource == one or (one.endswith("-") and resource.startswith(one)) for one in known):
+        return ""
+    step = f"foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY"
+    return f"; `{step}` says which of yours do"
 
 
 def _unqualified(reason: Reason) -> str:

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
-from autoscaler.model.device_class import Selector
+from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.reasons import text_of
+from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from tests.builders import SMALL, claim, gpus, machine, plan, pod, snapshot
@@ -61,3 +62,13 @@ def test_a_pool_that_offers_less_than_the_catalog_says_so() -> None:
 @pytest.mark.parametrize("expression", [f'{NAME} == "Unsure A"', f'{MEMORY}.compareTo(quantity("22Gi")) >= 0'])
 def test_what_could_be_stays_unknown(expression: str) -> None:
     assert _left(expression).verdict == "unknown"
+
+
+@pytest.mark.parametrize(("driver", "told"), [("net.example.org", True), ("tpu.google.com", False)])
+def test_a_driver_that_the_class_names_and_nothing_predicts(driver: str, told: bool) -> None:
+    own = DeviceClass("uplink", (Selector(f'device.driver == "{driver}"'),))
+    request = replace(gpus(), device_class="uplink")
+    (found,) = plan(snapshot([pod("p", "c")], [claim("c", request)], classes=(own,)), catalog=TYPES).left_out
+    (line,) = left_out_lines(found)
+    assert (f"what driver {driver} publishes is not predicted" in line) is told
+    assert any(reason.code is Code.NOT_PREDICTED for reason in found.reasons) is told
