@@ -94,7 +94,8 @@ def _refusals(
 def _refusal(
     pool: CapacityPool, pod: Pod, snapshot: Snapshot, extended_resources: Mapping[str, DeviceClass]
 ) -> Reason | None:
-    if pod.scheduler_name not in pool.scope.schedulers:
+    scope = pool.scope
+    if pod.scheduler_name not in scope.schedulers:
         return Reason.of(Code.OTHER_SCHEDULER, f"pod {pod.key}", scheduler=pod.scheduler_name)
     return _scope_refusal(pool, pod, snapshot, extended_resources)
 
