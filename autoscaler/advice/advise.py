@@ -21,6 +21,7 @@ from autoscaler.advice.pod_changes import (
     short_resources,
     shortages,
     tolerations,
+    volume_claims,
     without_requests,
 )
 from autoscaler.advice.pool_changes import (
@@ -144,6 +145,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from capacity_types(asked)
     yield from allowed_types(asked)
     yield from parts_of_cards(asked)
+    yield from volume_claims(asked)
     yield from _limits(asked, trials, budget)
     yield from schedulers(asked)
     yield from wider_scopes(asked)

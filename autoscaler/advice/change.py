@@ -27,6 +27,7 @@ class ChangeKind(Enum):
     TOLERATE_DEVICE = "TolerateDevice"  # taint: a claim's toleration
     ALLOW_CAPACITY_TYPE = "AllowCapacityType"  # capacity_type
     ALLOW_PARTS = "AllowParts"  # share: instance types with a part of a card
+    ADD_VOLUME_CLAIMS = "AddVolumeClaims"  # claims: PersistentVolumeClaims that do not exist
     RAISE_LIMIT = "RaiseLimit"  # resource, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
     WIDEN_SCOPE = "WidenScope"  # resources: pods that ask for them and have no claim

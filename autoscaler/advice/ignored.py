@@ -6,7 +6,7 @@ The first obstacle of such a pod is a pool's scope; to remove that one and meet 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from autoscaler.model.capacity import CapacityPool, PodScope
@@ -19,22 +19,33 @@ from autoscaler.planning.policy import Policy
 from instance_catalog.types.catalog import Catalog
 
 
-def would_stay(
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a plan would say if every pool served the ignored pods: `staying` are those that it could not place."""
+
+    snapshot: Snapshot
+    plan: Plan
+    staying: tuple[LeftOut, ...]
+
+
+def as_if_served(
     plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime, *, beside: Collection[str] = ()
-) -> tuple[LeftOut, ...]:
-    """The ignored pods that no pool could place if it served them, with why; `beside` are keys of pods left alone.
+) -> Served | None:
+    """None where that would say nothing more; `beside` are keys of pods that are not asked about.
 
     Only pods of another scheduler, and those that ask for what device plugins hand out: for others the scope is all.
     """
     asked = {entry.pod for entry in plan.outside if entry.pod not in beside and _has_more_to_it(entry)}
     if not asked:
-        return ()
+        return None
     ignored = {entry.pod for entry in plan.outside}
     pods = tuple(pod for pod in snapshot.pods if pod.bound or pod.key in ignored)
     schedulers = frozenset(pod.scheduler_name for pod in pods)
     pools = tuple(_serving(pool, schedulers) for pool in pools_of(snapshot))
-    found = plan_for(replace(snapshot, pods=pods, pools=pools), catalog, policy, now)
-    return tuple(entry for entry in found.left_out if entry.pod in asked)
+    served = replace(snapshot, pods=pods, pools=pools)
+    found = plan_for(served, catalog, policy, now)
+    staying = tuple(entry for entry in found.left_out if entry.pod in asked)
+    return Served(served, found, staying) if staying else None
 
 
 def _has_more_to_it(entry: LeftOut) -> bool:

@@ -41,6 +41,18 @@ def _tolerating(pod: Pod, taint: Taint) -> Pod:
     return replace(pod, tolerations=(*pod.tolerations, added))
 
 
+def volume_claims(asked: Situation) -> Iterator[Change]:
+    """The PersistentVolumeClaims that do not exist, as if their volumes kept the pod from no node."""
+    if Code.VOLUME_UNBOUND not in asked.codes:
+        return
+    there = asked.snapshot.volume_claims
+    missing = tuple(name for name in asked.pod.volumes if f"{asked.pod.namespace}/{name}" not in there)
+    if missing:
+        names = tuple(f"{asked.pod.namespace}/{name}" for name in missing)
+        edit = on_pods(asked.keys, lambda pod: replace(pod, volumes=tuple(v for v in pod.volumes if v not in missing)))
+        yield Change.of(ChangeKind.ADD_VOLUME_CLAIMS, _subject(asked), edit, claims=names)
+
+
 def renamed_types(asked: Situation) -> Iterator[Change]:
     """The name of EC2 for an instance type that the pod selects under Amazon SageMaker's."""
     selected = {**asked.pod.node_selector}

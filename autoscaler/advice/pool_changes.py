@@ -40,6 +40,7 @@ _NAMES_OF_POOLS = (
     "eks.amazonaws.com/nodegroup",
     "cloud.google.com/gke-nodepool",
     "cloud.google.com/compute-class",
+    "cloud.google.com/gke-gpu-driver-version",
 )
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 

@@ -144,7 +144,14 @@ def plan(
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
-    print_plan(found.plan, output, pools=bool(loaded.snapshot.pools), costs=costs_of(found, cost_by))
+    state = loaded.snapshot
+    print_plan(
+        found.plan,
+        output,
+        pools=bool(state.pools),
+        daemons=bool(state.daemon_sets),
+        costs=costs_of(found, cost_by),
+    )
     if output in ("table", "wide", "markdown"):
         print_costs(found, cost_by, output)
     if output in ("table", "wide"):

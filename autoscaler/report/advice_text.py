@@ -21,6 +21,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.TOLERATE_DEVICE: "tolerate device taint {taint}",
     ChangeKind.ALLOW_CAPACITY_TYPE: "add {capacity_type} to spec.capacityTypes",
     ChangeKind.ALLOW_PARTS: "set spec.fractional to Allow, so that {share} is offered",
+    ChangeKind.ADD_VOLUME_CLAIMS: "create PersistentVolumeClaim {claims} (tried with one that every zone serves)",
     ChangeKind.RAISE_LIMIT: "raise spec.limits.{resource} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
     ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to All",

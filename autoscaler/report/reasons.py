@@ -137,6 +137,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "nodes that are there serve it; give their ResourceSlices",
     ),
     Code.NOTHING_HAS: (
+        "no network card {where} has {name} {wanted}; interfaces that software makes on a node (dummy, veth, VLAN) are "
+        "published by {driver} there alone: give the node's ResourceSlices",
         "no accelerator {where} has {name} {wanted}; the nearest is {best} ({accelerator}, {instance_type})",
         "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
         "no accelerator {where} has {name} {wanted}",

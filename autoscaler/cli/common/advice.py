@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from autoscaler.advice.advise import Budget, advise
-from autoscaler.advice.ignored import would_stay
+from autoscaler.advice.ignored import as_if_served
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import folded
 from autoscaler.cli.common.plan_output import WIDTH
@@ -17,6 +17,7 @@ from autoscaler.report.tables.plan_summary import left_out_lines
 from autoscaler.report.words import few
 
 _MOST = 3  # workloads; `explain` answers for every pod
+_THEN = 6  # plans for ignored pods, beside those that were spent before
 
 
 def print_advice(helping: Mapping[str, str]) -> None:
@@ -34,24 +35,30 @@ def print_advice(helping: Mapping[str, str]) -> None:
 
 
 def print_further_obstacles(found: Decided, helping: Mapping[str, str]) -> None:
-    """Why ignored pods that nothing was found to help would stay without a place in a pool that serves them."""
-    staying = would_stay(found.plan, found.snapshot, found.catalog, found.policy, found.now, beside=helping)
+    """Why ignored pods that nothing was found to help would stay without a place in a pool that serves them, and what
+    would help there."""
+    served = as_if_served(found.plan, found.snapshot, found.catalog, found.policy, found.now, beside=helping)
+    if served is None:
+        return
     groups: dict[tuple[str, ...], list[str]] = {}
-    for entry in staying:
+    for entry in served.staying:
         lines = tuple(line.replace(entry.pod, "·") for line in left_out_lines(entry))
         groups.setdefault((entry.verdict, *lines), []).append(entry.pod)
-    if groups:
-        click.echo("")
-        click.echo("Ignored pods that would have no place in a pool that serves them either")
+    then = Decided(served.snapshot, found.catalog, served.plan, found.now, found.policy)
+    steps = helping_changes(then, Budget(_THEN))
+    click.echo("")
+    click.echo("Ignored pods that would have no place in a pool that serves them either")
     for (verdict, *rest), pods in list(groups.items())[:_MOST]:
-        for line in (f"{few(pods)}: {verdict}", *(f"  {line.replace('·', pods[0])}" for line in rest)):
+        step = next((f"  smallest change then: {steps[pod]}" for pod in pods if pod in steps), "")
+        why = [f"  {line.replace('·', pods[0])}" for line in rest]
+        for line in (f"{few(pods)}: {verdict}", *why, *([step] if step else [])):
             for part in folded(line, WIDTH):
                 click.echo(part)
 
 
-def helping_changes(found: Decided) -> dict[str, str]:
+def helping_changes(found: Decided, budget: Budget | None = None) -> dict[str, str]:
     """By pod. All share one number of plans, so that a plan with many problems takes no longer to print."""
-    budget, helping = Budget(), dict[str, str]()
+    budget, helping = budget or Budget(), dict[str, str]()
     for pod in _first_of_each_workload(found)[:_MOST]:
         advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now, most=1, budget=budget)
         helping.update(zip([pod.key], advice_lines(advice), strict=False))

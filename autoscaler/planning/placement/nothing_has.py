@@ -120,7 +120,9 @@ def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason 
         return None
     near = completed(demand.wanted, known, most=1)
     detail: dict[str, str] = {}
-    if near:
+    if any(facts.driver == demand.path[1] and facts.cards for facts in driver_facts().values()):
+        detail = {"driver": demand.path[1]}
+    elif near:
         found = known[near[0]]
         detail = {"best": near[0], "instance_type": found.name, "accelerator": _model(found)}
     return Reason.of(

@@ -57,8 +57,11 @@ class Line:
     level: str = ""
 
 
-def summary_of(plan: Plan, *, pools: bool = True) -> list[Line]:
-    """The first lines: the totals, every warning, every ignored pod. `pools`: whether there is a CapacityPool."""
+def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False) -> list[Line]:
+    """The first lines: the totals, every warning, every ignored pod.
+
+    `pools`: whether there is a CapacityPool; `daemons`: whether there is a DaemonSet.
+    """
     nodes = len(plan.launches)
     price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
     text = (
@@ -75,6 +78,7 @@ def summary_of(plan: Plan, *, pools: bool = True) -> list[Line]:
         )
     if not (plan.placements or plan.left_out or plan.outside):
         lines.append(Line("there are no pending pods: give pods, or workloads that make pods, with their claims"))
+        lines += [Line("pods of a DaemonSet open no nodes: they run on those that others need")] if daemons else []
     if nodes and not pools:
         lines.append(
             Line("no CapacityPool given: the whole catalog is on offer; docs/install.md shows how to make one")
@@ -143,12 +147,21 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
         yield from _what_would_decide(entry)
     if counts and entry.types:
         nearest = entry.near_misses[0]
-        near = len(counts) > 1 and nearest.reason.code not in _NOT_ASKED_FOR
+        near = len(counts) > 1 and nearest.reason.code not in _NOT_ASKED_FOR and not _of_every_node(entry)
         text = failure_text(nearest.reason, short=not wide) if near else ""
         rest = "would fit" if len(entry.near_misses) < _LISTED_MISSES else "for other reasons"
         counts = _selected_first(counts, entry.near_misses, short=not wide)
         listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
         yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
+
+
+def _of_every_node(entry: LeftOut) -> bool:
+    """Whether no type comes nearer than another: the nearest lacks what all that the pod selects lack."""
+    reason, codes = entry.near_misses[0].reason, {miss.reason.code for miss in entry.near_misses}
+    if reason.code is Code.INSUFFICIENT_RESOURCE:
+        return reason.detail.get("free") == 0
+    selects = codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH}
+    return reason.code is Code.VOLUME_UNBOUND and not selects
 
 
 def _class_of_nothing(entry: LeftOut) -> str:
