@@ -16,6 +16,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.drivers.facts import is_plugin_resource
 from instance_catalog.types.catalog import Catalog
 
 
@@ -49,10 +50,11 @@ def as_if_served(
 
 
 def _has_more_to_it(entry: LeftOut) -> bool:
-    return any(
-        reason.code is Code.OTHER_SCHEDULER or (reason.code is Code.OUT_OF_SCOPE and "resources" in reason.detail)
-        for reason in entry.reasons
-    )
+    """Whether the next obstacle is worth a plan. A resource that nobody knows lacks a DeviceClass: that was said."""
+    codes = {reason.code: reason for reason in entry.reasons}
+    asked = codes[Code.OUT_OF_SCOPE].detail.get("resources", ()) if Code.OUT_OF_SCOPE in codes else ()
+    known = isinstance(asked, tuple) and all(map(is_plugin_resource, asked))
+    return known and (Code.OTHER_SCHEDULER in codes or bool(asked))
 
 
 def _serving(pool: CapacityPool, schedulers: frozenset[str]) -> CapacityPool:

@@ -33,7 +33,7 @@ _OVER: Final = frozenset({"Completed", "Completing", "Failed", "Terminated", "Te
 
 @expander
 def expand_volcano_job(fields: Fields, workload: Workload) -> Expansion:
-    """The pods of all tasks: <job>-<task>-<index>. They are one gang of minAvailable pods."""
+    """The pods of all tasks: <job>-<task>-<index>; a gang where minAvailable is more than one."""
     spec = fields.child("spec")
     spec.ignore(*_IGNORED)
     scheduler = spec.text("schedulerName", "") or _DEFAULT_SCHEDULER
@@ -52,8 +52,10 @@ def expand_volcano_job(fields: Fields, workload: Workload) -> Expansion:
         return Expansion()
     namespace, name = workload.metadata.namespace, workload.metadata.name
     gang = Gang(namespace, name, "Job batch.volcano.sh", min(minimum, len(found.pods)), origin=workload.origin)
-    pods = tuple(_of_job(pod, scheduler, volumes, GangRef(namespace, name)) for pod in found.pods)
-    return replace(found, pods=pods, gangs=(*found.gangs, gang))
+    together = gang.min_count > 1  # one pod waits for no other
+    reference = GangRef(namespace, name) if together else None
+    pods = tuple(_of_job(pod, scheduler, volumes, reference) for pod in found.pods)
+    return replace(found, pods=pods, gangs=(*found.gangs, gang) if together else found.gangs)
 
 
 def _task(task: Fields, workload: Workload, index: int) -> tuple[Expansion, int]:
@@ -85,7 +87,7 @@ def _volumes(spec: Fields) -> Iterator[str]:
         entry.unread()
 
 
-def _of_job(pod: Pod, scheduler: str, volumes: tuple[str, ...], gang: GangRef) -> Pod:
+def _of_job(pod: Pod, scheduler: str, volumes: tuple[str, ...], gang: GangRef | None) -> Pod:
     own = pod.scheduler_name if pod.scheduler_name != "default-scheduler" else scheduler
     mounted = tuple(dict.fromkeys((*pod.volumes, *volumes)))
     return replace(pod, scheduler_name=own, volumes=mounted, gang=pod.gang or gang)

@@ -80,7 +80,15 @@ class Scopes:
 
     def _also(self, pools: Iterable[CapacityPool], pod: Pod) -> tuple[Reason, ...]:
         """Why no pool would serve the pod even under its scheduler: one obstacle should not hide the next."""
-        found = [_scope_refusal(pool, pod, self.snapshot, self.extended_resources) for pool in pools]
+        members = [p for p in self.snapshot.pods if pod.gang is not None and p.gang == pod.gang] or [pod]
+        ours = (
+            (pool, [_scope_refusal(pool, p, self.snapshot, self.extended_resources) for p in members]) for pool in pools
+        )
+        # A pool that serves one pod of a gang serves all of them.
+        found = [
+            None if None in refused else _scope_refusal(pool, pod, self.snapshot, self.extended_resources)
+            for pool, refused in ours
+        ]
         return () if None in found else tuple(dict.fromkeys(reason for reason in found if reason))
 
 

@@ -18,7 +18,7 @@ from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, few, money
-from instance_catalog.drivers.facts import classes_without_prediction, device_plugins, profiles_of_classes
+from instance_catalog.drivers.facts import classes_without_prediction, is_plugin_resource, profiles_of_classes
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
 _LISTED_MISSES: Final = Policy().near_misses  # with fewer, what was not listed fits
@@ -191,6 +191,8 @@ def _class_of_nothing(entry: LeftOut) -> str:
 def _bar_text(reason: Reason, *, short: bool) -> str:
     """A reason of the whole verdict; of a reservation that is missing it says that all else would do."""
     text = text_of(_of_any_device(reason), short=short)
+    if reason.code is Code.NO_PRICE and reason.subject.startswith("offering "):
+        return f"{reason.subject.removeprefix('offering ')} would fit, but {text}"
     if reason.code is not Code.NEEDS_RESERVATION:
         return text
     name, _, why = text.removeprefix("offering ").partition(": ")
@@ -279,8 +281,7 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
 
 def _own_resource(resource: str) -> str:
     """How to say which machines have a resource of somebody's own device plugin."""
-    known = [prefix for plugin in device_plugins() for prefix in plugin.resource_prefixes]
-    if any(resource == one or (one.endswith("-") and resource.startswith(one)) for one in known):
+    if is_plugin_resource(resource):
         return ""
     step = f"foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY"
     return f"; `{step}` says which of yours do"

@@ -314,6 +314,12 @@ def test_what_device_plugins_hand_out_widens_the_scope() -> None:
     assert advice(snapshot([pod("p")]), catalog=catalog) == ()
 
 
+def test_a_pod_is_not_worth_a_node_for_its_network_card_alone() -> None:
+    wants = FrozenMap({"cpu": Quantity.of(1), "vpc.amazonaws.com/efa": Quantity.of(1)})
+    given = snapshot([replace(pod("p"), containers=(Container("c", wants),))])
+    assert advice(given, catalog=shipped("p4d.24xlarge")) == ()
+
+
 def test_texts_of_the_same_pool_are_told_apart() -> None:
     pools = (
         CapacityPool("a", scope=Scope(schedulers=("x",))),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autoscaler.advice.ignored import Served, as_if_served
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
 from autoscaler.planning.policy import Policy
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import CATALOG, NOW, claim, plan, pod, snapshot
 
 ELSEWHERE = FrozenMap({"team": "mars"})
@@ -31,3 +34,9 @@ def test_nothing_is_told_of_pods_that_a_pool_could_place() -> None:
 def test_nothing_is_told_twice() -> None:
     other = pod("p", "c", scheduler_name="volcano", node_selector=ELSEWHERE)
     assert served(other, beside=["default/p"]) is None
+
+
+def test_a_resource_that_no_device_plugin_hands_out_is_told_once() -> None:
+    unknown = Container("main", FrozenMap({"example.com/x": Quantity.of(1)}))
+    assert served(replace(pod("p", scheduler_name="volcano"), containers=(unknown,))) is None
+    assert served(replace(pod("p"), containers=(unknown,))) is None

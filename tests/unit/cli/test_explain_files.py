@@ -121,7 +121,8 @@ def test_neither_a_name_nor_files() -> None:
 def test_an_ignored_pod_is_told_what_else_it_lacks(tmp_path: Path) -> None:
     file = tmp_path / "other.yaml"
     file.write_text(
-        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  schedulerName: volcano\n  nodeSelector: {team: mars}\n"
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  schedulerName: volcano\n"
+        "  nodeSelector: {team: mars}\n"
         '  containers: [{name: c, image: i, resources: {limits: {aws.amazon.com/neuron: "1"}}}]\n'
     )
     told = data(file, "p")["ifServed"]

@@ -45,3 +45,8 @@ def test_what_is_not_planned() -> None:
     _, problems = expanded(networkTopology={"mode": "hard"}, surprise=1)
     assert [problem.partition(":")[0] for problem in problems] == ["spec.networkTopology", "spec.surprise"]
     assert expanded({"state": {"phase": "Completed"}})[0].pods == ()
+
+
+def test_one_pod_at_a_time_is_no_gang() -> None:
+    found, _ = expanded(minAvailable=1)
+    assert (found.gangs, {pod.gang for pod in found.pods}) == ((), {None})
