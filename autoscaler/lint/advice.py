@@ -23,7 +23,6 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import DeviceId
 
 _CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
-_KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 # Why no pod of a plan uses a prepaid block, in words for a sentence about the block.
 _BLOCK_BARS: Final = {
     Code.BLOCK_ENDS_TOO_SOON: "it ends too soon for them",
@@ -52,7 +51,6 @@ def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     yield from _devices_of_two_drivers(snapshot)
     yield from _refused_sharing(snapshot)
     yield from _invalid_configs(snapshot)
-    yield from _shared_by_scheduler(snapshot)
     yield from _no_cpu(snapshot)
     yield from _resources_not_served(snapshot)
 
@@ -305,25 +303,6 @@ def _invalid_configs(snapshot: Snapshot) -> Iterator[Diagnostic]:
                     claim.origin,
                 )
                 return
-
-
-def _shared_by_scheduler(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Pods that ask KAI Scheduler for a part of a GPU by annotation: no resource of the API says so."""
-    found = [p for p in snapshot.pods if not p.bound and _kai_part(p)]
-    if found:
-        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        yield surprise(
-            f"Pod {found[0].key}",
-            ("metadata", "annotations", _kai_part(found[0])),
-            f"asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
-            "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
-            found[0].origin,
-        )
-
-
-def _kai_part(pod: Pod) -> str:
-    """The annotation of the pod that asks for a part of a GPU, or nothing."""
-    return next((name for name in _KAI_PARTS if name in pod.annotations), "")
 
 
 def _wants_a_part(claim: ResourceClaim) -> bool:

@@ -95,6 +95,7 @@ class Code(Enum):
     SCHEDULER_ERROR = "SchedulerError"  # what kube-scheduler failed on
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
     NO_POOL = "NoPool"  # no pool admits the offering that would fit
+    NOT_PREDICTED = "NotPredicted"  # driver, device_class: nothing says what the driver publishes
     NOTHING_HAS = "NothingHas"  # name, wanted, where; largest or best, instance_type, accelerator
     POOL_LIMIT = "PoolLimit"  # resource, limit, wanted
     POOL_REFUSES = "PoolRefuses"  # requirement of the pool

@@ -164,6 +164,7 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
 _NOWHERE = (
     Code.NO_CANDIDATE,
     Code.NOTHING_HAS,
+    Code.NOT_PREDICTED,
     Code.BUNDLE_SPLIT,
     Code.INSUFFICIENT_RESOURCE,
     Code.TOO_FEW_DEVICES,

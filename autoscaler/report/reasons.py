@@ -132,7 +132,13 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),
     Code.NO_CANDIDATE: ("no instance type on offer fits",),
+    Code.NOT_PREDICTED: (
+        "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: only "
+        "nodes that are there serve it; give their ResourceSlices",
+    ),
     Code.NOTHING_HAS: (
+        "no network card {where} has {name} {wanted}; interfaces that software makes on a node (dummy, veth, VLAN) are "
+        "published by {driver} there alone: give the node's ResourceSlices",
         "no accelerator {where} has {name} {wanted}; the nearest is {best} ({accelerator}, {instance_type})",
         "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
         "no accelerator {where} has {name} {wanted}",

@@ -165,9 +165,3 @@ def test_sharing_that_the_driver_refuses_names_the_gate(
 def test_odd_configurations_are_left_to_the_driver(parameters: str) -> None:
     odd = replace(claim("c"), config=(ClaimConfig((), "gpu.nvidia.com", parameters),))
     assert [one for one in told(snapshot([pod("p", "c")], [odd])) if one.field == "spec.devices.config"] == []
-
-
-@pytest.mark.parametrize(("annotations", "expected"), [({"gpu-fraction": "0.5"}, 1), ({"note": "0.5"}, 0)])
-def test_a_part_of_a_gpu_by_annotation(annotations: dict[str, str], expected: int) -> None:
-    half = replace(pod("p"), annotations=FrozenMap(annotations))
-    assert len([one for one in told(snapshot([half])) if "KAI" in one.message]) == expected
