@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 import click
 
-from autoscaler.advice.advise import Budget, advise
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import folded
 from autoscaler.cli.common.plan_output import WIDTH
 from autoscaler.model.pod import Pod
-from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.words import few
 
 _MOST = 3  # workloads; `explain` answers for every pod
@@ -32,8 +30,15 @@ def print_advice(helping: Mapping[str, str]) -> None:
 
 def helping_changes(found: Decided) -> dict[str, str]:
     """By pod. All share one number of plans, so that a plan with many problems takes no longer to print."""
+    wanting = _first_of_each_workload(found)[:_MOST]
+    if not wanting:
+        return {}
+    # Most plans place every pod, and the modules take a tenth of a second.
+    from autoscaler.advice.advise import Budget, advise
+    from autoscaler.report.advice_text import advice_lines
+
     budget, helping = Budget(), dict[str, str]()
-    for pod in _first_of_each_workload(found)[:_MOST]:
+    for pod in wanting:
         advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now, most=1, budget=budget)
         helping.update(zip([pod.key], advice_lines(advice), strict=False))
     return helping
