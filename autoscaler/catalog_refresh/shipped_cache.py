@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import instance_catalog
+from autoscaler.catalog_refresh.cache_directory import cache_directory
 from instance_catalog.types.catalog import Catalog
 
-VARIABLE: Final = "FORESLICE_CACHE_DIR"
 _ROOT: Final = Path(instance_catalog.__file__).parent
 _NAME: Final = "shipped-catalog"
 _KEY_BYTES: Final = 32
@@ -41,18 +41,6 @@ def shipped_catalog(read: Callable[[], Catalog]) -> Catalog:
         found = read()
         _keep(path, key + pickle.dumps(found, protocol=5))
     return found
-
-
-def cache_directory() -> Path | None:
-    """Where files are kept: $FORESLICE_CACHE_DIR (empty: nowhere), else foreslice in the user's cache directory."""
-    chosen = os.environ.get(VARIABLE)
-    if chosen is not None:
-        return Path(chosen) if chosen else None
-    try:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:  # a user without a home directory
-        return None
-    return Path(base) / "foreslice"
 
 
 def _key() -> bytes | None:

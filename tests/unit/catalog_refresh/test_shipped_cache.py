@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler.catalog_refresh import shipped_cache
-from autoscaler.catalog_refresh.shipped_cache import cache_directory, shipped_catalog
+from autoscaler.catalog_refresh.cache_directory import cache_directory
+from autoscaler.catalog_refresh.shipped_cache import shipped_catalog
 from instance_catalog.files.loader import load_catalog, shipped_layers
 from instance_catalog.types.catalog import Catalog
 
