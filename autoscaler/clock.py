@@ -12,10 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from providers.contract import Clock
+from providers.contract import Clock
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _SLEW: Final = 1.0  # seconds by which wall clock and monotonic clock may diverge between two measurements
