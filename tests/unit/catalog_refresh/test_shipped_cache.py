@@ -101,15 +101,29 @@ def test_a_bad_file_is_replaced(directory: Path, harm: str) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_a_file_never_runs_code(directory: Path, tmp_path: Path) -> None:
-    class Harm:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return os.system, (f"touch {tmp_path}/harmed",)
+def call(module: str, name: str, argument: str) -> bytes:
+    """The pickle that calls module.name(argument)."""
+    texts = (b"\x8c" + bytes([len(text)]) + text.encode() for text in (module, name))
+    return b"\x80\x04" + b"".join(texts) + b"\x93" + pickle.dumps((argument,), protocol=0)[:-1] + b"R."
 
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("instance_catalog.prediction.concrete", "uuid.os.system"),  # by way of what a module of ours imports
+        ("instance_catalog.files.loader", "Path.touch"),
+    ],
+)
+def test_a_file_never_runs_code(directory: Path, tmp_path: Path, module: str, name: str) -> None:
     read = Reading()
     shipped_catalog(read)
     path = directory / NAME
-    path.write_bytes(path.read_bytes()[:32] + pickle.dumps(Harm()))
+    harm = call(module, name, f"touch {tmp_path}/harmed")
+    if name.endswith("system"):
+        pickle.loads(harm)  # it would
+        (tmp_path / "harmed").unlink()
+    path.write_bytes(path.read_bytes()[:32] + harm)
     shipped_catalog(read)
     assert read.times == 2
     assert not (tmp_path / "harmed").exists()
