@@ -161,7 +161,7 @@ class Publisher:
         verdict = _usable(block, templates, zones, now)
         if objection is not None:
             verdict = Verdict("False", objection.code.value, text_of(replace(objection, subject="")))
-        if verdict is not _ACCEPTED:
+        if not verdict.holds:
             kind = "Normal" if verdict.reason == "Ended" else "Warning"
             event = Event(Subject("CapacityBlock", block.name, uid=block.uid), kind, verdict.reason, verdict.message)
             self.tell(event, now)
