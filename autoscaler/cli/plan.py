@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import click
 
-from autoscaler.cli.common.advice import helping_changes, print_advice
+from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
 from autoscaler.cli.common.decided import Decided
@@ -26,6 +26,7 @@ from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of
+from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
@@ -143,11 +144,19 @@ def plan(
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
-    print_plan(found.plan, output, pools=bool(loaded.snapshot.pools), costs=costs_of(found, cost_by))
+    state = loaded.snapshot
+    print_plan(
+        found.plan,
+        output,
+        pools=bool(state.pools),
+        daemons=bool(state.daemon_sets),
+        costs=costs_of(found, cost_by),
+    )
     if output in ("table", "wide", "markdown"):
         print_costs(found, cost_by, output)
     if output in ("table", "wide"):
         print_advice(helping)
+        print_further_obstacles(found, helping)
     if found.plan.left_out or (strict and found.plan.outside):
         sys.exit(SOMETHING_LEFT_OUT)
 
@@ -170,6 +179,7 @@ def _decide(
     decided = plan_for(loaded.snapshot, catalog, policy, now)
     told = (
         *advice(loaded.snapshot),
+        *foreign_advice(loaded.snapshot, catalog),
         *plan_advice(loaded.snapshot, decided),
         *supply_advice(loaded.snapshot, decided, catalog),
     )
