@@ -226,7 +226,7 @@ def _candidate(
         instance_type=offering.instance_type,
         zone=offering.zone,
         capacity_type=offering.capacity_type.value,
-        usd_per_hour=None if price is None else str(price),
+        usd_per_hour=price,
         reservation=offering.reservation or "",
         block=offer.block.name if offer.block else "",
         region=offering.region,
