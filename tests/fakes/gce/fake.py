@@ -203,7 +203,7 @@ class FakeGce:
 
     def unused(self, group: Group, name: str) -> None:
         """Refuse a name that a machine, a member, or a request that waits has."""
-        waits = any(name in one.names and one.state in ("CREATING", "ACCEPTED") for one in group.asked.values())
+        waits = any(name in one.names and one.held for one in group.asked.values())
         if name in group.members or waits or self.project.named(name, group.zone) is not None:
             raise ApiError(409, "alreadyExists", f"Instance {name} already exists")
 

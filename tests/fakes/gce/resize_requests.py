@@ -61,7 +61,7 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
         if again is not None:
             return again
         group, asked = found(request)
-        if asked.state in ("CREATING", "ACCEPTED"):
+        if asked.held:
             raise ApiError(412, "conditionNotMet", f"Resize request is {asked.state}: it is active.")
         del group.asked[asked.name]
         return fake.begun(request, group, f"{_KIND}.delete")

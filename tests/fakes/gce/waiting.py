@@ -25,6 +25,11 @@ class Resize:
     state: str = "CREATING"
     error: Error | None = None  # of its last attempt, or what it failed with
 
+    @property
+    def held(self) -> bool:
+        """Whether it may still start machines."""
+        return self.state in ("CREATING", "ACCEPTED")
+
 
 def advance(project: Project, group: Group, asked: Resize) -> None:
     """Let happen what is due by now."""
