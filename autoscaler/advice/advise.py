@@ -48,7 +48,8 @@ from autoscaler.planning.policy import Policy
 from instance_catalog.types.catalog import Catalog
 
 _PAIRS = 10  # tried at most, of the smallest changes
-# Nothing about a node changes these: the object is wrong or not there, or somebody else has the pod.
+# Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, or the plan has no
+# work left for it, which a plan for this pod alone would hide.
 _NOT_ABOUT_NODES = frozenset(
     {
         Code.CLASS_NOT_FOUND,
@@ -57,6 +58,7 @@ _NOT_ABOUT_NODES = frozenset(
         Code.SELECTOR_INVALID,
         Code.SCHEDULING_GATED,
         Code.MALFORMED_REQUEST,
+        Code.WORK_BUDGET,
     }
 )
 

@@ -203,9 +203,16 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PRICE_GUESSED: (
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",
     ),
+    Code.WAITS_FOR_TURN: (
+        "one reconcile plans for at most {objects} ProvisioningRequests and CapacityBuffers, and for no more of them once "
+        "they have {pods} pods together: this one is not among them yet, because its namespace asks for more than others",
+    ),
     Code.WORK_BUDGET: (
         "the decision needs more work than a plan may spend on it (settings work.*), last for the selector "
         "{expression}: simplify the selector or raise the budget (`foreslice plan --work 10`)",
+        "the plan has no work left for it: its namespace has {kinds} different kinds of pending pods, which share what "
+        "a plan may spend (settings work.*). The controller decides some of them in each reconcile; "
+        "`foreslice plan` decides more with --work 10, or with fewer pods at once",
         "the decision needs more work than a plan may spend on it (settings work.*): ask for fewer devices or "
         "alternatives at once, or raise the budget (`foreslice plan --work 10`)",
     ),
@@ -220,6 +227,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "(setting cluster.providers)",
     ),
     Code.PROVIDER_REFUSES: ("provider {provider} refuses requests: {message}",),
+    Code.SLICE_NOT_LAUNCHED: (
+        "{instance_type} would form slices of {hosts} hosts, which Foreslice plans and prices but does not launch yet: "
+        "make their node pool with GKE (docs/gcp.md, TPU slices), or leave the type out by spec.requirements",
+    ),
     Code.OTHER_AUTOSCALER: (
         "{kind} would launch for {pods}, too: turn that off there, or narrow spec.scope of the pool",
     ),
@@ -263,6 +274,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "satisfies a preferred alternative of firstAvailable; it has {share}",
         "satisfies a preferred alternative of firstAvailable",
     ),
+    Code.WHOLE_SLICE: ("one of {hosts} hosts of a {topology} slice, which is bought as a whole",),
     Code.PREPAID: ("prepaid by capacity block {block}",),
     Code.ALREADY_BOUND: ("pods are bound to it",),
     Code.EXISTING_NODE: ("fits an existing node",),

@@ -193,7 +193,7 @@ def _shapes_of(
             plain = plainest.setdefault(
                 (candidate.pool.name, candidate.offering, candidate.offering.region), len(shapes)
             )
-            special = plain if plain != len(shapes) else None
+            special = plain if plain != len(shapes) and candidate.hosts == 1 else None
             shapes.append(Shape(replace(node, labels=kept), daemons, candidate, snapshot.profile, special))
         of_candidate.append(index[key])
     return tuple(shapes), tuple(of_candidate)

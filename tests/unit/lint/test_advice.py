@@ -13,8 +13,9 @@ from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import Container, Pod, PodAffinityTerm
 from autoscaler.model.resource_claim import ClaimConfig, ResourceClaim
-from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.snapshot import DaemonSet, Snapshot
 from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.drivers.profile import DriverSet, assumed_profile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
@@ -52,6 +53,30 @@ def test_an_extended_resource_beside_a_claim_whose_gate_is_off(version: str, exp
     gated = [one.message for one in found if "DRAExtendedResource" in one.message]
     assert len(gated) == expected
     assert all("DeviceClass mine" in message for message in gated)
+
+
+@pytest.mark.parametrize(
+    ("drivers", "expected"),
+    [
+        (("nvidia", "dranet"), 0),
+        (("nvidia", "aws-net"), 0),
+        (("nvidia", "dranet", "aws-net"), 1),
+        (("dranet", "aws-net@v1.0.0", "of-my-own"), 1),
+    ],
+)
+def test_two_drivers_for_the_same_network_cards(drivers: tuple[str, ...], expected: int) -> None:
+    found = told(snapshot([], pools=(CapacityPool("team", drivers=drivers),)))
+    assert len(found) == expected
+    assert all("aws-net and dranet publish the same devices" in one.message for one in found)
+
+
+def test_two_drivers_for_the_same_network_cards_by_daemon_sets() -> None:
+    nodes = tuple(
+        DaemonSet("net", name, pod(name), drivers=DriverSet((assumed_profile(name),))) for name in ("dranet", "aws-net")
+    )
+    state = snapshot([], daemon_sets=nodes, pools=(CapacityPool("team"),))
+    assert len(told(state)) == 1
+    assert told(replace(state, daemon_sets=nodes[:1])) == []
 
 
 @pytest.mark.parametrize(
