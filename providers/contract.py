@@ -325,6 +325,14 @@ class Provider(Protocol):
         """What can be asked for, as far as the provider says; () leaves it to the catalog."""
 
 
+class FindingTopic(Enum):
+    """What a Finding is about, where another one depends on it."""
+
+    NO_NODE_TEMPLATES = "no-node-templates"  # there is no template for single machines
+    NODE_GROUPS = "node-groups"  # a template of node groups of a person
+    OTHER = "other"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One result of a preflight: what was looked at, whether it is right, and what to do if not.
@@ -337,6 +345,7 @@ class Finding:
     message: str
     next_step: str = ""
     required: bool = True
+    topic: FindingTopic = FindingTopic.OTHER
 
 
 @runtime_checkable

@@ -242,8 +242,7 @@ def price_of(group: NodeGroup) -> Decimal | None:
     """Dollars per hour of a node; prepaid ones cost nothing more. None: not known."""
     if group.candidate is not None:
         return group.candidate.usd_per_hour
-    price = group.nodes[0].offering.usd_per_hour if group.nodes else None
-    return None if price is None else Decimal(price)
+    return group.nodes[0].offering.usd_per_hour if group.nodes else None
 
 
 def described(group: NodeGroup) -> Iterator[str]:

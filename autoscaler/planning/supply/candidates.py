@@ -226,7 +226,7 @@ def _candidate(
         instance_type=offering.instance_type,
         zone=offering.zone,
         capacity_type=offering.capacity_type.value,
-        usd_per_hour=None if price is None else str(price),
+        usd_per_hour=price,
         reservation=offering.reservation or "",
         block=offer.block.name if offer.block else "",
         region=offering.region,
@@ -234,7 +234,8 @@ def _candidate(
         price_date=offering.price_date,
     )
     found = Candidate(pool, offer.instance_type, drivers, ref, price, offer.block)
-    return replace(found, barred=_barred(found, offering, snapshot, policy=policy, now=now))
+    barred = _barred(found, offering, snapshot, policy=policy, now=now)
+    return found if barred is None else replace(found, barred=barred)
 
 
 def _barred(
