@@ -25,6 +25,7 @@ def expected() -> dict[Path, str]:
         metrics_reference,
         provider_reference,
         settings_reference,
+        values_schema,
     )
 
     files: dict[Path, str] = {}
@@ -38,6 +39,7 @@ def expected() -> dict[Path, str]:
         metrics_reference,
         provider_reference,
         settings_reference,
+        values_schema,
         image_requirements,
         dra_reference,
     )

@@ -16,7 +16,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from instance_catalog.drivers.facts import is_plugin_resource
+from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.types.catalog import Catalog
 
 

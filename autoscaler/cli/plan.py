@@ -31,10 +31,8 @@ from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
 from autoscaler.planning.packing.problem import Budget
-from autoscaler.planning.placement.replay import replay
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, WorkLimits
-from autoscaler.scheduling.schedule import adversarial, first, seeded
 from instance_catalog.types.catalog import Catalog
 
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
@@ -191,6 +189,9 @@ def _decide(
 
 def _replayed(decided: Plan, loaded: Loaded, catalog: Catalog, ties: str) -> Plan:
     """The plan with a warning for every pod that finds no place in the replay."""
+    from autoscaler.planning.placement.replay import replay
+    from autoscaler.scheduling.schedule import adversarial, first, seeded
+
     choose = {"first": first, "adversarial": adversarial}.get(ties) or seeded(_seed(ties))
     found = replay(decided, loaded.snapshot, catalog, choose)
     if found.holds:

@@ -124,6 +124,7 @@ class GcpTemplates:
             location=spec.cluster.location if spec.cluster else "",
             node_pools=spec.node_pools,
             groups=tuple(GroupRef(group.zone, group.name) for group in spec.instance_groups),
+            resize_requests=spec.gangs == "ResizeRequest",
         )
 
     def references(self) -> tuple[TemplateRef, ...]:

@@ -14,6 +14,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet
+from instance_catalog.diagnostic import Severity
 from instance_catalog.drivers.facts import class_hints
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.spelling import did_you_mean, nearest
@@ -23,13 +24,24 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 def check_references(document: Document, manifests: ManifestSet, problems: Problems) -> None:
-    """Report every name in the object that leads nowhere."""
-    fields = Fields(document.value)
-    namespace = parse_metadata(fields).namespace
+    """Report every name in the object that leads nowhere.
+
+    A warning where the object is from an API server (it has a uid): what it names may have been deleted, or is yet to
+    come. Its pods wait then, as in a cluster, and say for what; the pods of everybody else are planned.
+    """
+    fields, found = Fields(document.value), Problems()
+    metadata = parse_metadata(fields)
+    _check_object(fields, metadata.namespace, manifests, found)
+    for problem in found:
+        report = problems.warn if metadata.uid or problem.severity is Severity.WARNING else problems.error
+        report(problem.path, problem.message, problem.next_step)
+
+
+def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:
     for pod in pods_in(fields):
         _check_pod(pod, namespace, manifests, problems)
         _check_gang(pod, namespace, manifests, problems)
-    match header(document.value)[1]:
+    match fields.text("kind"):
         case "Pod":
             _check_generated(fields, namespace, manifests, problems)
         case "ProvisioningRequest" | "CapacityBuffer":

@@ -161,6 +161,7 @@ class LaunchBatch:
     deleting: bool = False  # the object was deleted; its finalizer keeps it until it is finished
     guarded: bool = False  # that finalizer is there
     place: str = ""  # account/region that the provider calls for its attempt
+    waiting_since: datetime | None = None  # since when the provider holds its request; None: it does not
     boot_timeout: timedelta | None = None
 
     @property

@@ -204,8 +204,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",
     ),
     Code.WAITS_FOR_TURN: (
-        "one reconcile plans for at most {objects} ProvisioningRequests and CapacityBuffers, and for no more of them once "
-        "they have {pods} pods together: this one is not among them yet, because its namespace asks for more than others",
+        "one reconcile plans for at most {objects} ProvisioningRequests and CapacityBuffers, and for no more of them "
+        "once they have {pods} pods together: this one waits, because its namespace asks for more than others",
     ),
     Code.WORK_BUDGET: (
         "the decision needs more work than a plan may spend on it (settings work.*), last for the selector "

@@ -86,9 +86,9 @@ def _untolerated(pod: Pod, state: NodeState) -> bool:
 
 def inter_pod_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
     """InterPodAffinity: existing pods' anti-affinity, then the pod's own affinity and anti-affinity."""
-    labels = state.node.labels
-    for term in _repelling(pod, state, world):
-        return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=term.topology_key, existing=True),)
+    repelling = next(_repelling(pod, state, world), None)
+    if repelling is not None:
+        return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=repelling.topology_key, existing=True),)
     if not _affinity_met(pod, state, world):
         keys = tuple(sorted({t.topology_key for t in pod.pod_affinity}))
         return (Reason.of(Code.POD_AFFINITY, f"pod {pod.key}", keys=keys),)

@@ -23,7 +23,7 @@ _UNITS: Final[Mapping[str, Decimal]] = {
     "h": Decimal(3600),
     "d": Decimal(86400),
 }
-_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d)")
+PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d)")
 _LONGEST_TEXT: Final = 64
 _LONGEST: Final = timedelta(days=3660)
 _WRITTEN: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
@@ -37,7 +37,7 @@ def span(value: object) -> timedelta:
         raise ValueError(f"{value!r} is not a duration: {_HOW}")
     if value == "0":
         return timedelta(0)
-    parts = _PART.findall(value) if len(value) <= _LONGEST_TEXT else []
+    parts = PART.findall(value) if len(value) <= _LONGEST_TEXT else []
     if not parts or "".join(number + unit for number, unit in parts) != value:
         raise ValueError(f"{value[:_LONGEST_TEXT]!r} is not a duration: {_HOW}")
     seconds = sum((Decimal(number) * _UNITS[unit] for number, unit in parts), Decimal(0))

@@ -205,12 +205,6 @@ def device_plugins() -> tuple[DevicePlugin, ...]:
     )
 
 
-def is_plugin_resource(resource: str) -> bool:
-    """Whether one of these device plugins hands the extended resource out; nvidia.com/gpumem is no nvidia.com/gpu."""
-    known = [prefix for plugin in device_plugins() for prefix in plugin.resource_prefixes]
-    return any(resource == one or (one.endswith("-") and resource.startswith(one)) for one in known)
-
-
 @dataclass(frozen=True, slots=True)
 class BrokenGpuDirect:
     """From this branch of NVIDIA's driver on, EFA does not reach the memory of GPUs on types whose names begin so."""

@@ -234,7 +234,8 @@ def _candidate(
         price_date=offering.price_date,
     )
     found = Candidate(pool, offer.instance_type, drivers, ref, price, offer.block)
-    return replace(found, barred=_barred(found, offering, snapshot, policy=policy, now=now))
+    barred = _barred(found, offering, snapshot, policy=policy, now=now)
+    return found if barred is None else replace(found, barred=barred)
 
 
 def _barred(

@@ -18,7 +18,8 @@ from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, few, money
-from instance_catalog.drivers.facts import classes_without_prediction, is_plugin_resource, profiles_of_classes
+from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
+from instance_catalog.prediction.device_plugins import is_plugin_resource
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
 _LISTED_MISSES: Final = Policy().near_misses  # with fewer, what was not listed fits

@@ -25,7 +25,8 @@ class GroupRef:
 class GroupTemplate:
     """Groups that exist already: the node pools of a GKE cluster, and managed instance groups by zone and name.
 
-    `cluster` and `location` (a region or zone) are those of the GKE cluster.
+    `cluster` and `location` (a region or zone) are those of the GKE cluster. `resize_requests`: what has to come
+    together is asked for by a resize request.
     """
 
     name: str
@@ -33,6 +34,7 @@ class GroupTemplate:
     location: str = ""
     node_pools: tuple[str, ...] = ()
     groups: tuple[GroupRef, ...] = ()
+    resize_requests: bool = False
 
 
 @dataclass(frozen=True, slots=True)

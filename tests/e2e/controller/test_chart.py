@@ -11,7 +11,7 @@ import yaml
 
 from tests.e2e.harness.binary import version
 from tests.e2e.harness.control_plane import ControlPlane
-from tests.e2e.harness.manifests import ROOT, rendered
+from tests.e2e.harness.manifests import IMAGE, ROOT, rendered
 from tests.e2e.harness.toolbox import helm
 
 CHART = ROOT / "deploy/charts/foreslice"
@@ -20,7 +20,7 @@ CHART = ROOT / "deploy/charts/foreslice"
 def documents(folder: Path, **values: Any) -> list[dict[str, Any]]:
     """What the chart renders with these values."""
     file = folder / "values.json"
-    file.write_text(json.dumps(values), encoding="utf-8")
+    file.write_text(json.dumps({"image": {"repository": IMAGE}, **values}), encoding="utf-8")
     text = helm("template", "mine", str(CHART), "-n", "here", "--kube-version", version(), "--values", str(file))
     return [document for document in yaml.safe_load_all(text) if document]
 
@@ -37,6 +37,15 @@ def test_the_plain_manifests_are_what_the_chart_renders(path: Path) -> None:
 @pytest.mark.parametrize("chart", ["foreslice", "foreslice-crds"])
 def test_helm_finds_nothing_wrong(chart: str) -> None:
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART.parent / chart))
+
+
+def test_the_image_is_for_the_installer_to_name(tmp_path: Path) -> None:
+    """A default would be a name that somebody else may own one day, with the rights of the controller."""
+    with pytest.raises(AssertionError, match=r"(?s)image\.repository.*docs/install\.md"):
+        documents(tmp_path, image={})
+    image = {"repository": "r.example.com/f", "tag": "2"}
+    (deployment,) = (d for d in documents(tmp_path, image=image) if d["kind"] == "Deployment")
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "r.example.com/f:2"
 
 
 def test_without_the_right_to_act_only_observing_is_granted(tmp_path: Path) -> None:
@@ -103,6 +112,15 @@ def test_the_role_of_a_provider_is_granted_on_request(tmp_path: Path) -> None:
     assert "mine-aws" not in of_kind(documents(tmp_path), "ClusterRole")
 
 
+def test_the_lease_is_where_the_settings_have_it(tmp_path: Path) -> None:
+    found = documents(tmp_path, settings={"lease": {"namespace": "other", "name": "one"}})
+    (role,) = (d for d in found if d["kind"] == "Role")
+    (binding,) = (d for d in found if d["kind"] == "RoleBinding")
+    assert [d["metadata"]["namespace"] for d in (role, binding)] == ["other", "other"]
+    assert role["rules"][1]["resourceNames"] == ["one"]
+    assert binding["subjects"][0]["namespace"] == "here"
+
+
 def test_settings_and_catalogs_reach_the_controller(tmp_path: Path) -> None:
     values = {"settings": {"spending": {"maxUsdPerHour": 250}}, "catalogConfigMaps": ["corrections"]}
     found = documents(tmp_path, **values)
@@ -114,6 +132,33 @@ def test_settings_and_catalogs_reach_the_controller(tmp_path: Path) -> None:
     (deployment,) = (document for document in found if document["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert "/etc/foreslice/catalog/corrections" in {mount["mountPath"] for mount in container["volumeMounts"]}
+
+
+def test_the_ports_are_those_of_the_settings(tmp_path: Path) -> None:
+    """What listens elsewhere than the Service points to is not scraped, and nobody says so."""
+
+    def ports(**values: Any) -> dict[str, dict[str, int]]:
+        found = documents(tmp_path, **values)
+        services = [port for d in found if d["kind"] == "Service" for port in d["spec"]["ports"]]
+        (deployment,) = (d for d in found if d["kind"] == "Deployment")
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        container["ports"] = container["ports"] or []
+        assert all(port["targetPort"] == port["name"] for port in services)
+        assert ("livenessProbe" in container) == ("health" in {port["name"] for port in container["ports"]})
+        return {
+            "container": {port["name"]: port["containerPort"] for port in container["ports"]},
+            "service": {port["name"]: port["port"] for port in services},
+        }
+
+    assert ports() == {"container": {"metrics": 8080, "health": 8081}, "service": {"metrics": 8080}}
+    given = {"metricsAddress": ":9090", "healthAddress": "0.0.0.0:9091", "externalGrpc": "[::]:9086"}
+    caller = {"enabled": True, "certificateSecret": "grpc"}
+    assert ports(settings={"serve": given}, clusterAutoscaler=caller) == {
+        "container": {"metrics": 9090, "health": 9091, "grpc": 9086, "grpc-expander": 8087},
+        "service": {"metrics": 9090, "grpc": 9086, "grpc-expander": 8087},
+    }
+    off = {"metricsAddress": "off", "healthAddress": "127.0.0.1:0"}
+    assert ports(settings={"serve": off}) == {"container": {}, "service": {}}
 
 
 def test_a_sync_gets_a_place_to_write_to(tmp_path: Path) -> None:
@@ -135,6 +180,9 @@ def test_a_sync_gets_a_place_to_write_to(tmp_path: Path) -> None:
         pytest.param({"replicas": 0}, "replicas", id="no-replica"),
         pytest.param({"image": {"digest": "latest"}}, "digest", id="no-digest"),
         pytest.param({"settings": {"cluster": "prod"}}, "cluster", id="setting-without-group"),
+        pytest.param({"settings": {"loop": {"retry": "5"}}}, "retry", id="duration-without-unit"),
+        pytest.param({"settings": {"work": {"perRound": -5}}}, "perRound", id="negative-number"),
+        pytest.param({"settings": {"cluster": {"providers": ["aws"]}}}, r"rbac\.aws=true", id="no-rights"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_name(tmp_path: Path, values: dict[str, Any], complaint: str) -> None:

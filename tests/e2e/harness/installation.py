@@ -27,6 +27,7 @@ from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, NODES, PODS, P
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.kubernetes.profile import REFERENCE
 from tests.e2e.harness.control_plane import PATIENCE, ControlPlane
+from tests.e2e.harness.manifests import IMAGE
 from tests.e2e.harness.steered import SteeredClock
 from tests.e2e.harness.toolbox import Kwok, helm
 
@@ -86,7 +87,8 @@ class Installation:
     def install(self, charts: Path, **values: Any) -> None:
         """Install or upgrade both charts."""
         file = self.folder / "values.json"
-        file.write_text(json.dumps({"settings": BRISK, **self._values, **values}), encoding="utf-8")
+        given = {"image": {"repository": IMAGE}, "settings": BRISK, **self._values, **values}
+        file.write_text(json.dumps(given), encoding="utf-8")
         there = ["--namespace", NAMESPACE, "--create-namespace"]
         helm("upgrade", "--install", "foreslice-crds", str(charts / "foreslice-crds"), *there, kubeconfig=self._admin)
         release = ["upgrade", "--install", NAME, str(charts / "foreslice"), "--values", str(file), *there]

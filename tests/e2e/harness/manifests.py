@@ -1,4 +1,4 @@
-"""deploy/manifests: what the chart renders with its default values, for people without Helm."""
+"""deploy/manifests: what the chart renders with its default values and an image that nobody can push, without Helm."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tests.e2e.harness.binary import version
 from tests.e2e.harness.toolbox import helm
 
 ROOT: Final = Path(__file__).parents[3]
+# Of a domain that nobody can own (RFC 2606): people put their own image there.
+IMAGE: Final = "registry.example.com/foreslice"
 NAMESPACE: Final = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "foreslice-system"}}
 # Who may do what is a file of its own: it is what people read before they install anything.
 RIGHTS: Final = frozenset(
@@ -31,7 +33,7 @@ _OF_HELM: Final = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 
 def rendered() -> dict[Path, str]:
     """The files by their path in the repository."""
-    where = ["--namespace", "foreslice-system", "--kube-version", version()]
+    where = ["--namespace", "foreslice-system", "--kube-version", version(), "--set", f"image.repository={IMAGE}"]
     text = helm("template", "foreslice", str(ROOT / "deploy/charts/foreslice"), *where)
     found = [_plain(document) for document in yaml.safe_load_all(text) if document]
     rights = [document for document in found if document["kind"] in RIGHTS]

@@ -20,10 +20,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- define "foreslice.image" -}}
 {{- with .Values.image -}}
+{{- $how := "image.repository is missing, and no image of Foreslice is published: build one with deploy/Dockerfile, push it to a registry of yours (docs/install.md), and give its name, such as --set image.repository=registry.example.com/foreslice" -}}
+{{- $repository := required $how .repository -}}
 {{- if .digest -}}
-{{ .repository }}@{{ .digest }}
+{{ $repository }}@{{ .digest }}
 {{- else -}}
-{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{ $repository }}:{{ default $.Chart.AppVersion .tag }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -47,4 +49,36 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $_ := set $own "grpc" (set $files "clientCa" "/etc/foreslice/grpc/ca.crt") -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.settings)) -}}
+{{- end -}}
+
+{{- /* The port that a setting of `serve` names, such as 9090 of ":9090"; empty for `off` and for port 0, any free one. */ -}}
+{{- define "foreslice.port" -}}
+{{- $serve := default dict (include "foreslice.settings" .root | fromYaml).serve -}}
+{{- $port := regexFind "[0-9]+$" (get $serve .setting | default .default) | int -}}
+{{- if $port }}{{ $port }}{{ end -}}
+{{- end -}}
+{{- define "foreslice.metricsPort" -}}
+{{- include "foreslice.port" (dict "root" . "setting" "metricsAddress" "default" ":8080") -}}
+{{- end -}}
+{{- define "foreslice.healthPort" -}}
+{{- include "foreslice.port" (dict "root" . "setting" "healthAddress" "default" ":8081") -}}
+{{- end -}}
+{{- define "foreslice.grpcPort" -}}
+{{- include "foreslice.port" (dict "root" . "setting" "externalGrpc" "default" "off") -}}
+{{- end -}}
+{{- define "foreslice.expanderPort" -}}
+{{- include "foreslice.port" (dict "root" . "setting" "grpcExpander" "default" "off") -}}
+{{- end -}}
+
+{{- /* A provider that may not read its node templates can launch nothing: say so before anything is installed. */ -}}
+{{- define "foreslice.providerRights" -}}
+{{- $providers := default (list "kwok") (default dict .Values.settings.cluster).providers -}}
+{{- if kindIs "string" $providers -}}
+{{- $providers = splitList "," (nospace $providers) -}}
+{{- end -}}
+{{- range $name := list "kwok" "aws" "gcp" -}}
+{{- if and (has $name $providers) (not (get $.Values.rbac $name)) -}}
+{{- fail (printf "settings.cluster.providers names %s, whose rights in the cluster are off: set rbac.%s=true, or take it out of the providers" $name $name) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
