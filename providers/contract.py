@@ -61,6 +61,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from providers.errors import ProviderError
+from providers.finding_topic import FindingTopic
 
 # Ownership tags. Providers whose clouds allow fewer characters translate them, reversibly.
 TAG_CLUSTER: Final = labels.CLUSTER_TAG  # uid of the namespace kube-system
@@ -326,14 +327,6 @@ class Provider(Protocol):
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
         """What can be asked for, as far as the provider says; () leaves it to the catalog."""
-
-
-class FindingTopic(Enum):
-    """What a Finding is about, where another one depends on it."""
-
-    NO_NODE_TEMPLATES = "no-node-templates"  # there is no template for single machines
-    NODE_GROUPS = "node-groups"  # a template of node groups of a person
-    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from providers.aws.node_groups.groups import Groups
 from providers.aws.node_template.status import TAKE_NEW_IMAGE, image_of, role_of, strategy_of
 from providers.aws.node_template.template import GroupTemplates, Interfaces, NodeTemplate, Templates
 from providers.aws.queue_check import queue_findings
-from providers.contract import TAG_CLUSTER, Finding, FindingTopic, ReservationState, TemplateRef
+from providers.contract import TAG_CLUSTER, Finding, ReservationState, TemplateRef
 from providers.errors import ProviderError
+from providers.finding_topic import FindingTopic
 
 # Below so many free addresses a subnet soon refuses launches.
 _FEW_ADDRESSES: Final = 16
