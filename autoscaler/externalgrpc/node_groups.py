@@ -151,7 +151,8 @@ def _feasible(packing: PackingInput, item: int, most: int) -> list[str]:
         if len(found) == most or packing.trials.ledger.refused(item):
             break
         candidate = packing.candidates[index]
-        if not candidate.pool.acts or packing.bar(index, item) is not None:
+        # A group grows node by node, which a slice of several hosts does not.
+        if not candidate.pool.acts or candidate.hosts > 1 or packing.bar(index, item) is not None:
             continue
         if isinstance(packing.trials.verdict(packing.shape_of[index], item), Fits):
             found.setdefault(key_of_candidate(candidate).id)

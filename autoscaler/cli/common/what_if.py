@@ -7,12 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from autoscaler.advice.what_if import Inputs, changed
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import print_data, print_table
-from autoscaler.planning.planner import plan_for
-from autoscaler.report.plan_diff import PlanFacts, diff_document, diff_summary, diff_tables, lost_places
-from autoscaler.report.plan_document import document_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,6 +27,11 @@ def what_if_option(command: Command) -> Command:
 
 def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool:
     """Print the difference that the changes make; whether every pod that has a place keeps one."""
+    from autoscaler.advice.what_if import Inputs, changed
+    from autoscaler.planning.planner import plan_for
+    from autoscaler.report.plan_diff import PlanFacts, diff_document, diff_summary, diff_tables, lost_places
+    from autoscaler.report.plan_document import document_of
+
     inputs = changed(Inputs(found.snapshot, found.catalog, found.policy), questions)
     plan = plan_for(inputs.snapshot, inputs.catalog, inputs.policy, found.now)
     before, after = (PlanFacts.of(document_of(one)) for one in (found.plan, plan))

@@ -38,10 +38,19 @@ class GroupTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockNodes:
+    """What plans for a CapacityBlock assume of its nodes: those of the groups that start in its `reservation`."""
+
+    block: str
+    reservation: str
+    taint: Taint | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PoolNodes:
     """What plans for a CapacityPool assume of its nodes, beside what follows from their type.
 
-    `startup_taints` are those that something removes before pods come.
+    `startup_taints` are those that something removes before pods come. `blocks` are the pool's CapacityBlocks.
     """
 
     pool: str
@@ -49,6 +58,7 @@ class PoolNodes:
     labels: FrozenMap[str, str] = EMPTY
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
+    blocks: tuple[BlockNodes, ...] = ()
 
 
 class GroupTemplates(Protocol):
