@@ -184,7 +184,7 @@ def test_kinds_with_claims_of_their_own_are_decided_completely_or_wait() -> None
     own = [DeviceRequest("gpu", "gpu.nvidia.com", (Selector(f"device.driver != 'h{i}'"),)) for i in range(120)]
     state = snapshot(*_joined(*(pairs(1, asked, prefix=f"o{i}-") for i, asked in enumerate(own))), pools=(TEAM,))
     found = plan(state, policy=tight)
-    assert 5 <= len(found.placements) < 120
+    assert 5 <= len(found.placements) <= 12  # there are units for ten kinds
     reasons = [reason for entry in found.left_out for reason in entry.reasons]
     assert len(reasons) == 120 - len(found.placements)
     assert {reason.code for reason in reasons} == {Code.WORK_BUDGET}
