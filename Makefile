@@ -21,8 +21,8 @@ demo: setup
 test: setup
 	$(BIN)/pytest -q -n 2 --ignore=tests/e2e --ignore=tests/installed
 
-# What needs more than Python: a real control plane, built once from Go modules (4 to 10 minutes on two cores, then
-# cached), a C compiler for the fake NVML, and a browser (Debian's package chromium) for the status page.
+# What needs more than Python: a real control plane and Kueue, built once from Go modules (4 to 10 and 3 to 5 minutes on
+# two cores, then cached), a C compiler for the fake NVML, and a browser (Debian's package chromium) for the status page.
 e2e: setup
 	$(BIN)/pytest -q tests/e2e
 

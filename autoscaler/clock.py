@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from providers.contract import Clock
+if TYPE_CHECKING:  # every command reads the time, and few ask a provider for something
+    from providers.contract import Clock
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _SLEW: Final = 1.0  # seconds by which wall clock and monotonic clock may diverge between two measurements

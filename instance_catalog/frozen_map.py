@@ -74,6 +74,10 @@ class FrozenMap(Mapping[K, V_co], Generic[K, V_co]):
             self._hash = hash(frozenset(self._items.items()))
         return self._hash
 
+    def __reduce__(self) -> tuple[type[FrozenMap[K, V_co]], tuple[dict[K, V_co]]]:
+        # Without the hash: texts hash differently in every process.
+        return FrozenMap, (self._items,)
+
     def __repr__(self) -> str:
         return f"FrozenMap({self._items!r})"
 

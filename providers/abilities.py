@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
-from providers.contract import TemplateRef
+from providers.contract import LaunchAnswer, LaunchRequest, TemplateRef
 
 
 @runtime_checkable
@@ -32,6 +32,23 @@ class BootTimes(Protocol):
 
     def boot_timeouts(self) -> Mapping[TemplateRef, timedelta]:
         """Those of the templates that say. Asks nobody but Kubernetes; a template that cannot be used is left out."""
+
+
+@runtime_checkable
+class Withdrawer(Protocol):
+    """Optional: a provider whose launches may wait (WaitingError), all of them for all of their machines or none.
+
+    A launch that waits may start its machines at any moment, until it is withdrawn. providers/conformance_waits.py
+    checks this.
+    """
+
+    def waits(self, request: LaunchRequest) -> bool:
+        """Whether the provider holds this request. Only reads; raises as `launch` does."""
+
+    def withdraw(self, request: LaunchRequest) -> LaunchAnswer:
+        """Let the request start nothing more. Answers with the machines that it started all the same, as `launch`
+        would; they are the caller's. Withdrawing twice, or what was never asked for, answers with none. Raises
+        AmbiguousError until that is certain: repeat it. The token is not used up."""
 
 
 class KubernetesObjects(Protocol):

@@ -38,10 +38,11 @@ No retries inside. A provider makes each call once; back-off belongs to the call
 Counted groups. Where only a group's size can be set, `launch` raises AmbiguousError until the group has started its
     machines or failed to: the caller repeats the call unchanged, as with a lost answer. `terminate` names machines and
     lowers the size with them, so that the group neither replaces them nor picks others.
+Waiting. A Withdrawer (abilities.py) may raise WaitingError: it holds the request, for weeks perhaps, until it can start
+    all of its machines. The repetition asks for nothing twice, and `withdraw` ends it.
 
-Errors are one tree, providers/errors.py. Optional abilities are Protocols that a provider may satisfy as well:
-Preflight here, CapacityMarket in providers/market.py. Providers of third parties are found by providers/plugins.py.
-All times are aware UTC datetimes, all prices decimal USD per instance hour.
+Errors are one tree, providers/errors.py. Optional abilities are Protocols: Preflight here, CapacityMarket in market.py.
+Providers of third parties are found by plugins.py. Times are aware UTC, prices decimal USD per instance hour.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from providers.errors import ProviderError
+from providers.finding_topic import FindingTopic
 
 # Ownership tags. Providers whose clouds allow fewer characters translate them, reversibly.
 TAG_CLUSTER: Final = labels.CLUSTER_TAG  # uid of the namespace kube-system
@@ -337,6 +339,7 @@ class Finding:
     message: str
     next_step: str = ""
     required: bool = True
+    topic: FindingTopic = FindingTopic.OTHER
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ CapacityError lets the next offering be tried, a RefusedError needs a person, an
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import ClassVar, Final
 
@@ -44,6 +44,7 @@ class ProviderError(Exception):
     │   └── TokenReusedError        this token was used with other parameters
     ├── ThrottledError              too many calls; nothing happened
     ├── BusyError                   what would be changed is being changed for another call; nothing happened
+    ├── WaitingError                the provider holds the request until it can start all of its machines
     ├── GoneError                   what was named does not exist, or is not visible yet
     │   └── TemplateGoneError       so is what all launches of a node template need
     └── UncertainError              nobody knows whether it happened
@@ -224,6 +225,25 @@ class BusyError(ProviderError):
     advice = "Nothing to do: the call is repeated until it is its turn."
 
 
+class WaitingError(ProviderError):
+    """The provider holds the request and starts its machines when it can, perhaps in weeks. Nothing runs until then.
+
+    Repeat it unchanged to learn what came of it, or withdraw it (abilities.py, Withdrawer). `since` is when the
+    provider took it, by the provider's clock.
+    """
+
+    kind = "Waiting"
+    scope = BackoffScope.OBJECT
+    first_backoff = timedelta(seconds=15)
+    # What it starts is paid for from then on, so it is looked at this often.
+    longest_backoff = timedelta(minutes=2)
+    advice = "Nothing to do: it costs nothing while it waits, and is withdrawn when no pod needs it any more."
+
+    def __init__(self, message: str, *, since: datetime | None = None, code: str = "", next_step: str = "") -> None:
+        super().__init__(message, code=code, next_step=next_step)
+        self.since = since
+
+
 class GoneError(ProviderError):
     """What was named does not exist; or it is so young that it is not visible yet."""
 
@@ -281,6 +301,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     UnknownRefusalError,
     ThrottledError,
     BusyError,
+    WaitingError,
     GoneError,
     AmbiguousError,
     UnclassifiedError,

@@ -14,6 +14,9 @@ from hypothesis import settings
 
 from tests.model_rules import CENSUS
 
+# No test reads or leaves a file in the user's cache directory; those of the cache choose one.
+os.environ["FORESLICE_CACHE_DIR"] = ""
+
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

@@ -29,7 +29,7 @@ from instance_catalog.frozen_map import FrozenMap
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider
 
-A, B = (OfferingRef("p5.48xlarge", zone, "on-demand", "55.04") for zone in ("us-east-1a", "us-east-1b"))
+A, B = (OfferingRef("p5.48xlarge", zone, "on-demand", Decimal("55.04")) for zone in ("us-east-1a", "us-east-1b"))
 POOL = CapacityPool(
     "gpu", mode=Mode.ACT, node_template=NodeTemplateRef("SimulatedNodeTemplate", "default"), limits=Limits(nodes=10)
 )

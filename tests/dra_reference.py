@@ -44,7 +44,10 @@ ROWS: Final = (
         (
             ("partly: knows an empty group's devices from no provider but Cluster API", "kubernetes/autoscaler#10277"),
             ("partly: off by default; on AWS two drivers", "karpenter-provider-aws docs, settings.enableDRA"),
-            ("partly: templates with exactly and ExactCount", "Kueue docs, deviceClassMappings"),
+            (
+                "partly: templates with exactly and ExactCount; a selector only while enough devices match it",
+                "Kueue docs, deviceClassMappings; tests/e2e/controller/test_kueue.py with 0.19.2",
+            ),
             ("yes", "KAI-Scheduler v0.17, plugin dynamicresources"),
         ),
     ),

@@ -17,9 +17,11 @@ from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
     lower_requests,
     node_selectors,
+    renamed_types,
     short_resources,
     shortages,
     tolerations,
+    volume_claims,
     without_requests,
 )
 from autoscaler.advice.pool_changes import (
@@ -46,7 +48,8 @@ from autoscaler.planning.policy import Policy
 from instance_catalog.types.catalog import Catalog
 
 _PAIRS = 10  # tried at most, of the smallest changes
-# Nothing about a node changes these: the object is wrong or not there, or somebody else has the pod.
+# Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, or the plan has no
+# work left for it, which a plan for this pod alone would hide.
 _NOT_ABOUT_NODES = frozenset(
     {
         Code.CLASS_NOT_FOUND,
@@ -55,6 +58,7 @@ _NOT_ABOUT_NODES = frozenset(
         Code.SELECTOR_INVALID,
         Code.SCHEDULING_GATED,
         Code.MALFORMED_REQUEST,
+        Code.WORK_BUDGET,
     }
 )
 
@@ -143,10 +147,12 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from capacity_types(asked)
     yield from allowed_types(asked)
     yield from parts_of_cards(asked)
+    yield from volume_claims(asked)
     yield from _limits(asked, trials, budget)
     yield from schedulers(asked)
     yield from wider_scopes(asked)
     yield from rewritten_selectors(asked)
+    yield from renamed_types(asked)
     yield from _requests(asked, trials, budget)
     yield from counts(asked)
     yield from driver_profiles(asked)

@@ -27,10 +27,12 @@ class ChangeKind(Enum):
     TOLERATE_DEVICE = "TolerateDevice"  # taint: a claim's toleration
     ALLOW_CAPACITY_TYPE = "AllowCapacityType"  # capacity_type
     ALLOW_PARTS = "AllowParts"  # share: instance types with a part of a card
+    ADD_VOLUME_CLAIMS = "AddVolumeClaims"  # claims: PersistentVolumeClaims that do not exist
     RAISE_LIMIT = "RaiseLimit"  # resource, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
     WIDEN_SCOPE = "WidenScope"  # resources: pods that ask for them and have no claim
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
+    REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead
     SET_DRIVERS = "SetDrivers"  # drivers

@@ -97,7 +97,9 @@ def conditions_of(asked: Situation, place: RequestPlace) -> tuple[Condition, ...
 
 
 def dropped_conditions(asked: Situation) -> Iterator[Change]:
-    """Without one condition of a selector."""
+    """Without one condition of a selector; not where what it asks for is made on nodes: no type is nearer to that."""
+    if any(r.code is Code.NOTHING_HAS and "driver" in r.detail for r in asked.reasons):
+        return
     for place in requests_of(asked):
         yield from (one.change(ChangeKind.DROP_CONDITION) for one in conditions_of(asked, place))
 

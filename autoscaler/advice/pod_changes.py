@@ -8,6 +8,7 @@ from functools import partial
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.situation import Situation
+from autoscaler.lint.other_systems import TYPE_KEYS, ec2_name
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from instance_catalog.frozen_map import FrozenMap
@@ -38,6 +39,49 @@ def tolerations(asked: Situation) -> Iterator[Change]:
 def _tolerating(pod: Pod, taint: Taint) -> Pod:
     added = Toleration(taint.key, "Equal" if taint.value else "Exists", taint.value, taint.effect)
     return replace(pod, tolerations=(*pod.tolerations, added))
+
+
+def volume_claims(asked: Situation) -> Iterator[Change]:
+    """The PersistentVolumeClaims that do not exist, as if their volumes kept the pod from no node."""
+    if Code.VOLUME_UNBOUND not in asked.codes:
+        return
+    there = asked.snapshot.volume_claims
+    missing = tuple(name for name in asked.pod.volumes if f"{asked.pod.namespace}/{name}" not in there)
+    if missing:
+        names = tuple(f"{asked.pod.namespace}/{name}" for name in missing)
+        edit = on_pods(asked.keys, lambda pod: replace(pod, volumes=tuple(v for v in pod.volumes if v not in missing)))
+        yield Change.of(ChangeKind.ADD_VOLUME_CLAIMS, _subject(asked), edit, claims=names)
+
+
+def renamed_types(asked: Situation) -> Iterator[Change]:
+    """The name of EC2 for an instance type that the pod selects under Amazon SageMaker's."""
+    selected = {**asked.pod.node_selector}
+    terms = asked.pod.affinity.terms if asked.pod.affinity else ()
+    selected |= {r.key: r.values[0] for term in terms for r in term.match_expressions if len(r.values) == 1}
+    for key in sorted(TYPE_KEYS & selected.keys()):
+        if own := ec2_name(selected[key], asked.catalog):
+            edit = on_pods(asked.keys, partial(_selecting, key=key, was=selected[key], value=own))
+            yield Change.of(ChangeKind.REWRITE_TYPE, _subject(asked), edit, key=key, was=selected[key], value=own)
+
+
+def _selecting(pod: Pod, key: str, was: str, value: str) -> Pod:
+    """The pod with another value, wherever it selects nodes by the key and that one."""
+    selector = {k: value if (k, v) == (key, was) else v for k, v in pod.node_selector.items()}
+    affinity = pod.affinity
+    if affinity is not None:
+        affinity = NodeSelector(
+            tuple(
+                replace(
+                    term,
+                    match_expressions=tuple(
+                        replace(r, values=(value,)) if (r.key, r.values) == (key, (was,)) else r
+                        for r in term.match_expressions
+                    ),
+                )
+                for term in affinity.terms
+            )
+        )
+    return replace(pod, node_selector=FrozenMap(selector), affinity=affinity)
 
 
 def node_selectors(asked: Situation) -> Iterator[Change]:

@@ -18,6 +18,7 @@ from autoscaler.planning.policy import Where
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.prediction.predict import PREDICTIONS
 
 _BOUGHT_ANY_TIME = ("on-demand", "spot")
@@ -40,6 +41,7 @@ _NAMES_OF_POOLS = (
     "eks.amazonaws.com/nodegroup",
     "cloud.google.com/gke-nodepool",
     "cloud.google.com/compute-class",
+    "cloud.google.com/gke-gpu-driver-version",
 )
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
@@ -139,7 +141,9 @@ def schedulers(asked: Situation) -> Iterator[Change]:
 def wider_scopes(asked: Situation) -> Iterator[Change]:
     """Pods without a claim in the scope of each pool, where they ask for what device plugins hand out."""
     found = next((r for r in asked.left_out.reasons if r.code is Code.OUT_OF_SCOPE and "resources" in r.detail), None)
-    for pool in asked.pools if found else ():
+    # Nobody wants a network card alone: such a pod has lost its accelerators on the way.
+    worth = found is not None and found.detail["resources"] != (EFA,)
+    for pool in asked.pools if worth else ():
         edit = on_pool(pool.name, lambda pool: replace(pool, scope=replace(pool.scope, pods=PodScope.ALL)))
         yield Change.of(ChangeKind.WIDEN_SCOPE, pool_subject(pool), edit)
 

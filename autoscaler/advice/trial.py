@@ -158,5 +158,5 @@ def in_use(asked: Situation, pool: CapacityPool, resource: str, launches: tuple[
         case "nodes":
             return Decimal(len(alive) + len(own))
         case _:
-            paid = sum((Decimal(node.offering.usd_per_hour or 0) for node in alive), Decimal(0))
+            paid = sum((node.offering.usd_per_hour or Decimal(0) for node in alive), Decimal(0))
             return paid + _price(own)

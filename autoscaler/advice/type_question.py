@@ -89,12 +89,12 @@ class TypeAnswer:
         best = self.cheapest
         if best is None or self.chosen is None or best.offering.usd_per_hour is None:
             return None
-        return Decimal(best.offering.usd_per_hour) - Decimal(self.chosen.usd_per_hour or 0)
+        return best.offering.usd_per_hour - (self.chosen.usd_per_hour or Decimal(0))
 
 
 def _cost(entry: Considered) -> tuple[bool, Decimal]:
     price = entry.offering.usd_per_hour
-    return (price is None, Decimal(price or 0))
+    return (price is None, price or Decimal(0))
 
 
 def _bars(entry: Considered) -> bool:

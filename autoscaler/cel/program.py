@@ -160,7 +160,7 @@ def _not_a_bool(value: object, cost: int) -> Evaluation:
         reason = value.reason or f"depends on {', '.join(names)}, which exists only once the node runs"
         return Evaluation(Outcome.UNKNOWN, reason, names, cost)
     if type(value) is Failure:
-        return Evaluation(Outcome.ERROR, value.message, cost=cost)
+        return Evaluation(Outcome.ERROR, value.message, cost=cost, missing_key=value.missing_key)
     return Evaluation(
         Outcome.ERROR, f"CEL result of type {type_of(value).name} could not be converted to bool", cost=cost
     )

@@ -14,7 +14,7 @@ from autoscaler.checks.coexistence import competitors
 from autoscaler.checks.drivers import conflicting_plugins, missing_drivers
 from autoscaler.checks.nodes import NodeToBe, planned_nodes, possible_nodes
 from autoscaler.checks.pool_condition import ConditionType, PoolCondition
-from autoscaler.checks.usable import obstacles
+from autoscaler.checks.usable import obstacles, slices_of_hosts
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code, Reason
@@ -50,7 +50,8 @@ def pool_conditions(
         wrong = obstacles(
             pool, objections=plan.warnings, backoffs=snapshot.backoffs, serving=serving, now=now, orders=orders
         )
-        found.append(PoolCondition(pool.name, ConditionType.READY, tuple(wrong)))
+        slices = slices_of_hosts(pool, candidates)
+        found.append(PoolCondition(pool.name, ConditionType.READY, (*wrong, *slices)))
         found.append(PoolCondition(pool.name, ConditionType.COEXISTENCE, tuple(competitors(pool, snapshot))))
         planned = planned_nodes(pool, plan, catalog)
         nodes = planned or tuple(possible_nodes(pool, candidates))

@@ -13,6 +13,8 @@ from typing import Final
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Backoff
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 
 # Objections with which nothing can be launched.
 _UNUSABLE: Final = frozenset({Code.UNUSABLE, Code.NO_PRICE})
@@ -49,6 +51,15 @@ def obstacles(
         if backoff.pool == pool.name and backoff.until > now and _of_everything(backoff):
             until = backoff.until.isoformat(timespec="seconds")
             yield Reason.of(Code.LAUNCH_FAILED, until=until, error=backoff.reason, message=backoff.message)
+
+
+def slices_of_hosts(pool: CapacityPool, candidates: Iterable[Candidate]) -> Iterator[Reason]:
+    """That the pool would buy TPU slices of several hosts, which no provider launches all or nothing yet."""
+    if pool.node_template.kind in PUBLISHING_TEMPLATES:
+        return
+    whole = next((c for c in candidates if c.pool.name == pool.name and c.hosts > 1), None)
+    if whole is not None:
+        yield Reason.of(Code.SLICE_NOT_LAUNCHED, hosts=whole.hosts, instance_type=whole.instance_type.name)
 
 
 def _of_everything(backoff: Backoff) -> bool:

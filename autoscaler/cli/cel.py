@@ -92,7 +92,7 @@ def _misnamed(
     directories: Sequence[Path],
 ) -> Iterator[tuple[str, str]]:
     """Names that no driver publishes; the whole catalog is asked, as other drivers may publish what these do not."""
-    if any(one.answer.message.startswith("no such key") for one in tried):
+    if any(one.answer.missing_key for one in tried):
         catalog = chosen_catalog(directories)
         devices = specimens((*catalog_offers(catalog, kubernetes), *offers), kubernetes)
         yield from misnamed(program, PublishedNames.of(devices, names_of_releases(catalog, kubernetes), kubernetes))

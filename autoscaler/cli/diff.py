@@ -14,7 +14,7 @@ import click
 
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option, strict_option
 from autoscaler.cli.common.files import decided_for, read_manifests
-from autoscaler.cli.common.git_revisions import PREFIX, checked_out
+from autoscaler.cli.common.git_revisions import PREFIX, Checkout, checked_out
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.errors import BadInputError
@@ -101,8 +101,10 @@ class _Options:
     skip_unknown: bool
 
 
-def _facts(given: str, options: _Options) -> PlanFacts:
+def _facts(source: str | Checkout, options: _Options) -> PlanFacts:
     """Of a plan that is there already, or of one that is made for the manifests."""
+    given = source if isinstance(source, str) else source.path
+    known_as = ("", "") if isinstance(source, str) else (source.folder, source.revision)
     document = _plan_in(given)
     if document is None:
         loaded = read_manifests(
@@ -111,13 +113,15 @@ def _facts(given: str, options: _Options) -> PlanFacts:
             options.directories,
             strict=options.strict,
             skip_unknown=options.skip_unknown,
+            known_as=known_as,
         )
         document = document_of(decided_for(loaded, options.directories, policy=Policy(), asked=options.asked).plan)
     try:
         return PlanFacts.of(document)
     except NotAPlanError as error:
         step = "make it with this version: foreslice plan -f PATH -o json"
-        raise BadInputError(f"{given} is not a plan that can be compared: {error}", next_step=step) from error
+        name = given.replace(*known_as)
+        raise BadInputError(f"{name} is not a plan that can be compared: {error}", next_step=step) from error
 
 
 def _plan_in(given: str) -> dict[str, Any] | None:

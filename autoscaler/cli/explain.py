@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from autoscaler.advice.advise import advise
+from autoscaler.advice.advise import Budget, advise
+from autoscaler.advice.ignored import as_if_served
 from autoscaler.checks.check import pool_conditions
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.cli.common.commands import catalog_option, cluster_options, skip_unknown_option, strict_option
@@ -20,9 +21,11 @@ from autoscaler.cli.common.why import type_answers, why_option
 from autoscaler.errors import BadInputError
 from autoscaler.model.pod import Pod
 from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.explained_objects import claim_explanation, claim_lines, node_explanation, node_lines
 from autoscaler.report.explained_requests import buffer_explanation, request_explanation, request_lines
 from autoscaler.report.explanation import explanation_lines, explanation_of
+from autoscaler.report.tables.plan_summary import left_out_lines
 from autoscaler.report.type_answer import type_answer_lines
 from autoscaler.report.words import few
 from instance_catalog.spelling import did_you_mean
@@ -32,6 +35,7 @@ _THOROUGH = Policy(considered=1_000_000)
 _KINDS = {"pod": "pod", "claim": "claim", "resourceclaim": "claim", "node": "node"}
 _REQUESTS = ("provisioningrequest", "provreq")
 _BUFFERS = ("capacitybuffer", "cb")
+_THEN = 6  # plans for an ignored pod, beside those that were spent before
 _SHOWN = 5  # pods without a place, where none is named
 
 
@@ -166,7 +170,22 @@ def _first_of(pods: Sequence[Pod], name: str, namespace: str) -> Pod | None:
 def _pod(found: Decided, pod: Pod) -> _Answer:
     advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now)
     data = explanation_of(pod, found.snapshot, found.plan, _checked(found), advice, scheduled=found.live)
-    return data, list(explanation_lines(data))
+    lines = list(explanation_lines(data))
+    if not advice and (then := _in_a_pool(found, pod)):
+        data["ifServed"] = then
+        lines += ["", "In a pool that serves it:", *(f"  {line}" for line in then)]
+    return data, lines
+
+
+def _in_a_pool(found: Decided, pod: Pod) -> list[str]:
+    """Why an ignored pod would have no place in a pool that serves it, and what would help then."""
+    others = {entry.pod for entry in found.plan.outside} - {pod.key}
+    served = as_if_served(found.plan, found.snapshot, found.catalog, found.policy, found.now, beside=others)
+    if served is None:
+        return []
+    advice = advise(pod, served.snapshot, found.catalog, served.plan, found.policy, found.now, budget=Budget(_THEN))
+    changes = [f"smallest change then: {line}" for line in advice_lines(advice)]
+    return [*left_out_lines(served.staying[0]), *changes]
 
 
 def _requested(found: Decided, kind: str, key: str) -> _Answer | None:

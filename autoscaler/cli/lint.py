@@ -16,6 +16,7 @@ from autoscaler.lint.advice import advice
 from autoscaler.lint.check import lint as check
 from autoscaler.lint.devices.offers import catalog_offers, pool_driver_sets
 from autoscaler.lint.finding import Finding
+from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.releases import names_of_releases
 from autoscaler.lint.rules import CEL_COMPILE, INVALID_OBJECT, QUESTIONABLE, UNKNOWN_FIELD, Level
 from autoscaler.lint.subjects import subject_of
@@ -101,7 +102,8 @@ def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
         problem = finding.diagnostic
         document = documents[problem.file, problem.line, problem.subject]
         found.append(finding.at(document.file, document.locate(problem.path) if problem.path else document.line))
-    found += [Finding(QUESTIONABLE, surprise) for surprise in advice(loaded.snapshot)]
+    surprises = (*advice(loaded.snapshot), *foreign_advice(loaded.snapshot, catalog))
+    found += [Finding(QUESTIONABLE, surprise) for surprise in surprises]
     reported = [f.diagnostic for f in found if f.rule is CEL_COMPILE]
     places = {(p.file, p.line, p.path) for p in reported}
     found += [Finding(_RULES[p.severity], p) for p in loaded.problems if (p.file, p.line, p.path) not in places]

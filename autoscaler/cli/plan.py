@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import click
 
-from autoscaler.cli.common.advice import helping_changes, print_advice
+from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
 from autoscaler.cli.common.decided import Decided
@@ -26,14 +26,13 @@ from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of
+from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
 from autoscaler.planning.packing.problem import Budget
-from autoscaler.planning.placement.replay import replay
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, WorkLimits
-from autoscaler.scheduling.schedule import adversarial, first, seeded
 from instance_catalog.types.catalog import Catalog
 
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
@@ -143,11 +142,19 @@ def plan(
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
-    print_plan(found.plan, output, pools=bool(loaded.snapshot.pools), costs=costs_of(found, cost_by))
+    state = loaded.snapshot
+    print_plan(
+        found.plan,
+        output,
+        pools=bool(state.pools),
+        daemons=bool(state.daemon_sets),
+        costs=costs_of(found, cost_by),
+    )
     if output in ("table", "wide", "markdown"):
         print_costs(found, cost_by, output)
     if output in ("table", "wide"):
         print_advice(helping)
+        print_further_obstacles(found, helping)
     if found.plan.left_out or (strict and found.plan.outside):
         sys.exit(SOMETHING_LEFT_OUT)
 
@@ -170,6 +177,7 @@ def _decide(
     decided = plan_for(loaded.snapshot, catalog, policy, now)
     told = (
         *advice(loaded.snapshot),
+        *foreign_advice(loaded.snapshot, catalog),
         *plan_advice(loaded.snapshot, decided),
         *supply_advice(loaded.snapshot, decided, catalog),
     )
@@ -181,6 +189,9 @@ def _decide(
 
 def _replayed(decided: Plan, loaded: Loaded, catalog: Catalog, ties: str) -> Plan:
     """The plan with a warning for every pod that finds no place in the replay."""
+    from autoscaler.planning.placement.replay import replay
+    from autoscaler.scheduling.schedule import adversarial, first, seeded
+
     choose = {"first": first, "adversarial": adversarial}.get(ties) or seeded(_seed(ties))
     found = replay(decided, loaded.snapshot, catalog, choose)
     if found.holds:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from autoscaler.cluster.resources import CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.kube.custom.capacity_block import parse_capacity_block
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
 from autoscaler.kube.problem import Problems
@@ -17,7 +18,7 @@ from providers.abilities import KubernetesObjects
 from providers.contract import Provider, TemplateRef
 from providers.errors import TemplateError
 from providers.gcp.calendar import Advice, advice, bounded
-from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
+from providers.gcp.node_template.template import Batch, BlockNodes, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.session import Gcp
 from providers.gcp.trial import Trial, cluster_of_trials
@@ -27,6 +28,7 @@ from providers.trials import Outcome
 
 _TEMPLATES = (GCP_NODE_TEMPLATES.api_version, GCP_NODE_TEMPLATES.plural)
 _POOLS = (CAPACITY_POOLS.api_version, CAPACITY_POOLS.plural)
+_BLOCKS = (CAPACITY_BLOCKS.api_version, CAPACITY_BLOCKS.plural)
 _BATCHES = (LAUNCH_BATCHES.api_version, LAUNCH_BATCHES.plural)
 
 
@@ -84,9 +86,17 @@ def written_batches(objects: KubernetesObjects) -> tuple[Batch, ...]:
 
 def expected_nodes(objects: KubernetesObjects) -> tuple[PoolNodes, ...]:
     """What plans for the CapacityPools with a GCPNodeTemplate assume. One that cannot be read has no plans."""
+    blocks = [block for item in objects.list(_BLOCKS, labels={}) if (block := parse_capacity_block(item)) is not None]
     pools = (parse_capacity_pool(item) for item in objects.list(_POOLS, labels={}))
     return tuple(
-        PoolNodes(pool.name, pool.node_template.name, pool.labels, pool.taints, pool.startup_taints)
+        PoolNodes(
+            pool.name,
+            pool.node_template.name,
+            pool.labels,
+            pool.taints,
+            pool.startup_taints,
+            tuple(BlockNodes(b.name, b.reservation, b.taint) for b in blocks if b.pool in ("", pool.name)),
+        )
         for pool in pools
         if pool is not None and pool.node_template.kind == GCP_NODE_TEMPLATES.kind
     )
@@ -114,6 +124,7 @@ class GcpTemplates:
             location=spec.cluster.location if spec.cluster else "",
             node_pools=spec.node_pools,
             groups=tuple(GroupRef(group.zone, group.name) for group in spec.instance_groups),
+            resize_requests=spec.gangs == "ResizeRequest",
         )
 
     def references(self) -> tuple[TemplateRef, ...]:

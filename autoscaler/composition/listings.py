@@ -23,7 +23,7 @@ def listings_of(settings: Settings, clock: Clock) -> tuple[Opened, ...]:
         if projects:
             import providers.gcp.listing  # noqa: F401  # Google's clients are an extra; found out now, not at night
     except ModuleNotFoundError as error:
-        cloud = "gcp" if projects and "google" in str(error) else "aws"
+        cloud = "gcp" if (error.name or "").partition(".")[0] == "google" else "aws"
         raise ConfigurationError(
             f"sync.{cloud} cannot be used: {error}", next_step=f"install foreslice[{cloud}]"
         ) from error

@@ -180,7 +180,7 @@ def _offered(offering: OfferingRef) -> tuple[tuple[str, Any], ...]:
         ("instance_type", offering.instance_type),
         ("zone", offering.zone),
         ("capacity_type", offering.capacity_type),
-        ("usd_per_hour", offering.usd_per_hour),
+        ("usd_per_hour", None if offering.usd_per_hour is None else str(offering.usd_per_hour)),
     )
 
 

@@ -20,10 +20,11 @@ from autoscaler.execution.drain import cordon, evict_all, obstacles, occupants, 
 from autoscaler.execution.hold import give_notice, hold, release, withdraw_notice
 from autoscaler.execution.launch import Providers, answered, give_up, launch
 from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, second_controller
-from autoscaler.execution.patience import Patience
+from autoscaler.execution.patience import Patience, Until
 from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
 from autoscaler.execution.unclear import Unclear, read_answer
+from autoscaler.execution.waiting import end_waiting, may_wait, needed_nodes, unwanted
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.leaving import end_postponed, may_evict
 from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
@@ -81,20 +82,6 @@ class Withheld:
     would: str
 
 
-class _Until:
-    """How much longer launches may begin in a reconcile."""
-
-    def __init__(self, clock: Clock, span: timedelta) -> None:
-        self._clock, self._span = clock, span.total_seconds()
-        self._began: float | None = None
-
-    def over(self) -> bool:
-        """Whether the span has passed since this was asked first."""
-        now = self._clock.monotonic()
-        self._began = now if self._began is None else self._began
-        return now - self._began >= self._span
-
-
 @dataclass(frozen=True, slots=True)
 class Executor:
     """The hands of the loop."""
@@ -117,7 +104,7 @@ class Executor:
         """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; it is repeated later."""
         self.own.note(self.journal.batches, self.clock)
         providers = tuple(self.providers.by_template.values())
-        kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
+        kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches), *map(_of_end, pending.launches))
         self.patience.keep({*kept, *(node.name for node in pending.leaving)})
         self.unclear.keep([batch.name for batch in pending.launches if batch.outcome is BatchOutcome.CALLING])
         work: list[tuple[str, str, Callable[[], None]]] = [
@@ -133,9 +120,9 @@ class Executor:
             *(("Provider", p.name, partial(self._collect_orphans, p, seen, now)) for p in providers),
             *(("Provider", p.name, partial(self._tell_missing, p, seen, now)) for p in providers),
         ]
-        until = _Until(self.clock, _LAUNCHING)
-        launches = self._in_turn(pending.launches)
-        work += [("LaunchBatch", b.name, partial(self._launch, b, seen, until, now)) for b in launches]
+        until = Until(self.clock, _LAUNCHING)
+        launches, needed = self._in_turn(pending.launches), needed_nodes(pending)
+        work += [("LaunchBatch", b.name, partial(self._launch, b, seen, needed, until, now)) for b in launches]
         isolation = Isolation(self.api)
         attempts = (isolation.attempt(kind, name, action) for kind, name, action in work)
         return (*(trouble for trouble in attempts if trouble is not None), *self.backoffs.take_troubles())
@@ -150,7 +137,7 @@ class Executor:
             turn = self.backoffs.failures(pool) % len(batches)
             yield from (*batches[turn:], *batches[:turn])
 
-    def _launch(self, batch: LaunchBatch, seen: Observed, until: _Until, now: datetime) -> None:
+    def _launch(self, batch: LaunchBatch, seen: Observed, needed: frozenset[str], until: Until, now: datetime) -> None:
         """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up, and
         so is a batch that a person deletes."""
         acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
@@ -162,6 +149,9 @@ class Executor:
                 self._withhold("LaunchBatch", batch.name, batch.uid, batch.pool, would)
         elif batch.name in self.unclear and self._read_answer(batch, seen, now):
             return  # the next offering is asked for in the next reconcile
+        elif unwanted(batch, seen.snapshot, self.journal.nodes, needed, acts=acts):
+            end = partial(end_waiting, batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs)
+            self.patience.attempt(_of_end(batch), partial(end, now=now))
         elif not until.over():
             # A call that has to wait for another one's end keeps nobody else waiting, least of all that one.
             call = partial(
@@ -175,7 +165,7 @@ class Executor:
         waited = self.unclear.waited(batch.name)
         machines = seen.machines.get(provider.name) if same_place(batch.place, provider.place()) else None
         answer = None if machines is None else read_answer(batch, machines, provider.traits, waited=waited)
-        if answer is None:
+        if answer is None or (answer.missing and may_wait(batch, provider, cluster=self.providers.cluster)):
             return False
         self.unclear.forget(batch.name)
         answered(batch, answer, journal=self.journal, backoffs=self.backoffs, now=now)
@@ -383,6 +373,11 @@ def _stopped_for(node: ProvisionedNode) -> bool:
 def _of_launch(batch: LaunchBatch) -> str:
     """No ProvisionedNode has such a name."""
     return f"launch/{batch.name}"
+
+
+def _of_end(batch: LaunchBatch) -> str:
+    """No ProvisionedNode has such a name."""
+    return f"withdraw/{batch.name}"
 
 
 def _of_sweep(provider: Provider) -> str:

@@ -17,7 +17,7 @@ from autoscaler.cluster.intents import token_of
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
-from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, OfferingRef
+from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, OfferingRef
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.contract import (
@@ -41,6 +41,7 @@ from providers.errors import (
     TokenReusedError,
     UncertainError,
     UnclassifiedError,
+    WaitingError,
 )
 from providers.places import same_place
 
@@ -79,8 +80,9 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
 
     Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
     then the same call is repeated, not before the error's back-off has passed. BusyError: it waits for another batch's
-    call, and so does this one alone. What a person has to correct is raised (RefusedError) once everything else
-    that could be done has been. RepetitionRefusedError: the outcome stays unknown.
+    call, and so does this one alone. WaitingError: the provider holds the request, which is written down. What a person
+    has to correct is raised (RefusedError) once everything else that could be done has been. RepetitionRefusedError:
+    the outcome stays unknown.
     """
     provider = providers.of(batch)
     refusal: RefusedError | None = None
@@ -103,6 +105,11 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             answer = provider.launch(request_of(batch, cluster=providers.cluster))
             if repeated:
                 _raise_if_gone(answer)
+        except WaitingError as error:
+            # No back-off: other launches may wait beside it, each with a request of its own.
+            if batch.waiting_since is None:
+                journal.save_batch(replace(batch, waiting_since=error.since or now))
+            raise
         except (UncertainError, ThrottledError, BusyError) as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
@@ -211,12 +218,7 @@ def answered(
     batch: LaunchBatch, answer: LaunchAnswer, *, journal: Journal, backoffs: Backoffs, now: datetime
 ) -> LaunchBatch:
     """Save what came of an attempt, back-offs and machines; then the next one may begin."""
-    asked = batch.offerings[batch.attempt]
-    ids = {instance.node: instance.provider_id for instance in answer.instances}
-    members = tuple(
-        replace(member, provider_id=ids[member.node], obtained=asked) if member.node in ids else member
-        for member in batch.members
-    )
+    asked, members = batch.offerings[batch.attempt], members_with(batch, answer)
     if answer.instances:
         backoffs.succeeded(batch.pool, asked, now)
     complete = all(member.provider_id for member in members)
@@ -226,10 +228,21 @@ def answered(
         batch,
         members=members,
         answered=True,
+        waiting_since=None,
         outcome=BatchOutcome.LAUNCHED if complete else BatchOutcome.INTENDED,
         attempt=batch.attempt if complete else batch.attempt + 1,
     )
     return _finish(saved, journal, now)
+
+
+def members_with(batch: LaunchBatch, answer: LaunchAnswer) -> tuple[BatchMember, ...]:
+    """The members of a batch, with the machines of an answer to its current attempt."""
+    asked = batch.offerings[batch.attempt]
+    ids = {instance.node: instance.provider_id for instance in answer.instances}
+    return tuple(
+        replace(member, provider_id=ids[member.node], obtained=asked) if member.node in ids else member
+        for member in batch.members
+    )
 
 
 def _finish(batch: LaunchBatch, journal: Journal, now: datetime) -> LaunchBatch:

@@ -60,6 +60,20 @@ class Patience:
         self._failed = {key: known for key, known in self._failed.items() if key in keys}
 
 
+class Until:
+    """How much longer something may begin in a reconcile."""
+
+    def __init__(self, clock: Clock, span: timedelta) -> None:
+        self._clock, self._span = clock, span.total_seconds()
+        self._began: float | None = None
+
+    def over(self) -> bool:
+        """Whether the span has passed since this was asked first."""
+        now = self._clock.monotonic()
+        self._began = now if self._began is None else self._began
+        return now - self._began >= self._span
+
+
 def _unforeseen(error: Exception) -> UnclassifiedError:
     """What no provider promises to raise. The log has its traceback, once for each time it was asked."""
     step = "report it with the log line `unexpected_error`; it is tried again"

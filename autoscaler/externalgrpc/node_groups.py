@@ -151,7 +151,8 @@ def _feasible(packing: PackingInput, item: int, most: int) -> list[str]:
         if len(found) == most or packing.trials.ledger.refused(item):
             break
         candidate = packing.candidates[index]
-        if not candidate.pool.acts or packing.bar(index, item) is not None:
+        # A group grows node by node, which a slice of several hosts does not.
+        if not candidate.pool.acts or candidate.hosts > 1 or packing.bar(index, item) is not None:
             continue
         if isinstance(packing.trials.verdict(packing.shape_of[index], item), Fits):
             found.setdefault(key_of_candidate(candidate).id)
@@ -241,8 +242,7 @@ def price_of(group: NodeGroup) -> Decimal | None:
     """Dollars per hour of a node; prepaid ones cost nothing more. None: not known."""
     if group.candidate is not None:
         return group.candidate.usd_per_hour
-    price = group.nodes[0].offering.usd_per_hour if group.nodes else None
-    return None if price is None else Decimal(price)
+    return group.nodes[0].offering.usd_per_hour if group.nodes else None
 
 
 def described(group: NodeGroup) -> Iterator[str]:

@@ -21,12 +21,28 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _TEN_BYTES: Final = 10  # the longest varint
 # A message inside of so many others is no message of ours: decoding must not exhaust the stack.
 _DEEPEST: Final = 32
+# Two bytes make a field, and a field some hundred bytes of memory: 32 MiB of them would be gigabytes. A question
+# of the expander has fewer, because nearly each of its fields is a pod of hundreds of bytes, decoded by itself.
+MOST_FIELDS: Final = 200_000
 
 
 class WireError(ForesliceError):
     """Bytes that are no message."""
 
     reason: ClassVar[str] = "Wire"
+
+
+class Fields:
+    """How many fields may still be read of a message: those of unknown numbers count, and packed numbers."""
+
+    def __init__(self, left: int = MOST_FIELDS) -> None:
+        self._most = self._left = left
+
+    def take(self) -> None:
+        """Count one. Raises WireError when there are too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise WireError(f"a message has more than {self._most} fields: send fewer objects in one call")
 
 
 class Kind(Enum):
@@ -164,36 +180,45 @@ def _varint(value: int) -> bytes:
     return bytes(written)
 
 
-def decode(message: Message, content: bytes, *, depth: int = 0) -> Json:
-    """The message of some bytes. Fields that the table does not have are skipped. Raises WireError."""
+def decode(message: Message, content: bytes, *, fields: Fields | None = None) -> Json:
+    """The message of some bytes. Fields that the table does not have are skipped. Raises WireError.
+
+    `fields` bounds what several messages have together; without it the message has a bound of its own.
+    """
+    return _decode(message, content, 0, fields or Fields())
+
+
+def _decode(message: Message, content: bytes, depth: int, fields: Fields) -> Json:
     if depth > _DEEPEST:
         raise WireError(f"{message.name} has messages inside of more than {_DEEPEST} others")
     found: Json = {}
-    for number, wire_type, value in _parts(content):
+    for number, wire_type, value in _parts(content, fields):
         if number not in message.by_number:
             continue
         name, known = message.by_number[number]
-        read = _reader(known, wire_type, f"{message.name}.{name}", depth)
+        read = _reader(known, wire_type, f"{message.name}.{name}", depth, fields)
         if known.mapped:
-            key, entry = _pair(known, value, f"{message.name}.{name}", depth)
+            key, entry = _pair(known, value, f"{message.name}.{name}", depth, fields)
             found.setdefault(name, {})[key] = entry
         elif known.repeated:
             packed = known.kind in (Kind.INT, Kind.BOOL) and wire_type == _BYTES
-            found.setdefault(name, []).extend(map(_number(known.kind), _packed(value)) if packed else [read(value)])
+            found.setdefault(name, []).extend(
+                map(_number(known.kind), _packed(value, fields)) if packed else [read(value)]
+            )
         else:
             found[name] = read(value)
     return found
 
 
-def _pair(known: Field, value: Any, where: str, depth: int) -> tuple[str, Any]:
+def _pair(known: Field, value: Any, where: str, depth: int, fields: Fields) -> tuple[str, Any]:
     if not isinstance(value, bytes):
         raise WireError(f"{where} is no map")
     key, entry = "", _zero(known.kind)
-    for number, wire_type, part in _parts(value):
+    for number, wire_type, part in _parts(value, fields):
         if number == 1:
-            key = _reader(text(1), wire_type, where, depth)(part)
+            key = _reader(text(1), wire_type, where, depth, fields)(part)
         elif number == 2:
-            entry = _reader(known, wire_type, where, depth)(part)
+            entry = _reader(known, wire_type, where, depth, fields)(part)
     return key, entry
 
 
@@ -204,7 +229,7 @@ def _zero(kind: Kind) -> Any:
 _WIRE_TYPES: Final = {Kind.INT: _VARINT, Kind.BOOL: _VARINT, Kind.DOUBLE: _FIXED64}
 
 
-def _reader(known: Field, wire_type: int, where: str, depth: int) -> Callable[[Any], Any]:
+def _reader(known: Field, wire_type: int, where: str, depth: int, fields: Fields) -> Callable[[Any], Any]:
     packed = known.repeated and known.kind in (Kind.INT, Kind.BOOL) and wire_type == _BYTES
     if wire_type != _WIRE_TYPES.get(known.kind, _BYTES) and not packed:
         raise WireError(f"{where} is written as wire type {wire_type}, which is not that of a {known.kind.value}")
@@ -218,11 +243,11 @@ def _reader(known: Field, wire_type: int, where: str, depth: int) -> Callable[[A
         case Kind.DOUBLE:
             return lambda value: float(struct.unpack("<d", value)[0])
         case Kind.QUANTITY:
-            return lambda value: decode(_QUANTITY, value, depth=depth + 1).get("string", "0")
+            return lambda value: _decode(_QUANTITY, value, depth + 1, fields).get("string", "0")
         case Kind.MESSAGE:
             of = known.message
             assert of is not None
-            return lambda value: decode(of, value, depth=depth + 1)
+            return lambda value: _decode(of, value, depth + 1, fields)
 
 
 def _text(where: str) -> Callable[[bytes], str]:
@@ -244,10 +269,11 @@ def _number(kind: Kind) -> Callable[[int], int | bool]:
 _QUANTITY: Final = Message("Quantity", {"string": text(1)})
 
 
-def _parts(content: bytes) -> Iterator[tuple[int, int, Any]]:
+def _parts(content: bytes, fields: Fields) -> Iterator[tuple[int, int, Any]]:
     """Field number, wire type and value: an unsigned number, or bytes."""
     at = 0
     while at < len(content):
+        fields.take()
         tag, at = _read_varint(content, at)
         wire_type = tag & 7
         if wire_type == _VARINT:
@@ -266,9 +292,10 @@ def _parts(content: bytes) -> Iterator[tuple[int, int, Any]]:
         at += size
 
 
-def _packed(content: bytes) -> Iterator[int]:
+def _packed(content: bytes, fields: Fields) -> Iterator[int]:
     at = 0
     while at < len(content):
+        fields.take()
         value, at = _read_varint(content, at)
         yield value
 

@@ -46,7 +46,7 @@ def recent_launches(account: Spending | None, per_hour: int, now: datetime) -> D
 def price_of(nodes: Iterable[ProvisionedNode]) -> Decimal:
     """Dollars per hour of the nodes that have a machine; prepaid ones cost nothing more."""
     paid = (node for node in nodes if has_machine(node))
-    return sum((Decimal(node.offering.usd_per_hour or 0) for node in paid), Decimal(0))
+    return sum((node.offering.usd_per_hour or Decimal(0) for node in paid), Decimal(0))
 
 
 def moved_on(

@@ -15,6 +15,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
+from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES, readable, running_drivers
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
@@ -22,7 +23,6 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import DeviceId
 
 _CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
-_KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 # Why no pod of a plan uses a prepaid block, in words for a sentence about the block.
 _BLOCK_BARS: Final = {
     Code.BLOCK_ENDS_TOO_SOON: "it ends too soon for them",
@@ -48,9 +48,9 @@ def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     yield from _ignored_rules(snapshot)
     yield from _brief_windows(snapshot)
     yield from _domains_without_link(snapshot)
+    yield from _devices_of_two_drivers(snapshot)
     yield from _refused_sharing(snapshot)
     yield from _invalid_configs(snapshot)
-    yield from _shared_by_scheduler(snapshot)
     yield from _no_cpu(snapshot)
     yield from _resources_not_served(snapshot)
 
@@ -76,6 +76,26 @@ def _ignored_rules(snapshot: Snapshot) -> Iterator[Diagnostic]:
             "if your cluster has it on, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)",
             rule.origin,
         )
+
+
+def _devices_of_two_drivers(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """A pool whose nodes run two drivers that publish the same devices, each without knowing of the other."""
+    for pool in snapshot.pools:
+        listed = (readable((text,)) for text in pool.drivers)
+        alone = pool.node_template.kind in PUBLISHING_TEMPLATES
+        drivers = listed if pool.drivers else () if alone else (running_drivers(snapshot),)
+        names = {profile.driver: profile.name for found in drivers if found for profile in found.profiles}
+        shipped = {name: driver_facts()[profile] for name, profile in names.items() if profile in driver_facts()}
+        for name, facts in sorted(shipped.items()):
+            for twin in sorted(facts.same_devices_as & names.keys()):
+                yield surprise(
+                    f"CapacityPool {pool.name}",
+                    ("spec", "drivers", "profiles"),
+                    f"{facts.profile} and {names[twin]} publish the same devices of a node ({name} and {twin}), so "
+                    "each may give a device to a pod that has it from the other one already",
+                    "keep one of them off these nodes, and name the other one here",
+                    pool.origin,
+                )
 
 
 def _brief_windows(snapshot: Snapshot) -> Iterator[Diagnostic]:
@@ -283,25 +303,6 @@ def _invalid_configs(snapshot: Snapshot) -> Iterator[Diagnostic]:
                     claim.origin,
                 )
                 return
-
-
-def _shared_by_scheduler(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Pods that ask KAI Scheduler for a part of a GPU by annotation: no resource of the API says so."""
-    found = [p for p in snapshot.pods if not p.bound and _kai_part(p)]
-    if found:
-        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        yield surprise(
-            f"Pod {found[0].key}",
-            ("metadata", "annotations", _kai_part(found[0])),
-            f"asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
-            "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
-            found[0].origin,
-        )
-
-
-def _kai_part(pod: Pod) -> str:
-    """The annotation of the pod that asks for a part of a GPU, or nothing."""
-    return next((name for name in _KAI_PARTS if name in pod.annotations), "")
 
 
 def _wants_a_part(claim: ResourceClaim) -> bool:

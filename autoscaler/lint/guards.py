@@ -68,9 +68,8 @@ def guard_against(failing: Failing, program: Program, found: Reach) -> str:
     matching = {specimen.driver for specimen in found.possible}
     if matching and failing.specimen.driver not in matching:
         return f"put `{guard_for((program,), found)} && …` in front"
-    identifier = failing.message.removeprefix("no such key: ").split(" ")[0]
     for group, domain, name in sorted(program.reads or ()):
-        if name == identifier:
+        if name == failing.missing_key:
             return f'guard it: `has(device.{group}["{domain}"].{name}) && …`'
     return "guard it with has(…), or with .? and .orValue(…)"
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
-from instance_catalog.files.layers import Corrections
+
+if TYPE_CHECKING:
+    from instance_catalog.files.layers import Corrections
 
 
 def corrections_of(overlays: Iterable[Document], now: datetime) -> list[Corrections]:
@@ -20,6 +23,7 @@ def corrections_of(overlays: Iterable[Document], now: datetime) -> list[Correcti
         return []  # without loading the models of our own kinds
     from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
     from autoscaler.kube.custom.schema import moment
+    from instance_catalog.files.layers import Corrections
 
     found: list[Corrections] = []
     for document in documents:

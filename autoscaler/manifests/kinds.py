@@ -9,6 +9,7 @@ from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, e
 from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
 from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_cron_job, expand_ray_job, expand_ray_service
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_job
+from autoscaler.kube.workloads.volcano_job import expand_volcano_job
 from autoscaler.manifests import readers
 from autoscaler.manifests.manifest_set import Reader
 
@@ -71,6 +72,7 @@ KINDS = (
     Kind("apps", "DaemonSet", ("v1",), readers.read_daemon_set),
     Kind("batch", "Job", ("v1",), readers.workload(expand_job), expands=True),
     Kind("batch", "CronJob", ("v1",), readers.workload(expand_cron_job), expands=True),
+    Kind("batch.volcano.sh", "Job", ("v1alpha1",), readers.workload(expand_volcano_job), expands=True),
     Kind("jobset.x-k8s.io", "JobSet", ("v1alpha2",), readers.workload(expand_job_set), expands=True),
     Kind(
         "leaderworkerset.x-k8s.io",
@@ -79,10 +81,10 @@ KINDS = (
         readers.workload(expand_leader_worker_set),
         expands=True,
     ),
-    Kind("ray.io", "RayCluster", ("v1",), readers.workload(expand_ray_cluster), expands=True),
-    Kind("ray.io", "RayJob", ("v1",), readers.workload(expand_ray_job), expands=True),
+    Kind("ray.io", "RayCluster", ("v1", "v1alpha1"), readers.workload(expand_ray_cluster), expands=True),
+    Kind("ray.io", "RayJob", ("v1", "v1alpha1"), readers.workload(expand_ray_job), expands=True),
     Kind("ray.io", "RayCronJob", ("v1",), readers.workload(expand_ray_cron_job), expands=True),
-    Kind("ray.io", "RayService", ("v1",), readers.workload(expand_ray_service), expands=True),
+    Kind("ray.io", "RayService", ("v1", "v1alpha1"), readers.workload(expand_ray_service), expands=True),
     *(
         Kind("kubeflow.org", name, versions, readers.workload(expand_training_job), expands=True)
         for name, versions in ((name, ("v2beta1", "v1") if name == "MPIJob" else ("v1",)) for name in TRAINING_JOBS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ class OfferingRef:
     instance_type: str
     zone: str
     capacity_type: str
-    usd_per_hour: str | None = None  # decimal text, as planned
+    usd_per_hour: Decimal | None = None  # as planned; None: no price was known
     reservation: str = ""
     block: str = ""
     region: str = field(default="", compare=False)
@@ -160,6 +161,7 @@ class LaunchBatch:
     deleting: bool = False  # the object was deleted; its finalizer keeps it until it is finished
     guarded: bool = False  # that finalizer is there
     place: str = ""  # account/region that the provider calls for its attempt
+    waiting_since: datetime | None = None  # since when the provider holds its request; None: it does not
     boot_timeout: timedelta | None = None
 
     @property

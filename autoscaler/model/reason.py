@@ -56,7 +56,8 @@ class Code(Enum):
     PLANNING_FAILED = "PlanningFailed"  # a bug of Foreslice that this pod, pool or block meets
     UNSUPPORTED = "Unsupported"  # a field or feature this version does not understand
     CONTESTED_RESOURCE = "ContestedResource"  # resource: whether its class serves it depends on what cannot be seen
-    WORK_BUDGET = "WorkBudget"  # expression: deciding it takes more work than a plan may spend on it
+    WAITS_FOR_TURN = "WaitsForTurn"  # objects, pods: the bounds of what one reconcile plans for
+    WORK_BUDGET = "WorkBudget"  # expression, or kinds of pods of the namespace: more work than a plan may spend
     UNREADABLE = "Unreadable"  # right: without it a kind cannot be read that decides this
     # other predicates
     INSUFFICIENT_RESOURCE = "InsufficientResource"  # resource, wanted, free
@@ -94,6 +95,7 @@ class Code(Enum):
     SCHEDULER_ERROR = "SchedulerError"  # what kube-scheduler failed on
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
     NO_POOL = "NoPool"  # no pool admits the offering that would fit
+    NOT_PREDICTED = "NotPredicted"  # driver, device_class: nothing says what the driver publishes
     NOTHING_HAS = "NothingHas"  # name, wanted, where; largest or best, instance_type, accelerator
     POOL_LIMIT = "PoolLimit"  # resource, limit, wanted
     POOL_REFUSES = "PoolRefuses"  # requirement of the pool
@@ -124,6 +126,7 @@ class Code(Enum):
     MAY_NOT_ACT = "MayNotAct"  # problem: the controller lacks the rights of foreslice-act
     NO_PROVIDER = "NoProvider"  # kind, served: nothing launches from such node templates
     PROVIDER_REFUSES = "ProviderRefuses"  # provider, message: not even questions are answered
+    SLICE_NOT_LAUNCHED = "SliceNotLaunched"  # hosts, instance_type: a TPU slice, which is planned only
     OTHER_AUTOSCALER = "OtherAutoscaler"  # kind, pods: it would launch for the same pods
     NO_DRIVER = "NoDriver"  # profile: no DaemonSet runs it
     DRIVER_NEEDS_LABEL = "DriverNeedsLabel"  # driver, labels
@@ -139,6 +142,7 @@ class Code(Enum):
     CHEAPEST = "Cheapest"
     PREFERRED = "Preferred"  # an earlier firstAvailable alternative
     PREPAID = "Prepaid"
+    WHOLE_SLICE = "WholeSlice"  # hosts, topology: a TPU slice of several hosts is bought as a whole
     ALREADY_BOUND = "AlreadyBound"
     EXISTING_NODE = "ExistingNode"
     COMING_NODE = "ComingNode"

@@ -157,7 +157,9 @@ def _unmakeable(request: ProvisioningRequest, snapshot: Snapshot, *, settled: bo
         return None
     if any(problem.code is Code.UNREADABLE for problem in problems):
         return Said(_TYPE.PROVISIONED, False, Why.UNCHECKED, problems)
-    said = Said(_TYPE.FAILED, True, Why.NO_PODS, problems) if settled else _waiting(request, problems)
+    # A missing template may come; spec.podSets never change.
+    final = settled or any(problem.code is Code.UNSUPPORTED for problem in problems)
+    said = Said(_TYPE.FAILED, True, Why.NO_PODS, problems) if final else _waiting(request, problems)
     return replace(said, obstacle=True)
 
 
@@ -192,8 +194,7 @@ def _progress(request: ProvisioningRequest, fates: _Fates, *, settled: bool) -> 
         )
     left = fates.left.get(request.key, [])
     if not placed and not left:
-        feature = f"more at once than {MOST_OBJECTS} objects or {MOST_PODS} pods; it waits for its turn"
-        turn = Reason.of(Code.UNSUPPORTED, feature=feature)
+        turn = Reason.of(Code.WAITS_FOR_TURN, objects=MOST_OBJECTS, pods=MOST_PODS)
         return Said(_TYPE.PROVISIONED, False, Why.NOT_FOUND, (turn,), total=request.pods)
     worst = _decisive(left)
     hopeless = next((entry for entry in left if _for_good(entry)), None)

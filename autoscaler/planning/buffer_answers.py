@@ -98,7 +98,7 @@ def _shares(snapshot: Snapshot, plan: Plan, placed: Mapping[str, Iterable[Placem
         price = prices[node]
         for key in keys:
             before = costs.get(key, Decimal(0))
-            costs[key] = None if price is None or before is None else before + Decimal(price) / len(keys)
+            costs[key] = None if price is None or before is None else before + price / len(keys)
     return costs
 
 

@@ -128,7 +128,10 @@ def _gang_reasons(packing: PackingInput, key: str, outcome: Outcome) -> Iterator
 
 def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
     """The verdict over all candidates: what would have to change for the class to be placed."""
-    bought = outcome.bought
+    bought, trials = outcome.bought, packing.trials
+    crowded_out = trials.ledger.crowded_out(item, packing.classes[item].sample.pods[0])
+    if crowded_out and not any(isinstance(trials.verdict(s, item), Fits) for s in trials.known_shapes(item)):
+        return _Diagnosis("unknown", (crowded_out,))  # one type has nothing to say that another has not
     verdicts = [(i, packing.trials.explained(packing.shape_of[i], item)) for i in range(len(packing.candidates))]
     anything = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
     # Where nothing would run is no answer beside what could be had after a change.
@@ -161,6 +164,7 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
 _NOWHERE = (
     Code.NO_CANDIDATE,
     Code.NOTHING_HAS,
+    Code.NOT_PREDICTED,
     Code.BUNDLE_SPLIT,
     Code.INSUFFICIENT_RESOURCE,
     Code.TOO_FEW_DEVICES,

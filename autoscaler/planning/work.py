@@ -33,6 +33,12 @@ _NODES = 200
 _VISIT = 2 * _LOOK
 # The least that a kind of pods has of its own, however many kinds there are: some looks at nodes and simple selectors.
 _LEAST_OWN = 2_000
+# What a class needs to be tried on the types of a catalog, where no other class has claims that ask for the same.
+_TRIAL = 20_000
+# From so many classes in a namespace on, one that has spent little is refused because of the others.
+_CROWD = 50
+# Up to so many terms about other pods, a look costs what it costs for any pod.
+_FEW_TERMS = 4
 # The least that a namespace may spend on expensive selectors, however many namespaces there are.
 _LEAST_SHARED = 50_000
 
@@ -57,6 +63,8 @@ class Ledger:
     waiting: set[int] = field(default_factory=set)
     """The classes that are not decided in this plan, because the units do not suffice for all."""
     needs: Sequence[int] = ()
+    beside: Sequence[int] = ()
+    """By class, how many classes its namespace has."""
 
     @staticmethod
     def of(
@@ -110,6 +118,19 @@ class Ledger:
         """Whether the class is not decided in this plan."""
         return item in self.waiting
 
+    def crowded_out(self, item: int, pod: Pod) -> Reason | None:
+        """The reason, where others of the namespace leave too little for the class."""
+        spent = self.accounts[item].refused or BudgetSpentError()
+        found = self.reason(item, pod, spent) if self.refused(item) else None
+        return found if found is not None and "kinds" in found.detail else None
+
+    def reason(self, item: int, pod: Pod, spent: BudgetSpentError) -> Reason:
+        """Why a class is not decided: it takes too much itself, or many of its namespace leave too little for each."""
+        account, kinds = self.accounts[item], self.beside[item] if self.beside else 1
+        if kinds >= _CROWD and account.spent < account.most // 2:
+            return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}", kinds=kinds)
+        return budget_reason(pod, spent)
+
     def pass_on(self, item: int, among: Container[int]) -> Iterator[int]:
         """The class needs nothing more: what it leaves goes on to those of its namespace that wait, which are given.
 
@@ -138,7 +159,7 @@ class Ledger:
         aside = min(account.own, self.given[item] // 2)
         account.own -= aside
         try:
-            return self._decide(account, pods, lambda paid: fit(paid, node, world))
+            return self._decide(item, pods, lambda paid: fit(paid, node, world))
         finally:
             account.own += aside
 
@@ -149,18 +170,19 @@ class Ledger:
     def decide(self, item: int, pods: Sequence[Pod], verdict: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
         """The same for another way to the verdict: it gets the pods, each paid for when it is taken."""
         if item in self.waiting:
-            return Unknown((budget_reason(pods[0], BudgetSpentError()),))
-        return self._decide(self.accounts[item], pods, verdict)
+            return Unknown((self.reason(item, pods[0], BudgetSpentError()),))
+        return self._decide(item, pods, verdict)
 
     def glance(self, item: int, pod: Pod, verdict: Callable[[], Verdict]) -> Verdict:
         """The same for a verdict that needs nothing but amounts and what is known: each question is paid once."""
         if item in self.waiting:
-            return Unknown((budget_reason(pod, BudgetSpentError()),))
-        return self._decide(self.accounts[item], (pod,), lambda _: _glanced(verdict))
+            return Unknown((self.reason(item, pod, BudgetSpentError()),))
+        return self._decide(item, (pod,), lambda _: _glanced(verdict))
 
-    def _decide(self, account: Account, pods: Sequence[Pod], decide: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
+    def _decide(self, item: int, pods: Sequence[Pod], decide: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
+        account = self.accounts[item]
         if account.refused is not None:
-            return Unknown((budget_reason(pods[0], account.refused),))
+            return Unknown((self.reason(item, pods[0], account.refused),))
         try:
             with on_account(account):
                 own = account.own
@@ -171,7 +193,7 @@ class Ledger:
                     account.own = own
                 return verdict
         except BudgetSpentError as spent:
-            return Unknown((budget_reason(pods[0], spent),))
+            return Unknown((self.reason(item, pods[0], spent),))
 
 
 def _paid(pods: Iterable[Pod]) -> Iterator[Pod]:
@@ -242,9 +264,13 @@ class _Queue:
 
 
 def _opened(
-    classes: Sequence[BundleClass], *, own: int, shared: int, most: int, needs: Sequence[int], queue: _Queue
+    classes: Sequence[BundleClass], *, own: int, shared: int, most: int, needs: list[int], queue: _Queue
 ) -> Ledger:
+    """`needs` becomes what each class needs to be decided completely in the namespaces whose units do not suffice."""
     purses = _purses(classes, shared)
+    alike = Counter(found.wants for found in classes)
+    kinds = Counter(map(_namespace, classes))
+    trials = [_TRIAL // alike[found.wants] if found.wants != () else 0 for found in classes]
     accounts: dict[int, Account] = {}
     turns: dict[int, _Turns] = {}
     waiting: set[int] = set()
@@ -254,6 +280,10 @@ def _opened(
         purse = purses[namespace]
         items = [item for item, entry in enumerate(classes) if _namespace(entry) == namespace]
         units = own // len(purses)
+        scarce = {item: max(needs[item], trials[item]) for item in items}
+        if sum(scarce.values()) > units:
+            for item in items:
+                needs[item] = scarce[item]
         # The least is there for everyone, so only what is more than that can be too much.
         more = [item for item in items if needs[item] > _LEAST_OWN]
         total = sum(needs[item] for item in items)
@@ -279,7 +309,8 @@ def _opened(
         if late:
             turns |= dict.fromkeys(items, _Turns(queue.by_lot(late)))
     ordered = tuple(accounts[item] for item in range(len(classes)))
-    return Ledger(ordered, [account.own for account in ordered], turns, waiting, needs)
+    beside = [kinds[_namespace(found)] for found in classes]
+    return Ledger(ordered, [account.own for account in ordered], turns, waiting, needs, beside)
 
 
 def _kin(classes: Sequence[BundleClass], items: Iterable[int], each: int) -> dict[Hashable, Purse]:
@@ -298,10 +329,14 @@ def _purses(classes: Sequence[BundleClass], units: int) -> dict[str, Purse]:
 
 
 def _selectors(pod: Pod) -> int:
-    """How many expressions and terms a look compares with the node: an API server takes tens of thousands of them."""
+    """How many expressions and terms a look compares with the node: an API server takes tens of thousands of them.
+
+    Terms about other pods are compared with all pods of the domain, and pods with many terms come in numbers.
+    """
     required = pod.affinity.terms if pod.affinity else ()
     preferred = len(pod.preferred_affinity) + len(pod.preferred_pod_affinity) + len(pod.preferred_pod_anti_affinity)
-    others = len(pod.pod_affinity) + len(pod.pod_anti_affinity) + len(pod.topology_spread) + len(pod.tolerations)
+    mutual = len(pod.pod_affinity) + len(pod.pod_anti_affinity)
+    others = mutual * (1 + mutual // _FEW_TERMS) + len(pod.topology_spread) + len(pod.tolerations)
     return sum(1 + len(term.match_expressions) for term in required) + preferred + others
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
 from autoscaler.model.plan import Plan, PlannedNode
@@ -103,11 +102,10 @@ def node_explanation(name: str, snapshot: Snapshot, plan: Plan) -> dict[str, Any
 def _bought(owned: ProvisionedNode | None) -> dict[str, Any]:
     if owned is None:
         return {"pool": "", "offering": "", "usdPerHour": None}
-    price = owned.offering.usd_per_hour
     return {
         "pool": owned.pool,
         "offering": offering_text(owned.offering),
-        "usdPerHour": dollars(Decimal(price)) if price is not None else None,
+        "usdPerHour": dollars(owned.offering.usd_per_hour),
     }
 
 

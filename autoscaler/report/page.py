@@ -212,7 +212,7 @@ def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
             offering_text(each.offering),
             each.pool,
             each.outcome,
-            _price(each.offering.usd_per_hour),
+            money(each.offering.usd_per_hour, "unpriced"),
             texts_of(redacted(each.reasons, readable)),
         )
         for each in demand.considered
@@ -301,7 +301,7 @@ def _nodes(snapshot: Snapshot, now: datetime, namespace: str) -> Table:
             node.node_name,
             node.pool,
             offering_text(node.offering),
-            _cost(node.offering, Decimal(node.offering.usd_per_hour) if node.offering.usd_per_hour else None),
+            _cost(node.offering, node.offering.usd_per_hour),
             node.phase.value,
             "" if node.phase_since is None else age_text(now - node.phase_since),
             _pods(node.pods, namespace),
@@ -325,10 +325,6 @@ def _cost(offering: OfferingRef, price: Decimal | None) -> str:
     if offering.block:
         return "prepaid"
     return money(price, "unpriced")
-
-
-def _price(text: str | None) -> str:
-    return money(text, "unpriced")
 
 
 def _pods(keys: tuple[str, ...], namespace: str) -> str:

@@ -92,7 +92,7 @@ def offering_document(offering: OfferingRef) -> Document:
         "instanceType": offering.instance_type,
         "zone": offering.zone,
         "capacityType": offering.capacity_type,
-        "usdPerHour": dollars(Decimal(offering.usd_per_hour)) if offering.usd_per_hour is not None else None,
+        "usdPerHour": dollars(offering.usd_per_hour),
     }
     optional = {
         "region": offering.region,

@@ -132,7 +132,13 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),
     Code.NO_CANDIDATE: ("no instance type on offer fits",),
+    Code.NOT_PREDICTED: (
+        "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: only "
+        "nodes that are there serve it; give their ResourceSlices",
+    ),
     Code.NOTHING_HAS: (
+        "no network card {where} has {name} {wanted}; interfaces that software makes on a node (dummy, veth, VLAN) are "
+        "published by {driver} there alone: give the node's ResourceSlices",
         "no accelerator {where} has {name} {wanted}; the nearest is {best} ({accelerator}, {instance_type})",
         "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
         "no accelerator {where} has {name} {wanted}",
@@ -197,9 +203,16 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PRICE_GUESSED: (
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",
     ),
+    Code.WAITS_FOR_TURN: (
+        "one reconcile plans for at most {objects} ProvisioningRequests and CapacityBuffers, and for no more of them "
+        "once they have {pods} pods together: this one waits, because its namespace asks for more than others",
+    ),
     Code.WORK_BUDGET: (
         "the decision needs more work than a plan may spend on it (settings work.*), last for the selector "
         "{expression}: simplify the selector or raise the budget (`foreslice plan --work 10`)",
+        "the plan has no work left for it: its namespace has {kinds} different kinds of pending pods, which share what "
+        "a plan may spend (settings work.*). The controller decides some of them in each reconcile; "
+        "`foreslice plan` decides more with --work 10, or with fewer pods at once",
         "the decision needs more work than a plan may spend on it (settings work.*): ask for fewer devices or "
         "alternatives at once, or raise the budget (`foreslice plan --work 10`)",
     ),
@@ -214,6 +227,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "(setting cluster.providers)",
     ),
     Code.PROVIDER_REFUSES: ("provider {provider} refuses requests: {message}",),
+    Code.SLICE_NOT_LAUNCHED: (
+        "{instance_type} would form slices of {hosts} hosts, which Foreslice plans and prices but does not launch yet: "
+        "make their node pool with GKE (docs/gcp.md, TPU slices), or leave the type out by spec.requirements",
+    ),
     Code.OTHER_AUTOSCALER: (
         "{kind} would launch for {pods}, too: turn that off there, or narrow spec.scope of the pool",
     ),
@@ -257,6 +274,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "satisfies a preferred alternative of firstAvailable; it has {share}",
         "satisfies a preferred alternative of firstAvailable",
     ),
+    Code.WHOLE_SLICE: ("one of {hosts} hosts of a {topology} slice, which is bought as a whole",),
     Code.PREPAID: ("prepaid by capacity block {block}",),
     Code.ALREADY_BOUND: ("pods are bound to it",),
     Code.EXISTING_NODE: ("fits an existing node",),

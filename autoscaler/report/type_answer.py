@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from autoscaler.advice.type_question import DeviceAnswer, PoolAnswer, TypeAnswer
@@ -84,7 +85,7 @@ def _farness(entry: Considered) -> int:
     return int(any(reason.code is Code.NO_DEVICE_OF_CLASS for reason in entry.reasons[:1]))
 
 
-def _hourly(usd_per_hour: str | None) -> str:
+def _hourly(usd_per_hour: Decimal | None) -> str:
     """ "1.20 $/h"."""
     return "no price" if usd_per_hour is None else f"{money(usd_per_hour)} $/h"
 

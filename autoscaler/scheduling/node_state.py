@@ -13,13 +13,17 @@ from autoscaler.scheduling.resources import pod_requests, units
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """`used` and `allocatable` are in scheduler units (see resources.units); "pods" counts pods."""
+    """`used` and `allocatable` are in scheduler units (see resources.units); "pods" counts pods.
+
+    `repelling` are the topology keys of the required anti-affinity of its pods.
+    """
 
     node: Node
     pods: tuple[Pod, ...] = ()
     used: Mapping[str, int] = field(default_factory=dict)
     allocatable: Mapping[str, int] = field(default_factory=dict)
     ports: tuple[HostPort, ...] = ()
+    repelling: frozenset[str] = frozenset()
 
     @staticmethod
     def of(node: Node, pods: tuple[Pod, ...] = ()) -> NodeState:
@@ -36,7 +40,8 @@ class NodeState:
                 used[resource] = used.get(resource, 0) + amount
             used["pods"] = used.get("pods", 0) + 1
             ports.extend(host_ports(pod))
-        return NodeState(self.node, self.pods + pods, used, self.allocatable, tuple(ports))
+        repelling = self.repelling.union(term.topology_key for pod in pods for term in pod.pod_anti_affinity)
+        return NodeState(self.node, self.pods + pods, used, self.allocatable, tuple(ports), repelling)
 
     def free(self, resource: str) -> int:
         """What is left of a resource; 0 for one the node does not have."""

@@ -86,10 +86,9 @@ def _untolerated(pod: Pod, state: NodeState) -> bool:
 
 def inter_pod_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
     """InterPodAffinity: existing pods' anti-affinity, then the pod's own affinity and anti-affinity."""
-    labels = state.node.labels
-    for term, domain in _repelling(pod, world):
-        if labels.get(term.topology_key) == domain:
-            return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=term.topology_key, existing=True),)
+    repelling = next(_repelling(pod, state, world), None)
+    if repelling is not None:
+        return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=repelling.topology_key, existing=True),)
     if not _affinity_met(pod, state, world):
         keys = tuple(sorted({t.topology_key for t in pod.pod_affinity}))
         return (Reason.of(Code.POD_AFFINITY, f"pod {pod.key}", keys=keys),)
@@ -99,14 +98,22 @@ def inter_pod_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason
     return ()
 
 
-def _repelling(pod: Pod, world: World) -> Iterator[tuple[PodAffinityTerm, str]]:
-    """(term, domain) of anti-affinity terms of pods already placed that match this pod."""
-    for state in (world.nodes[name] for name in world.repellers if name in world.nodes):
-        for other in state.pods:
+def _repelling(pod: Pod, state: NodeState, world: World) -> Iterator[PodAffinityTerm]:
+    """The anti-affinity terms of placed pods that match this pod and are about a domain in which this node is.
+
+    Domains are compared first: a pod may have thousands of terms, and most are about the node that it is on.
+    """
+    for placed in (world.nodes[name] for name in world.repellers if name in world.nodes):
+        near = {key for key in placed.repelling if _same_domain(key, placed, state)}
+        for other in placed.pods if near else ():
             for term in other.pod_anti_affinity:
-                domain = state.node.labels.get(term.topology_key)
-                if domain is not None and term_matches(term, pod, world):
-                    yield term, domain
+                if term.topology_key in near and term_matches(term, pod, world):
+                    yield term
+
+
+def _same_domain(key: str, one: NodeState, other: NodeState) -> bool:
+    domain = one.node.labels.get(key)
+    return domain is not None and other.node.labels.get(key) == domain
 
 
 def _affinity_met(pod: Pod, state: NodeState, world: World) -> bool:

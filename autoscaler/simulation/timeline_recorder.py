@@ -207,7 +207,7 @@ class TimelineRecorder:
 
 
 def _cost(node: ProvisionedNode, since: datetime, until: datetime) -> Decimal:
-    price = Decimal(node.offering.usd_per_hour or 0)
+    price = node.offering.usd_per_hour or Decimal(0)
     return price * Decimal((until - since).total_seconds()) / 3600
 
 

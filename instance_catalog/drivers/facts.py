@@ -111,6 +111,7 @@ class DriverFacts:
     sharing_profile: str = ""  # the profile under which claims for a part of a device share it
     sharing_gates: FrozenMap[str, str] = field(default_factory=FrozenMap)  # sharing.strategy of its configs → gate
     simulated: bool = False  # it makes up its devices, on whatever machine
+    same_devices_as: frozenset[str] = frozenset()  # other drivers, by name, that publish the same devices of a node
 
     def release(self, name: str) -> Release | None:
         """The release of exactly this name."""
@@ -330,6 +331,7 @@ def _driver(content: Mapping[str, Any]) -> DriverFacts:
         sharing_profile=content.get("sharing_profile", ""),
         sharing_gates=FrozenMap(content.get("sharing_gates", {})),
         simulated=content.get("simulated", False),
+        same_devices_as=frozenset(content.get("same_devices_as", ())),
     )
 
 

@@ -183,6 +183,7 @@ def instance_type_of(
         placements=_placements(entry.pci, _devices(use.count)) if use and entry.pci else (),
         fabric=_fabric(entry.fabric),
         topology=entry.topology,
+        slice_topologies=tuple(entry.slice_topologies),
         cpu=_cpu(entry.cpu),
         network_cards=tuple(card for group in entry.network_cards for card in _cards(group)),
         efa_cards=_efa_cards(entry),

@@ -61,6 +61,7 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
             "pci": _pci(t.placements),
             "fabric": _fabric(t),
             "topology": t.topology,
+            "sliceTopologies": list(t.slice_topologies),
             "cpu": _present(
                 {
                     "sockets": t.cpu.sockets,

@@ -116,6 +116,7 @@ Share: TypeAlias = Annotated[
     WithJsonSchema({"type": ["number", "string"], "minimum": 0, "maximum": 1}),
 ]
 Whole: TypeAlias = Annotated[int, Field(strict=True)]
+TopologyText: TypeAlias = Annotated[str, Field(pattern=r"^[1-9]\d{0,3}(x[1-9]\d{0,3})+$")]
 DriverBranch: TypeAlias = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6}){0,2}$")]
 
 
@@ -239,7 +240,8 @@ class InstanceTypeEntry(_Entry):
     accelerator: AcceleratorUse | None = None
     pci: PciEntry | None = Field(None, description="of the accelerators")
     fabric: FabricEntry | None = None
-    topology: str | None = Field(None, pattern=r"^\d+(x\d+)+$", description="of TPU chips: 2x4")
+    topology: TopologyText | None = Field(None, description="of TPU chips: 2x4")
+    slice_topologies: list[TopologyText] = Field([], description="of TPU slices of several such machines: 4x4")
     cpu: CpuEntry | None = None
     network_cards: list[NetworkCardEntry] = []
     efa_cards: list[Annotated[Whole, Field(ge=0)]] | Literal["unknown"] | None = Field(

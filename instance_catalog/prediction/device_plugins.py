@@ -36,3 +36,9 @@ def plugin_resources(instance_type: InstanceType) -> FrozenMap[str, FrozenMap[st
         driver = next((p.driver for p in device_plugins() if resource.startswith(p.resource_prefixes)), "")
         by_driver.setdefault(driver, {})[resource] = amount
     return FrozenMap({driver: FrozenMap(amounts) for driver, amounts in by_driver.items()})
+
+
+def is_plugin_resource(resource: str) -> bool:
+    """Whether a known device plugin hands the extended resource out; nvidia.com/gpumem is no nvidia.com/gpu."""
+    known = [prefix for plugin in device_plugins() for prefix in plugin.resource_prefixes]
+    return any(resource == one or (one.endswith("-") and resource.startswith(one)) for one in known)

@@ -22,6 +22,7 @@ class Prediction:
     node_labels        what a node carries beyond the labels in the driver's YAML; the last argument names the capacity
                        unit (a capacity block) that the node is launched in, "" without one
     variants           the profiles that implicit pools try for a type, plainest first; None: the assumed one alone
+    hosts              how many machines are bought together, of which the node is one (a TPU slice of several hosts)
     in_implicit_pools  whether implicit pools run the driver where it has devices; False: an operator's choice
     in_auto_pools      whether pools that take the drivers of the cluster expect it on the type. False where nobody has
                        measured what it publishes: a node is waited for until its drivers have published
@@ -32,5 +33,6 @@ class Prediction:
     why_unpredictable: Callable[[InstanceType, DriverProfile], str | None] = lambda _type, _profile: None
     node_labels: Callable[[InstanceType, DriverProfile, str], Mapping[str, str]] = lambda _type, _profile, _unit: EMPTY
     variants: Callable[[InstanceType, KubernetesProfile], Iterable[DriverProfile]] | None = None
+    hosts: Callable[[InstanceType, DriverProfile], int] = lambda _type, _profile: 1
     in_implicit_pools: bool = True
     in_auto_pools: Callable[[InstanceType], bool] = lambda _type: True

@@ -79,6 +79,19 @@ def node_labels(instance_type: InstanceType, driver_set: DriverSet, *, unit: str
     return FrozenMap(found)
 
 
+@lru_cache(maxsize=4096)
+def hosts(instance_type: InstanceType, driver_set: DriverSet) -> int:
+    """How many such nodes exist only together: the hosts of a TPU slice, which is bought as a whole; else 1."""
+    return max(
+        (
+            _prediction(profile).hosts(instance_type, profile)
+            for profile in driver_set.profiles
+            if profile.custom is None and runs_on(instance_type, profile)
+        ),
+        default=1,
+    )
+
+
 def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
     """Whether the driver has devices to publish on the type."""
     if profile.custom is not None:

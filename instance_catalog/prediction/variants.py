@@ -7,13 +7,14 @@ is offered in every way that can be predicted, and the plan names the driver pro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import product
 
 from instance_catalog.drivers.facts import driver_facts
-from instance_catalog.drivers.profile import DriverSet, assumed_profile
+from instance_catalog.drivers.profile import DriverProfileError, DriverSet, assumed_profile, parse_driver_set
 from instance_catalog.kubernetes.profile import KubernetesProfile
-from instance_catalog.prediction.predict import PREDICTIONS, unpredictable
+from instance_catalog.prediction.predict import PREDICTIONS, hosts, unpredictable
 from instance_catalog.types.instance_type import InstanceType
 
 
@@ -42,6 +43,21 @@ def with_drivers(
     plainest = implicit_driver_sets(instance_type, kubernetes)[:1] or (DriverSet(()),)
     found = (DriverSet((*driver_set.profiles, *chosen)) for driver_set in plainest if chosen)
     return tuple(s for s in found if unpredictable(instance_type, s) is None)
+
+
+def slice_variants(
+    instance_type: InstanceType, assumed: Iterable[DriverSet], topologies: Iterable[str]
+) -> tuple[DriverSet, ...]:
+    """The same driver sets on machines that form TPU slices of these topologies, where the type has such slices."""
+    found: list[DriverSet] = []
+    alone = DriverSet((assumed_profile("tpu"),))  # of types that exist in slices only
+    for drivers in tuple(assumed) or (alone,):
+        profile = drivers.profile("tpu")
+        for topology in sorted(topologies) if profile else ():
+            with suppress(DriverProfileError):
+                (sliced,) = parse_driver_set(f"tpu:topology={topology}").profiles
+                found.append(drivers.with_profile(sliced))
+    return tuple(s for s in found if unpredictable(instance_type, s) is None and hosts(instance_type, s) > 1)
 
 
 def chosen_profiles(drivers: Iterable[str]) -> tuple[DriverSet, ...]:

@@ -204,9 +204,10 @@ class InstanceType:
 
     `accelerator_count` may be a fraction of a card (AWS g6f: one vGPU device is published); `device_count` is what the
     node shows. `placements` are the accelerators' PCI facts in device order, () if nothing is known.
-    `topology` is the accelerators' wiring as the node label says it (TPU "2x4"). `prices` are list prices by capacity
-    type, `zone_prices` those that are known better for a zone or a region; `capacity_types` what is sold at all, in the
-    order of CapacityType; `zones` where, by region; of others nothing is known. `unpriced` is why no price is known.
+    `topology` is the accelerators' wiring as the node label says it (TPU "2x4"), `slice_topologies` those of slices of
+    several such machines, which are bought as a whole. `prices` are list prices by capacity type, `zone_prices` those
+    that are known better for a zone or a region; `capacity_types` what is sold at all, in the order of CapacityType;
+    `zones` where, by region; of others nothing is known. `unpriced` is why no price is known.
     `min_driver` and `max_driver` are the oldest and the last NVIDIA driver branch that run the device on this type.
     `bare_metal`: no hypervisor is below the node, so it has an IOMMU. `allocatable` was measured on a node, and wins
     over the cloud's model. `extended_resources` are what the device plugins of the usual node images offer beside DRA.
@@ -225,6 +226,7 @@ class InstanceType:
     placements: tuple[PciPlacement, ...] = ()
     fabric: Fabric = Fabric()
     topology: str | None = None
+    slice_topologies: tuple[str, ...] = ()
     network_cards: tuple[NetworkCard, ...] = ()
     efa_cards: tuple[int, ...] | None = ()  # indexes of the cloud's cards that take EFA interfaces; None: not known
     network: str = ""  # as the cloud words it: "3200 Gbps peak"

@@ -221,6 +221,8 @@ _NEXT_STEPS: Final[Mapping[str, str]] = {
 }
 # The limit of a spread placement group (seven in a zone) arrives as a shortage; more machines will never fit.
 _SPREAD_LIMIT: Final = "spread placement group"
+# How EC2 Auto Scaling answers for a machine that is in no group; its code is that of every bad parameter.
+_NO_MEMBER: Final = "instance id not found"
 _CREDENTIALS: Final = (
     NoCredentialsError,
     PartialCredentialsError,
@@ -274,6 +276,8 @@ def meaning(code: str, message: str = "") -> type[ProviderError]:
     """The class of error that a code stands for; UnknownRefusalError for one that is in no table."""
     if _SPREAD_LIMIT in message:
         return TemplateError
+    if code == "ValidationError" and message.casefold().startswith(_NO_MEMBER):
+        return GoneError
     if code in MEANINGS:
         return MEANINGS[code]
     if _BAD_PROFILE in message:

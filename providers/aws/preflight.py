@@ -16,6 +16,7 @@ from providers.aws.node_template.template import GroupTemplates, Interfaces, Nod
 from providers.aws.queue_check import queue_findings
 from providers.contract import TAG_CLUSTER, Finding, ReservationState, TemplateRef
 from providers.errors import ProviderError
+from providers.finding_topic import FindingTopic
 
 # Below so many free addresses a subnet soon refuses launches.
 _FEW_ADDRESSES: Final = 16
@@ -54,7 +55,8 @@ class Check:
 
     def _any_template(self) -> Iterator[Finding]:
         if not self.templates.references():
-            yield Finding("AWSNodeTemplates", False, "there is none", "create one: docs/aws.md shows a small one")
+            step, topic = "create one: docs/aws.md shows a small one", FindingTopic.NO_NODE_TEMPLATES
+            yield Finding("AWSNodeTemplates", False, "there is none", step, topic=topic)
 
     def _references(self) -> tuple[TemplateRef, ...]:
         try:
@@ -169,7 +171,7 @@ def group_findings(groups: Groups, templates: GroupTemplates, cluster: str) -> t
     for reference in templates.references():
         subject = f"AWSGroupNodeTemplate {reference.name}"
         found += _found(subject, partial(_groups_of, groups, templates, reference, cluster))
-    return tuple(found)
+    return tuple(replace(finding, topic=FindingTopic.NODE_GROUPS) for finding in found)
 
 
 def _groups_of(groups: Groups, templates: GroupTemplates, reference: TemplateRef, cluster: str) -> Iterator[Finding]:

@@ -17,9 +17,15 @@ from providers.gcp.session import Gcp
 
 
 def begun_in(
-    gcp: Gcp, cluster: str, zone: str, launched: Callable[[Launched], bool], *, but: Container[GroupRef]
+    gcp: Gcp,
+    cluster: str,
+    zone: str,
+    launched: Callable[[Launched], bool],
+    *,
+    but: Container[GroupRef],
+    asked: Callable[[GroupRef], bool],
 ) -> Iterator[GroupRef]:
-    """The groups of a zone, other than `but`, that have a name of the launch."""
+    """The groups of a zone, other than `but`, that have a name of the launch, or hold a request of it (`asked`)."""
     for one in listed(gcp, cluster):
         name, group = read(one.name, cluster), group_of(one)
         if name is not None and group is not None and group.zone == zone and group not in but and launched(name):
@@ -27,7 +33,10 @@ def begun_in(
     for page in gcp.pages("instanceGroupManagers.list", about=zone, zone=zone):
         for one in page.items:
             group, actions = GroupRef(zone, one.name), one.current_actions
-            if group not in but and (actions.creating or actions.recreating) and _has(gcp, group, cluster, launched):
+            if group in but:
+                continue
+            makes = actions.creating or actions.recreating
+            if (makes and _has(gcp, group, cluster, launched)) or asked(group):
                 yield group
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
 from instance_catalog.frozen_map import FrozenMap
@@ -35,7 +35,6 @@ from providers.contract import (
 )
 from providers.errors import (
     AmbiguousError,
-    BusyError,
     CapacityError,
     GoneError,
     NotOfferedError,
@@ -43,53 +42,24 @@ from providers.errors import (
     RefusedError,
     ReservationExhaustedError,
     TemplateError,
-    ThrottledError,
     TokenReusedError,
     UncertainError,
 )
 from providers.gcp.begun import begun_in
 from providers.gcp.capacity import Reservations
-from providers.gcp.errors import of_code
-from providers.gcp.names import MAX_NODES, Launched, Names, provider_id, read
+from providers.gcp.in_group.members import LEAVING, Member, delete, listed
+from providers.gcp.in_group.resize_requests import ResizeRequest, ask, cancel, find, forget, name_of, together
+from providers.gcp.names import MAX_NODES, Names, provider_id, read
 from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
-from providers.gcp.operations import finished, outcome
+from providers.gcp.operations import outcome
 from providers.gcp.session import Gcp
 
 # A launch takes no longer than another provider's slowest call.
 PATIENCE: Final = timedelta(seconds=45)
 _LOOK: Final = timedelta(seconds=2)
-# Before these have passed a machine has no host, and its creation may still fail.
-_COMING: Final = frozenset({"", "PENDING", "PROVISIONING"})
-_LEAVING: Final = frozenset({"DELETING", "ABANDONING"})
-# Errors of an attempt that the group's next attempt may not meet.
-_PASSING: Final = (ThrottledError, BusyError, UncertainError)
 # Google takes at most so many machines in one call.
 CHUNK: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A name in a group, and what has become of it."""
-
-    name: str
-    launched: Launched
-    id: str
-    status: str
-    action: str
-    errors: tuple[ProviderError, ...]
-
-    @property
-    def started(self) -> bool:
-        """Whether its machine has, or had, a host. One that somebody has stopped since is not given up."""
-        return bool(self.id) and self.status not in _COMING and self.action not in _LEAVING
-
-    @property
-    def failure(self) -> ProviderError | None:
-        """Why it got no machine; None while it may still get one."""
-        if self.id:
-            return None
-        return next((error for error in self.errors if not isinstance(error, _PASSING)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +83,7 @@ class Launcher:
                 attempts.append((offering, _Attempt(self, request, self.groups.serving(template, offering))))
             except NotOfferedError as error:
                 refused.append(OfferingFailure(offering, error))
-        begun = [(offering, attempt) for offering, attempt in attempts if attempt.members()]
+        begun = [(offering, attempt) for offering, attempt in attempts if attempt.begun()]
         if not begun:
             known = [attempt.group.ref for _, attempt in attempts]
             begun = [(request.offerings[0], attempt) for attempt in self._elsewhere(request, template, but=known)]
@@ -121,7 +91,8 @@ class Launcher:
         failures = refused
         for offering, attempt in begun or attempts:
             closed = None if begun else self._closed(offering, attempt.group)
-            machines, failure = ([], closed) if closed is not None else attempt.run(adopt=bool(begun))
+            adopt, queue = bool(begun), template.resize_requests
+            machines, failure = ([], closed) if closed is not None else attempt.run(adopt=adopt, queue=queue)
             if failure is not None:
                 failures.append(OfferingFailure(offering, failure))
             if offering.reservation:
@@ -156,11 +127,38 @@ class Launcher:
             if group.ref not in looked:
                 looked.add(group.ref)
                 attempt = _Attempt(self, request, group)
-                if attempt.members():
+                if attempt.begun():
                     yield attempt
+        yield from self._in_zone(request, but=looked)
+
+    def _in_zone(self, request: LaunchRequest, *, but: Collection[GroupRef] = ()) -> Iterator[_Attempt]:
+        """The launch in the groups of its zone, whatever a GCPNodeTemplate says of them."""
         names = Names(self.cluster, request.tags.get(TAG_BATCH, ""), request.token, "", "")
-        for ref in dict.fromkeys(begun_in(self.gcp, self.cluster, request.zone, names.has, but=looked)):
+        name = name_of(self.cluster, request)
+
+        def asked(group: GroupRef) -> bool:
+            return together(request) and find(self.gcp, group, name) is not None
+
+        begun = begun_in(self.gcp, self.cluster, request.zone, names.has, but=but, asked=asked)
+        for ref in dict.fromkeys(begun):
             yield _Attempt(self, request, self.groups.group(ref))
+
+    def waits(self, request: LaunchRequest) -> bool:
+        """Whether a group holds a request of this launch."""
+        found = [attempt.asked() for attempt in self._in_zone(request)]
+        return any(one is not None and one.waits for one in found)
+
+    def withdraw(self, request: LaunchRequest) -> LaunchAnswer:
+        """Cancel what waits of this launch. It is looked for in all groups of the zone: its GCPNodeTemplate may be gone
+        by now. Answers with the machines that came all the same."""
+        machines: list[Instance] = []
+        for attempt in self._in_zone(request):
+            found = attempt.withdraw()
+            if attempt.group.reservation:
+                self._book(attempt.group.reservation, found, None)
+            machines += found
+        missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
+        return LaunchAnswer(tuple(machines), missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,16 +192,37 @@ class _Attempt:
             raise TokenReusedError(f"token {self.request.token} was used with other parameters")
         return found
 
-    def run(self, *, adopt: bool) -> tuple[list[Instance], ProviderError | None]:
-        """The machines, and why some are missing. Raises what refuses the launch as a whole."""
+    def asked(self) -> ResizeRequest | None:
+        """The resize request of this launch. Raises TokenReusedError when other parameters chose its machines."""
+        if not together(self.request):
+            return None
+        found = find(self.launcher.gcp, self.group.ref, name_of(self.launcher.cluster, self.request))
+        machines = () if found is None else tuple(read(name, self.launcher.cluster) for name in found.machines)
+        if any(one is None or not self.names.has(one) or not self.names.alike(one) for one in machines):
+            raise TokenReusedError(f"token {self.request.token} was used with other parameters")
+        return found
+
+    def begun(self) -> bool:
+        """Whether the group knows anything of this launch."""
+        return bool(self.members()) or self.asked() is not None
+
+    def run(self, *, adopt: bool, queue: bool) -> tuple[list[Instance], ProviderError | None]:
+        """The machines, and why some are missing. Raises what refuses the launch as a whole. `queue`: what has to come
+        together is asked for by a resize request."""
         wanted = {self.names.of(index): node for index, node in enumerate(self.request.nodes)}
+        asked = self.asked() if adopt else None
         if not adopt:
             try:
-                adopt = not self._create(list(wanted))
+                if queue and together(self.request):
+                    asked = self._ask(list(wanted))
+                else:
+                    adopt = not self._create(list(wanted))
             except CapacityError as error:
                 return [], error
+        if asked is not None and asked.waits:
+            raise asked.waiting
         with _open(f"group {self.group.ref}"):
-            started, failure = self._carried_out(wanted, adopt=adopt)
+            started, failure = self._over(asked) if asked is not None else self._carried_out(wanted, adopt=adopt)
         if failure is not None and not started and not isinstance(failure, CapacityError):
             if isinstance(failure, RefusedError):
                 failure.settled = True  # the group has no name of this token any more
@@ -217,7 +236,7 @@ class _Attempt:
         found = self._settled(wanted, adopt=adopt)
         started = {name: member for name, member in found.items() if member.started}
         errors = [member.failure for member in found.values() if member.failure is not None]
-        given_up = [name for name, member in found.items() if not member.started and member.action not in _LEAVING]
+        given_up = [name for name, member in found.items() if not member.started and member.action not in LEAVING]
         if len(started) < self.request.minimum:
             given_up, started = [*given_up, *started], {}
         self._give_up(given_up)
@@ -235,7 +254,7 @@ class _Attempt:
             open_ = [
                 name
                 for name in expected
-                if (name not in found and name not in seen) or (name in found and not _is_settled(found[name]))
+                if (name not in found and name not in seen) or (name in found and not found[name].settled)
             ]
             if not open_:
                 return found
@@ -245,6 +264,51 @@ class _Attempt:
                     next_step="Nothing to do: it is checked again until the group has started its machines.",
                 )
             clock.wait(_LOOK.total_seconds())
+
+    def withdraw(self) -> list[Instance]:
+        """Let it start nothing more. Answers with the machines that it has started."""
+        asked = self.asked()
+        with _open(f"group {self.group.ref}"):
+            if asked is not None and asked.waits:
+                asked = cancel(self.launcher.gcp, self.launcher.clock, asked, request_id=self._request_id("cancel"))
+            wanted = dict.fromkeys(self.members(), "")
+            started, _ = self._over(asked) if asked is not None else self._carried_out(wanted, adopt=True)
+        return self._machines(started)
+
+    def _over(self, asked: ResizeRequest) -> tuple[Mapping[str, Member], ProviderError | None]:
+        """What a resize request has come to. It is deleted once that is known, or its token would be used up."""
+        members = self.members()
+        failure = asked.failure
+        if failure is None:
+            there = [name for name in asked.machines if name in members or self._exists(name)]
+            started, failure = self._carried_out(dict.fromkeys(there, ""), adopt=False)
+        else:
+            started = {}
+            self._give_up([name for name, member in members.items() if member.action not in LEAVING])
+        forget(self.launcher.gcp, self.launcher.clock, asked, request_id=self._request_id("forget"))
+        return started, failure
+
+    def _exists(self, name: str) -> bool:
+        """A list of members may lag, and a machine may have ended since its request succeeded."""
+        try:
+            self.launcher.gcp.call("instances.get", about=name, zone=self.group.ref.zone, instance=name)
+        except GoneError:
+            return False
+        return True
+
+    def _ask(self, machines: Sequence[str]) -> ResizeRequest:
+        """Ask for the machines by a resize request, and read what the group makes of it. Raises what refuses it."""
+        gcp, group, name = self.launcher.gcp, self.group.ref, name_of(self.launcher.cluster, self.request)
+        begun = ask(gcp, group, name, machines, request_id=self._request_id("ask"))
+        what = f"resize request {name} in group {group}"
+        with _open(what):
+            error = outcome(gcp, self.launcher.clock, begun, zone=group.zone, what=what)
+            found = self.asked()
+            if found is not None:
+                return found
+        if error is not None:
+            raise error
+        raise AmbiguousError(f"{what} is not there yet")
 
     def _create(self, names: Sequence[str]) -> bool:
         """Ask for the names; whether the group has accepted them all. Raises what refuses them, also when the operation
@@ -278,7 +342,7 @@ class _Attempt:
                 names[start : start + CHUNK],
                 request_id=self._request_id("delete"),
             )
-        left = [name for name, member in self.members().items() if name in names and member.action not in _LEAVING]
+        left = [name for name, member in self.members().items() if name in names and member.action not in LEAVING]
         if left:
             step = "Nothing to do: the call is repeated until the group has deleted them."
             raise AmbiguousError(f"group {self.group.ref} still has {', '.join(left)}", next_step=step)
@@ -323,38 +387,6 @@ def _open(what: str) -> Iterator[None]:
         ) from error
 
 
-def listed(gcp: Gcp, group: GroupRef, cluster: str) -> Iterable[Member]:
-    """The members of a group that launches of this cluster have named."""
-    pages = gcp.pages(
-        "instanceGroupManagers.listManagedInstances",
-        about=str(group),
-        zone=group.zone,
-        instance_group_manager=group.name,
-    )
-    for page in pages:
-        for found in page.managed_instances:
-            member = _member(found, group, cluster)
-            if member is not None:
-                yield member
-
-
-def delete(gcp: Gcp, clock: Clock, group: GroupRef, names: Sequence[str], *, request_id: str) -> None:
-    """Delete members by name. One that is no member any more keeps none of the others."""
-    about, zone = str(group), group.zone
-    begun = gcp.call(
-        "instanceGroupManagers.deleteInstances",
-        about=about,
-        zone=zone,
-        instance_group_manager=group.name,
-        request_id=request_id,
-        instance_group_managers_delete_instances_request_resource={
-            "instances": [f"zones/{zone}/instances/{name}" for name in names],
-            "skip_instances_on_validation_error": True,
-        },
-    )
-    finished(gcp, clock, begun, zone=zone, what=f"deleteInstances {about}")
-
-
 def fingerprint(request: LaunchRequest) -> str:
     """Equal for equal requests, whatever their template says by now."""
     parameters = (
@@ -365,17 +397,3 @@ def fingerprint(request: LaunchRequest) -> str:
         (request.template.kind, request.template.name),
     )
     return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]
-
-
-def _is_settled(member: Member) -> bool:
-    return member.started or member.failure is not None or member.action in _LEAVING
-
-
-def _member(found: Any, group: GroupRef, cluster: str) -> Member | None:
-    name = found.instance.rpartition("/")[2] or found.name
-    launched = read(name, cluster)
-    if launched is None:  # the base is no proof: it may have been another when the launch began
-        return None
-    errors = tuple(of_code(f"group {group}", error.code, error.message) for error in found.last_attempt.errors.errors)
-    machine = str(found.id) if found.id else ""
-    return Member(name, launched, machine, found.instance_status, found.current_action, errors)

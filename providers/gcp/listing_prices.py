@@ -6,6 +6,7 @@ overlays count before both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -25,6 +26,13 @@ from providers.listing import Row
 _PLACE: Final = " running in "
 _ON_SPOT: Final = "Spot Preemptible "
 _GPU_ON_SPOT: Final = " attached to Spot Preemptible VMs"
+_PREEMPTIBLE: Final = "Preemptible"
+# In the descriptions of SKUs that are not billed to who just starts a machine.
+_OTHER_TERMS: Final = frozenset(
+    {"Commitment", "Committed", "Reservation", "Reserved", "DWS", "Calendar", "Defined", "Flex", "Pod"}
+)
+_WORD: Final = re.compile(r"\w+")
+_CHIPS: Final = re.compile(r"-(\d{1,2})t\Z")  # ct6e-standard-4t
 _GIB: Final = 2**30
 # Machine types do not say how they are sold; what has a price can be bought so.
 _SOLD: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
@@ -36,13 +44,25 @@ class Parts:
 
     core: str
     ram: str
-    gpu: str
+    gpus: tuple[str, ...]  # names of one SKU, which regions differ in
 
 
 @cache
 def families() -> Mapping[str, Parts]:
     """By machine family, such as a3-highgpu."""
-    return {name: Parts(**parts) for name, parts in _table()["families"].items()}
+    return {
+        name: Parts(parts["core"], parts["ram"], _names(parts["gpu"])) for name, parts in _table()["families"].items()
+    }
+
+
+@cache
+def tpus() -> Mapping[str, str]:
+    """By machine family, the word by which its SKU is known, per chip and hour."""
+    return {str(name): str(word) for name, word in _table()["tpus"].items()}
+
+
+def _names(given: str | list[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def service() -> str:
@@ -63,36 +83,60 @@ def sku_row(description: str, regions: Sequence[str], usd: Decimal) -> Row | Non
     spot = head.startswith(_ON_SPOT) or head.endswith(_GPU_ON_SPOT)
     part = head.removeprefix(_ON_SPOT).removesuffix(_GPU_ON_SPOT)
     if not found or part not in _billed():
-        return None
+        part, spot = _chip(description), _PREEMPTIBLE in description
+        if not part:
+            return None
     kind = CapacityType.SPOT if spot else CapacityType.ON_DEMAND
     return {"part": part, "regions": list(regions), "kind": kind.value, "usd": str(usd)}
 
 
+def _chip(description: str) -> str:
+    """The word of a TPU that is billed by the hour without any commitment; "" for everything else."""
+    words = _WORD.findall(description)
+    return "" if _OTHER_TERMS & set(words) else next((word for word in words if word in tpus().values()), "")
+
+
 @cache
 def _billed() -> frozenset[str]:
-    return frozenset(part for parts in families().values() for part in (parts.core, parts.ram, parts.gpu))
+    return frozenset(part for parts in families().values() for part in (parts.core, parts.ram, *parts.gpus))
 
 
 def composed(types: Sequence[ListedType], rows: Sequence[Row]) -> Iterator[ListedPrice]:
-    """The price of every type in every region of its zones, where the catalogue has all its parts."""
-    amounts = {(row["part"], region, row["kind"]): Decimal(row["usd"]) for row in rows for region in row["regions"]}
+    """The price of every type in every region of its zones, where the catalogue has all its parts once.
+
+    A part with two prices in a region has none here: nobody knows which of them would be billed.
+    """
+    amounts: dict[tuple[str, str, str], set[Decimal]] = {}
+    for row in rows:
+        for region in row["regions"]:
+            amounts.setdefault((row["part"], region, row["kind"]), set()).add(Decimal(row["usd"]))
     for one in types:
-        parts = families().get(one.name.rpartition("-")[0])
-        if parts is None or one.accelerator is None:
-            continue
-        shares = {
-            parts.core: Fraction(one.vcpu),
-            parts.ram: one.memory.value / _GIB,
-            parts.gpu: one.accelerator.count,
-        }
-        for region in sorted({region_of(zone) for zone in one.zones}):
+        shares = _shares(one)
+        for region in sorted({region_of(zone) for zone in one.zones}) if shares else ():
             for kind in _SOLD:
-                found = {part: amounts.get((part, region, kind.value)) for part in shares}
-                total = sum(
-                    (Fraction(usd) * shares[part] for part, usd in found.items() if usd is not None), Fraction(0)
-                )
-                if None not in found.values():
+                found = [
+                    (set[Decimal]().union(*(amounts.get((name, region, kind.value), ()) for name in names)), share)
+                    for names, share in shares
+                ]
+                if all(len(usd) == 1 for usd, _ in found):
+                    total = sum((Fraction(next(iter(usd))) * share for usd, share in found), Fraction(0))
                     yield ListedPrice(one.name, region, kind, _dollars(total))
+
+
+def _shares(one: ListedType) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
+    """What a machine is billed by, with how much of it; () if that is not known."""
+    family = one.name.rpartition("-")[0]
+    chips = _CHIPS.search(one.name)
+    if family in tpus() and chips is not None:
+        return (((tpus()[family],), Fraction(int(chips[1]))),)
+    parts = families().get(family)
+    if parts is None or one.accelerator is None:
+        return ()
+    return (
+        ((parts.core,), Fraction(one.vcpu)),
+        ((parts.ram,), one.memory.value / _GIB),
+        (parts.gpus, one.accelerator.count),
+    )
 
 
 def _dollars(amount: Fraction) -> Decimal:

@@ -4,10 +4,12 @@ A group gives a machine nothing but its name that another machine of the group d
 the instance template. So ownership and idempotency are in the name. The suffix is a number in base 36, of parts that
 follow from the request alone:
 
-    owner | batch 20 bits | token 10 bits | parameters 6 bits | node 7 bits
+    owner | batch 20 bits | token 20 bits | parameters 6 bits | node 7 bits
 
-`owner` has the bits that are left: 19 in the shortest suffix, 29 in the longest. Fewer would take machines of other
-clusters of the project for our own. GKE's own suffixes have four digits.
+A suffix has 16 digits where the base leaves room for them, which are 29 bits for the owner. After longer bases it has
+12 to 14 digits, a token of 10 bits, and 19 to 29 bits for the owner: fewer would take machines of other clusters of the
+project for our own. Names of that form were chosen for all groups once, and are read wherever they are. GKE's own
+suffixes have four digits.
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ from providers.errors import TemplateError
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 SHORTEST: Final = 12
-LONGEST: Final = 14
+LONGEST: Final = 16
+# The longest suffix of the form with the short token.
+_LONGEST_BRIEF: Final = 14
 # What Google calls an instance may have so many characters.
 _NAME: Final = 63
-_BATCH, _TOKEN, _PARAMETERS, _NODE = 20, 10, 6, 7
+_BATCH, _PARAMETERS, _NODE = 20, 6, 7
+_TOKEN, _BRIEF_TOKEN = 20, 10
 MAX_NODES: Final = 1 << _NODE
 # A filter of instances.list: names that may be ours. RE2, as the API takes it.
 FILTER: Final = f'name eq ".*-[0-9a-z]{{{SHORTEST},{LONGEST}}}"'
@@ -32,13 +37,17 @@ FILTER: Final = f'name eq ".*-[0-9a-z]{{{SHORTEST},{LONGEST}}}"'
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What the name of a machine says. Numbers are hashes but `node`, the index of the node in its request."""
+    """What the name of a machine says. Numbers are hashes but `node`, the index of the node in its request.
+
+    `token_bits` is how much of the token's hash the name has.
+    """
 
     owner: int
     batch: int
     token: int
     parameters: int
     node: int
+    token_bits: int = _TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +69,21 @@ class Names:
             step = f"make a node pool with a shorter name: the base name may have {longest} characters at most"
             text = f"the base name {self.base} has {len(self.base)} characters: too little room for whose a machine is"
             raise TemplateError(text, code="NameTooLong", next_step=step)
-        return min(room, LONGEST)
+        return LONGEST if room >= LONGEST else min(room, _LONGEST_BRIEF)
 
     def of(self, node: int) -> str:
         """The name of the machine of a node, by its index in the request."""
         width = self.width
         number = _bits(_owner_bits(width), "owner", self.cluster)
         number = number << _BATCH | batch_of(self.cluster, self.batch)
-        number = number << _TOKEN | _bits(_TOKEN, "token", self.token)
+        token = _token_bits(width)
+        number = number << token | _bits(token, "token", self.token)
         number = number << _PARAMETERS | _bits(_PARAMETERS, "parameters", self.parameters)
         return f"{self.base}-{_written(number << _NODE | node, width)}"
 
     def has(self, found: Launched) -> bool:
         """Whether a machine of this cluster comes from this token, with whatever parameters."""
-        of_token = _bits(_TOKEN, "token", self.token)
+        of_token = _bits(found.token_bits, "token", self.token)
         return (found.batch, found.token) == (batch_of(self.cluster, self.batch), of_token)
 
     def alike(self, found: Launched) -> bool:
@@ -84,17 +94,19 @@ class Names:
 def read(name: str, cluster: str) -> Launched | None:
     """What a name says, None for one that no launch of this cluster has chosen."""
     _, dash, suffix = name.rpartition("-")
-    if not dash or not SHORTEST <= len(suffix) <= LONGEST or not set(suffix) <= set(_DIGITS):
+    brief = SHORTEST <= len(suffix) <= _LONGEST_BRIEF
+    if not dash or not (brief or len(suffix) == LONGEST) or not set(suffix) <= set(_DIGITS):
         return None
     bits = _owner_bits(len(suffix))
     number = int(suffix, 36)
     node, number = _low(number, _NODE)
     parameters, number = _low(number, _PARAMETERS)
-    token, number = _low(number, _TOKEN)
+    token_bits = _token_bits(len(suffix))
+    token, number = _low(number, token_bits)
     batch, owner = _low(number, _BATCH)
     if owner != _bits(bits, "owner", cluster):
         return None
-    return Launched(owner, batch, token, parameters, node)
+    return Launched(owner, batch, token, parameters, node, token_bits)
 
 
 def batch_of(cluster: str, batch: str) -> int:
@@ -108,7 +120,11 @@ def provider_id(project: str, zone: str, name: str) -> str:
 
 
 def _owner_bits(width: int) -> int:
-    return int(width * math.log2(36)) - (_BATCH + _TOKEN + _PARAMETERS + _NODE)
+    return int(width * math.log2(36)) - (_BATCH + _token_bits(width) + _PARAMETERS + _NODE)
+
+
+def _token_bits(width: int) -> int:
+    return _TOKEN if width == LONGEST else _BRIEF_TOKEN
 
 
 def _bits(count: int, what: str, text: str) -> int:

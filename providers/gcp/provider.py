@@ -52,7 +52,7 @@ class Project:
 
 
 class GcpProvider:
-    """Machines of managed instance groups. Also a Preflight and a TemplateJudge."""
+    """Machines of managed instance groups. Also a Preflight, a TemplateJudge and a Withdrawer."""
 
     def __init__(
         self,
@@ -93,6 +93,14 @@ class GcpProvider:
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
         """One createInstances call in the group that starts the offering (launch.py)."""
         return self._launcher.launch(request, self._templates.template(request.template))
+
+    def waits(self, request: LaunchRequest) -> bool:
+        """Whether a resize request of the launch waits."""
+        return self._launcher.waits(request)
+
+    def withdraw(self, request: LaunchRequest) -> LaunchAnswer:
+        """Cancel the launch's resize request."""
+        return self._launcher.withdraw(request)
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
         """All machines with these tags, on one page."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
 
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness
+from providers.conformance_waits import WAITS
 from providers.contract import OfferingKey, Provider, TemplateRef
 from tests.fakes.clocks import ShiftedClock
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, Fault, refused
@@ -96,4 +97,12 @@ class GcpHarness:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 def test_the_gcp_provider_keeps(check: Check, behaviour: Behaviour) -> None:
     harness: Harness = GcpHarness(behaviour)
+    check.run(harness)
+
+
+@pytest.mark.parametrize("behaviour", [pytest.param(PROMPT, id="prompt"), pytest.param(SLUGGISH, id="sluggish")])
+@pytest.mark.parametrize("check", WAITS, ids=lambda check: check.name)
+def test_a_resize_request_keeps(check: Check, behaviour: Behaviour) -> None:
+    harness = GcpHarness(behaviour)
+    harness.rig.templates.found = replace(harness.rig.templates.found, resize_requests=True)
     check.run(harness)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from autoscaler.clock import Clock, VirtualClock
+from autoscaler.clock import VirtualClock
+from providers.contract import Clock
 
 
 class Jumping:

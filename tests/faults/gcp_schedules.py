@@ -42,7 +42,12 @@ CALLS = (
     "instanceGroupManagers.list",
     "instanceTemplates.get",
     "instances.get",
+    "resizeRequests.insert",
+    "resizeRequests.get",
+    "resizeRequests.cancel",
+    "resizeRequests.delete",
 )
+CHANGES = ("createInstances", "deleteInstances", "resizeRequests.insert", "resizeRequests.cancel")
 FAULTS = {
     "is cut after the effect": CUT_AFTER,
     "is cut before the effect": CUT_BEFORE,
@@ -81,22 +86,29 @@ class GcpSchedules(RuleBasedStateMachine):
     pools: ClassVar[str] = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
 
     @initialize(
-        pace=st.sampled_from([PROMPT, SLUGGISH]), copies=st.integers(1, 3), lead=st.sampled_from([1, 30, 200, 600])
+        pace=st.sampled_from([PROMPT, SLUGGISH]),
+        copies=st.integers(1, 3),
+        lead=st.sampled_from([1, 30, 200, 600]),
+        queues=st.booleans(),
     )
-    def begin(self, pace: Behaviour, copies: int, lead: int) -> None:
-        """Some pods are there when the trouble begins, with or without machines."""
+    def begin(self, pace: Behaviour, copies: int, lead: int, queues: bool) -> None:
+        """Some pods are there when the trouble begins, with or without machines. `queues`: gangs are asked for by
+        resize requests."""
         self.simulation = self.world(catalog=small_catalog(*self.types), start=START, gce=pace)
         self.simulation.add(scenario(self.pools))
         witness = GcpWitness(self.simulation.api, self.machines)
         witness.simulation = self.simulation
         self.witness = witness
         self.api = Shaky(self.simulation.api, witness=witness)
+        self.simulation.template.found = replace(self.simulation.template.found, resize_requests=queues)
         self.restart()
         self.submitted = 0
         self.excused: set[str] = set()
         self.strangers: list[Machine] = []
         self.told["schedules"] += 1
         self.submit(copies, minutes=20, gang=False)
+        if queues:
+            self.submit(3, minutes=5, gang=True)
         self.live(timedelta(seconds=lead))
 
     @rule(copies=st.integers(1, 3), minutes=st.integers(1, 20), gang=st.booleans())
@@ -118,7 +130,7 @@ class GcpSchedules(RuleBasedStateMachine):
         self.simulation.fake.faults.inject(call, *[FAULTS[name]] * times)
         self.told[f"a call {name}"] += times
 
-    @rule(call=st.sampled_from(["createInstances", "deleteInstances"]), name=st.sampled_from(sorted(LATE)))
+    @rule(call=st.sampled_from(CHANGES), name=st.sampled_from(sorted(LATE)))
     def late_trouble(self, call: str, name: str) -> None:
         self.simulation.fake.faults.inject(call, Fault(LATE[name]))
         self.told[name] += 1
@@ -228,7 +240,10 @@ class GcpSchedules(RuleBasedStateMachine):
             strange = {machine.name for machine in self.strangers}
             found += invariants.left_over(str(resource), (name for name in names if name not in strange))
         kept = (name for group in project.groups.values() for name in group.members)
+        held = (name for group in project.groups.values() for name, one in group.asked.items() if one.held)
+        found += invariants.left_over("resize requests that wait", held)
         invariants.hold([*found, *invariants.left_over("names in groups", kept)])
+        self.told["resize requests"] += self.simulation.fake.calls["resizeRequests.insert"]
         self.told["machines"] += len(project.machines)
         self.told["calls"] += self.simulation.fake.calls.total()
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import settings
 
 from autoscaler.cluster.api import list_all
-from autoscaler.cluster.resources import PODS
+from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, PROVISIONED_NODES
 from tests.crash.life import START, small_catalog
-from tests.faults.gcp_schedules import PODS_OF, POOL, GcpSchedules, scenario
+from tests.faults.gcp_schedules import GANG_OF, PODS_OF, POOL, GcpSchedules, scenario
 from tests.faults.gcp_world import ACCELERATORS, KIND, ZONES, GcpSimulation
 
 TestGcpSchedules = GcpSchedules.TestCase
@@ -69,3 +70,47 @@ def test_a_machine_that_was_taken_back_unseen_leaves_nothing_either() -> None:
     simulation.clock.advance(simulation.fake.behaviour.stopping)
     simulation.run(START + timedelta(hours=2))
     assert simulation.ours() == []
+
+
+def waiting() -> GcpSimulation:
+    """A gang whose machines nobody has yet: a resize request holds them."""
+    simulation = GcpSimulation(catalog=small_catalog(*ACCELERATORS), start=START)
+    project = simulation.fake.project
+    project.stock.update({(one.machine_type, one.zone, one.model): 0 for one in project.groups.values()})
+    simulation.template.found = replace(simulation.template.found, resize_requests=True)
+    simulation.add(scenario(POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))))
+    label = "scheduling.x-k8s.io/pod-group: gang-1"
+    simulation.add(scenario(GANG_OF.format(number=1, copies=3)))
+    simulation.add(scenario(PODS_OF.format(number=1, copies=3, minutes=10, gang=label)))
+    simulation.run(START + timedelta(minutes=10))
+    assert (len(held(simulation)), simulation.fake.calls["resizeRequests.insert"]) == (1, 1)
+    assert project.machines == {}
+    return simulation
+
+
+def held(simulation: GcpSimulation) -> list[str]:
+    """The resize requests that wait."""
+    groups = simulation.fake.project.groups.values()
+    return [name for group in groups for name, one in group.asked.items() if one.held]
+
+
+def test_a_gang_that_waits_runs_once_there_are_machines() -> None:
+    simulation = waiting()
+    simulation.fake.project.stock.clear()
+    simulation.run(START + timedelta(minutes=18))
+    assert len(simulation.ours()) == 3
+    simulation.run(START + timedelta(hours=2))
+    assert list_all(simulation.api, PODS)[0] == ()
+    assert (simulation.ours(), held(simulation), simulation.fake.calls["resizeRequests.cancel"]) == ([], [], 0)
+
+
+def test_a_gang_whose_pods_are_deleted_waits_no_more() -> None:
+    simulation = waiting()
+    for pod in list_all(simulation.api, PODS)[0]:
+        simulation.api.delete(PODS, pod["metadata"]["name"], namespace="default")
+    simulation.run(START + timedelta(minutes=20))
+    assert (held(simulation), simulation.fake.calls["resizeRequests.cancel"]) == ([], 1)
+    assert all(list_all(simulation.api, kind)[0] == () for kind in (LAUNCH_BATCHES, PROVISIONED_NODES))
+    simulation.fake.project.stock.clear()
+    simulation.run(START + timedelta(minutes=40))
+    assert simulation.fake.project.machines == {}

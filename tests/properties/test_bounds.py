@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ BATCHES, NODES = schema("launchbatches"), schema("provisionednodes")
 
 
 def planned(pool: str, number: int, pods: tuple[str, ...]) -> PlannedNode:
-    offering = OfferingRef("t" * 253, "z" * 253, "on-demand", "1.00", "r" * 1024, "b" * 63)
+    offering = OfferingRef("t" * 253, "z" * 253, "on-demand", Decimal("1.00"), "r" * 1024, "b" * 63)
     name = f"{prefix_of(CapacityPool(pool))}{number:010x}"
     own = FrozenMap({f"label.example/{index}": "v" * 63 for index in range(100)})
     return PlannedNode(

@@ -80,7 +80,7 @@ def test_gangs_and_limits_hold(state: Snapshot) -> None:
     result = plan(state)
     limits = state.pools[0].limits
     assert limits.nodes is None or len(result.launches) + len(state.provisioned) <= limits.nodes
-    spent = result.usd_per_hour + sum((Decimal(n.offering.usd_per_hour or 0) for n in state.provisioned), Decimal(0))
+    spent = result.usd_per_hour + sum((n.offering.usd_per_hour or Decimal(0) for n in state.provisioned), Decimal(0))
     assert limits.usd_per_hour is None or spent <= limits.usd_per_hour
     members = {p.key for p in state.pods if p.gang}
     placed = sum(1 for p in result.placements if p.pod in members)

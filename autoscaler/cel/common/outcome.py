@@ -19,6 +19,7 @@ class Outcome(Enum):
 class Evaluation:
     """`message` explains ERROR and UNKNOWN, `unknown_attributes` ("domain/id") what UNKNOWN depends on.
 
+    `missing_key` is the key that was not there, where that is the ERROR.
     `cost` is the run-time cost in Kubernetes' units, also of evaluations that ended in an error.
     """
 
@@ -26,6 +27,7 @@ class Evaluation:
     message: str = ""
     unknown_attributes: tuple[str, ...] = ()
     cost: int = 0
+    missing_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,18 @@ class Fault:
 
 
 class Failure(Fault):
-    """A run-time error."""
+    """A run-time error. `missing_key` is the key that a map or a device lacks, "" for every other error."""
 
-    __slots__ = ("message",)
+    __slots__ = ("message", "missing_key")
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, missing_key: str = "") -> None:
         self.message = message
+        self.missing_key = missing_key
+
+    @classmethod
+    def no_such_key(cls, key: object) -> Failure:
+        """The error of a key that is not there."""
+        return cls(f"no such key: {key}", str(key))
 
 
 class Unknown(Fault):

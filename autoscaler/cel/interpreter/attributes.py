@@ -239,7 +239,7 @@ def _follower(link: Link) -> tuple[bool, Callable[[Frame, Value, bool], Value]]:
             return found
         charge(frame, 1)
         if found is MISSING:
-            return Failure(f"index out of bounds: {index}" if type(value) is list else f"no such key: {index}")
+            return Failure(f"index out of bounds: {index}") if type(value) is list else Failure.no_such_key(index)
         return found
 
     return link.optional, follow
@@ -295,7 +295,7 @@ def _device_run(step: Chain) -> Run | None:
     if len(keys) != 3 or keys[0] not in ("attributes", "capacity"):
         return None
     group, domain, name = keys
-    absent = Failure(f"no such key: {name}")
+    absent = Failure.no_such_key(name)
 
     def value_run(frame: Frame) -> Value:
         _charge_steps(frame, 4)

@@ -16,7 +16,10 @@ _AT_LEAST = {(">=", 0): True, (">", 0): True, ("==", 0): True, ("==", 1): True, 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """`path` must be (at least, for capacities) `wanted`: a quantity as it is written, or a text."""
+    """`path` must be (at least, for capacities) `wanted`: a quantity as it is written, or a text.
+
+    The name of the driver has the path ("driver", "", "").
+    """
 
     path: Path
     wanted: str
@@ -46,7 +49,7 @@ def _demand(node: Expression) -> Demand | None:
         return _of_capacity(left.target, left.arguments[0]) if (node.function[1:-1], sign) in _AT_LEAST else None
     if node.function == "_==_" and isinstance(right, Literal) and type(right.value) is str:
         path = _path(left)
-        return Demand(path, right.value) if path is not None and path[0] == "attributes" else None
+        return Demand(path, right.value) if path is not None and path[0] in ("attributes", "driver") else None
     return None
 
 

@@ -15,6 +15,7 @@ from lark import Lark
 from lark.exceptions import GrammarError
 
 from autoscaler.cel.parser.ast_builder import Builder
+from autoscaler.cel.parser.kept_tables import kept_tables
 
 _QUOTED_FIELDS: Final = "\n%extend field: QUOTED_IDENT\n"
 
@@ -38,6 +39,7 @@ def parser(*, quoted_names: bool) -> Lark:
             maybe_placeholders=False,
             g_regex_flags=re.ASCII,
             transformer=Builder(),
+            cache=kept_tables("cel-parser-quoted-names" if quoted_names else "cel-parser") or False,
         )
     except GrammarError as error:
         raise ImportError(

@@ -8,6 +8,7 @@ from autoscaler.cli.common.commands import cluster_options
 from autoscaler.cli.common.output import output_option
 from autoscaler.cli.common.preflight import exit_code, findings_of, print_findings
 from autoscaler.settings.settings import AwsSettings
+from providers.finding_topic import FindingTopic
 
 
 @click.command("check")
@@ -45,7 +46,7 @@ def check_aws(
 
     settings = AwsSettings(region=region, profile=profile, queue=queue)
     findings = findings_of(kubeconfig, context, lambda surroundings: aws_providers(surroundings, settings))
-    if any(found.subject.startswith("AWSGroupNodeTemplate ") for found in findings):
-        findings = [found for found in findings if found.subject != "AWSNodeTemplates"]  # groups alone are enough
+    if any(found.topic is FindingTopic.NODE_GROUPS for found in findings):  # groups alone are enough
+        findings = [found for found in findings if found.topic is not FindingTopic.NO_NODE_TEMPLATES]
     print_findings(findings, output)
     ctx.exit(exit_code(findings))

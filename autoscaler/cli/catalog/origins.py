@@ -17,6 +17,7 @@ _GROUPS: Final = {
         "cpu": "cpu",
         "fabric": "fabric",
         "topology": "accelerator",
+        "sliceTopologies": "accelerator",
         "unpriced": "price",
         "minDriver": "driver",
         "maxDriver": "driver",

@@ -79,6 +79,7 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
             "domainNodes": list(instance_type.fabric.domain_nodes),
         },
         "topology": instance_type.topology,
+        "sliceTopologies": list(instance_type.slice_topologies),
         "networkCards": [_card(card) for card in instance_type.network_cards],
         "efaCards": None if instance_type.efa_cards is None else list(instance_type.efa_cards),
         "network": instance_type.network,
@@ -121,6 +122,7 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
         yield from _accelerator_lines(t, t.accelerator)
     yield "fabric", _fabric(t), facts, "fabric"
     yield "topology", t.topology or "", facts, "accelerator"
+    yield "topologies of slices", ", ".join(t.slice_topologies), facts, "accelerator"
     yield "NVIDIA driver", _driver_branches(t), facts, "driver"
     yield from _runnable(t)
     yield "bare metal", "yes" if t.bare_metal else "", facts, "shape"

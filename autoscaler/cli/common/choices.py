@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from autoscaler.catalog_refresh.shipped_cache import shipped_catalog
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.profile import DriverProfileError, DriverSet, parse_driver_set
-from instance_catalog.files.findings import CatalogError
-from instance_catalog.files.layers import Corrections
-from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes.profile import KubernetesProfile, UnknownVersionError, profile_for
 from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.prediction.variants import implicit_driver_sets
 from instance_catalog.types.catalog import Catalog, UnknownInstanceTypeError
 from instance_catalog.types.instance_type import InstanceType
 
+if TYPE_CHECKING:
+    from instance_catalog.files.layers import Corrections
+
 
 def chosen_catalog(directories: Sequence[Path], corrections: Sequence[Corrections] = ()) -> Catalog:
     """The shipped catalog with the directories over it. Raises BadInputError."""
+    if directories or corrections:
+        return _read_catalog(directories, corrections)
+    return shipped_catalog(lambda: _read_catalog((), ()))
+
+
+def _read_catalog(directories: Sequence[Path], corrections: Sequence[Corrections]) -> Catalog:
+    # Here, because most commands find the catalog in the cache, and what checks files takes a tenth of a second.
+    from instance_catalog.files.findings import CatalogError
+    from instance_catalog.files.loader import load_catalog
+
     try:
         return load_catalog(extra_dirs=directories, corrections=corrections, now=SystemClock().now())
     except CatalogError as error:

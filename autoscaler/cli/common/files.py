@@ -60,13 +60,19 @@ def read_manifests(
     *,
     strict: bool = False,
     skip_unknown: bool = False,
+    known_as: tuple[str, str] = ("", ""),
 ) -> Loaded:
-    """What the files say, to plan for; problems that forbid nothing go to stderr. Raises BadInputError."""
+    """What the files say, to plan for; problems that forbid nothing go to stderr. Raises BadInputError.
+
+    `known_as`: the folder of a copy, and what people know it by.
+    """
     loaded = parsed_manifests(paths, version, directories, strict=strict, skip_unknown=skip_unknown)
+    folder, name = known_as
+    told = problems_text(loaded).replace(folder, name) if folder else problems_text(loaded)
     if not loaded.ok:
-        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems_text(loaded)}")
+        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{told}")
     if loaded.problems:
-        click.echo(problems_text(loaded), err=True)
+        click.echo(told, err=True)
     return loaded
 
 

@@ -9,6 +9,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +18,17 @@ from autoscaler.errors import BadInputError
 PREFIX: Final = "git:"
 
 
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """Where the path lies for now; `folder` stands for `revision` ("git:main:") in every message."""
+
+    path: str
+    folder: str
+    revision: str
+
+
 @contextmanager
-def checked_out(text: str) -> Iterator[str]:
+def checked_out(text: str) -> Iterator[Checkout]:
     """A folder with the path as the revision has it, for as long as it is needed. Raises BadInputError."""
     revision, _, path = text.removeprefix(PREFIX).partition(":")
     if not revision or not path:
@@ -33,7 +43,7 @@ def checked_out(text: str) -> Iterator[str]:
                     file = Path(folder) / member.name
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_bytes(content.read())
-        yield str(Path(folder) / path)
+        yield Checkout(str(Path(folder) / path), f"{folder}/", f"{PREFIX}{revision}:")
 
 
 def _git(*arguments: str, about: str) -> bytes:

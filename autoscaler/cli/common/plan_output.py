@@ -19,8 +19,13 @@ WIDTH: Final = 120
 _COLOURS: Final = {"good": "green", "warning": "yellow", "error": "red", "": ""}
 
 
-def print_plan(plan: Plan, output: str, *, pools: bool, costs: dict[str, Any] | None = None) -> None:
-    """Print the plan in a form of -o. `pools`: whether there is a CapacityPool; `costs` join the document."""
+def print_plan(
+    plan: Plan, output: str, *, pools: bool, daemons: bool = False, costs: dict[str, Any] | None = None
+) -> None:
+    """Print the plan in a form of -o.
+
+    `pools`, `daemons`: whether there is a CapacityPool, a DaemonSet; `costs` join the document.
+    """
     match output:
         case "json" | "yaml":
             print_data(document_of(plan) | ({"costBy": costs} if costs else {}), output)
@@ -30,13 +35,13 @@ def print_plan(plan: Plan, output: str, *, pools: bool, costs: dict[str, Any] | 
             for left in plan.left_out:
                 click.echo(f"pod/{left.pod}")
         case "markdown":
-            _print_markdown(plan, pools=pools)
+            _print_markdown(plan, pools=pools, daemons=daemons)
         case _:
-            _print_tables(plan, wide=output == "wide", pools=pools)
+            _print_tables(plan, wide=output == "wide", pools=pools, daemons=daemons)
 
 
-def _print_tables(plan: Plan, *, wide: bool, pools: bool) -> None:
-    for line in summary_of(plan, pools=pools):
+def _print_tables(plan: Plan, *, wide: bool, pools: bool, daemons: bool) -> None:
+    for line in summary_of(plan, pools=pools, daemons=daemons):
         for part in [one_line(line.text)] if wide else folded(line.text, WIDTH):
             styled(part, colour=_COLOURS[line.level])
     for table in _sections(plan, wide=wide):
@@ -59,8 +64,8 @@ def _print(table: Table, *, wide: bool) -> None:
             click.echo(line)
 
 
-def _print_markdown(plan: Plan, *, pools: bool) -> None:
-    for line in summary_of(plan, pools=pools):
+def _print_markdown(plan: Plan, *, pools: bool, daemons: bool) -> None:
+    for line in summary_of(plan, pools=pools, daemons=daemons):
         click.echo(f"- {markdown_text(line.text)}")
     for table in _sections(plan, wide=False):
         click.echo(f"\n### {markdown_text(table.title)}\n")

@@ -7,13 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from autoscaler.advice.what_if import Inputs, changed
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import print_data, print_table
-from autoscaler.planning.planner import plan_for
-from autoscaler.report.plan_diff import PlanFacts, diff_document, diff_summary, diff_tables, lost_places
-from autoscaler.report.plan_document import document_of
-from autoscaler.report.tables.plan_summary import left_out_lines
 
 _SHOWN = 3
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -33,6 +28,12 @@ def what_if_option(command: Command) -> Command:
 
 def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool:
     """Print the difference that the changes make; whether every pod that has a place keeps one."""
+    from autoscaler.advice.what_if import Inputs, changed
+    from autoscaler.planning.planner import plan_for
+    from autoscaler.report.plan_diff import PlanFacts, diff_document, diff_summary, diff_tables, lost_places
+    from autoscaler.report.plan_document import document_of
+    from autoscaler.report.tables.plan_summary import left_out_lines
+
     inputs = changed(Inputs(found.snapshot, found.catalog, found.policy), questions)
     plan = plan_for(inputs.snapshot, inputs.catalog, inputs.policy, found.now)
     before, after = (PlanFacts.of(document_of(one)) for one in (found.plan, plan))
@@ -48,7 +49,7 @@ def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool
     click.echo(diff_summary(difference))
     lost = lost_places(difference)
     # Those are pods of one change: a few reasons stand for all of them.
-    for entry in [found for found in plan.left_out if found.pod in lost][:_SHOWN]:
+    for entry in [left for left in plan.left_out if left.pod in lost][:_SHOWN]:
         click.echo(f"{entry.pod} is no longer placed:")
         for line in left_out_lines(entry):
             click.echo(f"  {line}")

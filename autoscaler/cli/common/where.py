@@ -17,6 +17,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import is_regular_region
 from instance_catalog.types.instance_type import CapacityType
 
+_SHIPPED = "data/"  # how the files of the shipped catalog are called
 _FEW = 3  # regions that somebody has set a price for; those of a cloud's whole price list are no news
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -91,7 +92,8 @@ def _tell_of_regions(asked: Sequence[str], snapshot: Snapshot, catalog: Catalog)
             click.echo(f"note: no price of a region {name!r} is known; {near}", err=True)
     if asked or snapshot.pools or snapshot.nodes:
         return
-    own = {price.region for found in catalog for zone in found.zone_prices.values() for price in zone.values()}
+    theirs = [found for found in catalog if not found.origin.startswith(_SHIPPED)]
+    own = {price.region for found in theirs for zone in found.zone_prices.values() for price in zone.values()}
     own -= {price.region for found in catalog for price in found.prices.values()}
     if 0 < len(own) <= _FEW:
         regions = " or ".join(f"--region {name}" for name in sorted(own))

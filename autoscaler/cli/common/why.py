@@ -7,11 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
-from autoscaler.advice.type_question import ask_type
 from autoscaler.cli.common.choices import chosen_type
 from autoscaler.cli.common.decided import Decided
 from autoscaler.model.pod import Pod
-from autoscaler.report.type_answer import type_answer_document, type_answer_lines
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _MOST = 5  # groups of equal pods that are answered for
@@ -31,6 +29,9 @@ def why_option(command: Command) -> Command:
 
 def type_answers(name: str, found: Decided, pods: Sequence[Pod]) -> Iterator[dict[str, Any]]:
     """One answer for each pod. Raises BadInputError for a type that is not in the catalog."""
+    from autoscaler.advice.type_question import ask_type
+    from autoscaler.report.type_answer import type_answer_document
+
     instance_type = chosen_type(name, found.catalog)
     for pod in pods:
         yield type_answer_document(
@@ -40,6 +41,8 @@ def type_answers(name: str, found: Decided, pods: Sequence[Pod]) -> Iterator[dic
 
 def print_type_answers(answers: Sequence[dict[str, Any]]) -> None:
     """For people, a blank line between them."""
+    from autoscaler.report.type_answer import type_answer_lines
+
     for position, answer in enumerate(answers):
         if position:
             click.echo("")

@@ -16,6 +16,11 @@ class Verdict(NamedTuple):
     reason: str
     message: str = ""
 
+    @property
+    def holds(self) -> bool:
+        """Whether the condition is True."""
+        return self.status == "True"
+
 
 def condition(
     kind: str, verdict: Verdict, *, before: Mapping[str, Any], generation: int, now: datetime

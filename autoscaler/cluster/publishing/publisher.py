@@ -161,7 +161,7 @@ class Publisher:
         verdict = _usable(block, templates, zones, now)
         if objection is not None:
             verdict = Verdict("False", objection.code.value, text_of(replace(objection, subject="")))
-        if verdict is not _ACCEPTED:
+        if not verdict.holds:
             kind = "Normal" if verdict.reason == "Ended" else "Warning"
             event = Event(Subject("CapacityBlock", block.name, uid=block.uid), kind, verdict.reason, verdict.message)
             self.tell(event, now)
@@ -281,7 +281,7 @@ def _accepted(node: ProvisionedNode) -> bool:
 
 def _pool_status(pool: CapacityPool, plan: Plan, snapshot: Snapshot, accelerators: Mapping[str, int]) -> dict[str, Any]:
     nodes = [node for node in snapshot.provisioned if node.pool == pool.name and counts_against_limits(node)]
-    price = sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))
+    price = sum((node.offering.usd_per_hour or Decimal(0) for node in nodes), Decimal(0))
     proposed = [launch for launch in plan.launches if launch.pool == pool.name and not pool.acts]
     return {
         "observedGeneration": pool.generation,

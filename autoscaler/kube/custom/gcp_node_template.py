@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -42,6 +42,10 @@ class GCPNodeTemplateSpec(ApiModel):
     node_pools: Annotated[Items[Name], Field(max_length=50)] = ()
     """Names. GKE's autoscaling must be off for them."""
     instance_groups: Annotated[Items[GcpInstanceGroup], Field(max_length=50)] = ()
+    gangs: Literal["Instances", "ResizeRequest"] = "Instances"
+    """How the machines of a gang are asked for. `Instances`: all in one call, and those that came are deleted when
+    others cannot be had. `ResizeRequest`: the group starts all of them at once or none, and waits until it can; the
+    request is cancelled when no pod needs it any more. Google does not document it for the groups of GKE."""
 
     RULES = (
         Rule(

@@ -24,8 +24,11 @@ from autoscaler.kube.custom.schema import (
     RecordedLabels,
     RecordedTaint,
     Rule,
+    TimeText,
     duration,
     duration_text,
+    moment,
+    moment_text,
     taint_json,
 )
 from autoscaler.model.capacity import NodeTemplateRef
@@ -83,6 +86,8 @@ class LaunchBatchStatus(ApiModel):
     """Index of the offering that is requested."""
     token: LongText = ""
     """Idempotency token of the attempt."""
+    waiting_since: TimeText | None = None
+    """Since when the provider holds the request until it can start all machines. Nothing is paid for until then."""
     parameter_hash: LongText = ""
     """Hash of what the attempt asks for; a repetition must have the same."""
     instances: Annotated[Items[LongText], Field(max_length=_NODES)] = ()
@@ -116,6 +121,7 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
         minimum=spec.minimum,
         provider=status.provider,
         place=status.place,
+        waiting_since=moment(status.waiting_since) if status.waiting_since else None,
         prediction=spec.prediction.model() if spec.prediction else None,
         labels=FrozenMap(spec.labels),
         taints=tuple(taint.model() for taint in spec.taints),
@@ -174,6 +180,7 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
             "place": batch.place,
             "attempt": batch.attempt,
             "token": batch.token,
+            "waitingSince": moment_text(batch.waiting_since) if batch.waiting_since else None,
             "parameterHash": batch.parameter_hash,
             "instances": tuple(member.provider_id for member in members),
             "obtained": tuple(-1 if m.obtained is None else batch.offerings.index(m.obtained) for m in members),

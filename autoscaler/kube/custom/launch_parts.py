@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, WithJsonSchema
@@ -38,7 +39,7 @@ class OfferingSpec(ApiModel):
 
     def model(self) -> OfferingRef:
         """As a model value."""
-        price = None if self.usd_per_hour is None else str(self.usd_per_hour)
+        price = None if self.usd_per_hour is None else Decimal(self.usd_per_hour)
         return OfferingRef(self.instance_type, self.zone, self.capacity_type, price, self.reservation, self.block)
 
     @staticmethod
@@ -49,7 +50,7 @@ class OfferingSpec(ApiModel):
                 "instanceType": offering.instance_type,
                 "zone": offering.zone,
                 "capacityType": offering.capacity_type,
-                "usdPerHour": offering.usd_per_hour,
+                "usdPerHour": None if offering.usd_per_hour is None else str(offering.usd_per_hour),
                 "reservation": offering.reservation,
                 "block": offering.block,
             }

@@ -20,6 +20,7 @@ class Failing:
     specimen: Specimen
     index: int
     message: str
+    missing_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def reach(chain: Sequence[Program], devices: Iterable[Specimen], effort: Effort 
             if found.outcome is Outcome.FALSE:
                 break
             if found.outcome is Outcome.ERROR:
-                failing.append(Failing(specimen, index, found.message))
+                failing.append(Failing(specimen, index, found.message, found.missing_key))
                 break
             if found.outcome is Outcome.UNKNOWN:
                 undecided = True

@@ -67,14 +67,29 @@ class Scopes:
 
     def refusals(self, pod: Pod) -> tuple[Reason, ...]:
         """Why no pool serves the pod; () if some pool does."""
-        found = [self.refusal(pool, pod) for pool in pools_of(self.snapshot)]
+        pools = pools_of(self.snapshot)
+        found = [self.refusal(pool, pod) for pool in pools]
         if None in found:
             return ()
         refused = tuple(dict.fromkeys(reason for reason in found if reason))
+        refused += self._also(pools, pod) if all(r.code is Code.OTHER_SCHEDULER for r in refused) else ()
         others = [pool for pool in self.snapshot.pools if pool.ordered and not pool.deleting]
         serving = (p for p in others if _refusal(p, pod, self.snapshot, self.extended_resources) is None)
         theirs = tuple(Reason.of(Code.OTHER_LAUNCHER, f"pod {pod.key}", pool=pool.name) for pool in serving)
         return theirs or refused or tuple(_refusals(others, pod, self.snapshot, self.extended_resources))
+
+    def _also(self, pools: Iterable[CapacityPool], pod: Pod) -> tuple[Reason, ...]:
+        """Why no pool would serve the pod even under its scheduler: one obstacle should not hide the next."""
+        members = [p for p in self.snapshot.pods if pod.gang is not None and p.gang == pod.gang] or [pod]
+        ours = (
+            (pool, [_scope_refusal(pool, p, self.snapshot, self.extended_resources) for p in members]) for pool in pools
+        )
+        # A pool that serves one pod of a gang serves all of them.
+        found = [
+            None if None in refused else _scope_refusal(pool, pod, self.snapshot, self.extended_resources)
+            for pool, refused in ours
+        ]
+        return () if None in found else tuple(dict.fromkeys(reason for reason in found if reason))
 
 
 def _refusals(
@@ -87,9 +102,16 @@ def _refusals(
 def _refusal(
     pool: CapacityPool, pod: Pod, snapshot: Snapshot, extended_resources: Mapping[str, DeviceClass]
 ) -> Reason | None:
-    scope, subject = pool.scope, f"pod {pod.key}"
+    scope = pool.scope
     if pod.scheduler_name not in scope.schedulers:
-        return Reason.of(Code.OTHER_SCHEDULER, subject, scheduler=pod.scheduler_name)
+        return Reason.of(Code.OTHER_SCHEDULER, f"pod {pod.key}", scheduler=pod.scheduler_name)
+    return _scope_refusal(pool, pod, snapshot, extended_resources)
+
+
+def _scope_refusal(
+    pool: CapacityPool, pod: Pod, snapshot: Snapshot, extended_resources: Mapping[str, DeviceClass]
+) -> Reason | None:
+    scope, subject = pool.scope, f"pod {pod.key}"
     if scope.pods is PodScope.DEVICE_CLAIMS and not _claims_devices(pod, extended_resources):
         plugins = tuple(sorted({r for r in _requested(pod) if "/" in r}))
         named: dict[str, Fact] = {"resources": plugins} if plugins else {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from autoscaler.kube.pod import uid_of
@@ -92,8 +92,9 @@ def without_virtual_pods(snapshot: Snapshot) -> Snapshot:
 def admitted_keys(requests: Iterable[ProvisioningRequest], buffers: Mapping[str, int]) -> frozenset[str]:
     """The requests and buffers that get pods in one reconcile, as "Kind namespace/name". `buffers`: pods by key.
 
-    No more than MOST_OBJECTS with MOST_PODS pods together: each costs memory and time that all others wait for. The
-    namespace that has the fewest pods so far is served first, so a large one delays nobody but itself.
+    No more than MOST_OBJECTS, and none after they have MOST_PODS pods together: each costs memory and time that all
+    others wait for. The namespace that has the fewest pods with its next object is served first, so a large one delays
+    nobody but itself and comes last, and what is small never shuts it out.
     """
     waiting: dict[str, list[tuple[int, str]]] = {}
     for request in requests:
@@ -101,17 +102,16 @@ def admitted_keys(requests: Iterable[ProvisioningRequest], buffers: Mapping[str,
         waiting.setdefault(request.namespace, []).append((wanted, f"ProvisioningRequest {request.key}"))
     for key, replicas in buffers.items():
         waiting.setdefault(key.partition("/")[0], []).append((replicas, f"CapacityBuffer {key}"))
-    heap = [(0, namespace) for namespace in sorted(waiting)]
-    left, admitted = MOST_PODS, set[str]()
-    while heap and len(admitted) < MOST_OBJECTS:
-        pods, namespace = heappop(heap)
+    heap = [(objects[0][0], namespace) for namespace, objects in waiting.items()]
+    heapify(heap)
+    pods, admitted = 0, set[str]()
+    while heap and pods < MOST_PODS and len(admitted) < MOST_OBJECTS:
+        total, namespace = heappop(heap)
         count, key = waiting[namespace].pop(0)
-        if count <= left:
-            left -= count
-            admitted.add(key)
-            pods += count
+        pods += count
+        admitted.add(key)
         if waiting[namespace]:
-            heappush(heap, (pods, namespace))
+            heappush(heap, (total + waiting[namespace][0][0], namespace))
     return frozenset(admitted)
 
 

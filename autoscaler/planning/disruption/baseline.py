@@ -55,6 +55,7 @@ def holds(
         i
         for i, candidate in enumerate(packing.candidates)
         if not candidate.barred and (candidate.block or candidate.pool.baselines)
+        if candidate.hosts == 1  # nobody waits for a whole slice
         if packing.trials.breaks(packing.shape_of[i], waiting) is None
     ]
     bought = [_candidate_of(packing, node) for node in launched]

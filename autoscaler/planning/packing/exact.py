@@ -8,7 +8,7 @@ first, each in or out, because a gang that stays out must not have any pod place
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations, product
@@ -20,6 +20,7 @@ from autoscaler.planning.packing.problem import (
     Budget,
     Column,
     Counts,
+    Kind,
     Pattern,
     Problem,
     Solution,
@@ -75,8 +76,9 @@ def every_column(
     """
     best: dict[Pattern, list[Column]] = {}
     shapes: dict[int, list[int]] = {}
+    hopeless = _hopeless(problem, start.score)
     for index, kind in enumerate(problem.kinds):
-        if not _hopeless(problem, index, start.score):
+        if not hopeless(kind):
             shapes.setdefault(kind.shape, []).append(index)
     for shape, kinds in shapes.items():
         for pattern in fillings.patterns(shape, problem.demand, puts=budget.puts):
@@ -87,22 +89,22 @@ def every_column(
     return [column for group in best.values() for column in group]
 
 
-def _hopeless(problem: Problem, index: int, bound: Score) -> bool:
-    """Whether every solution with a node of the kind is worse than a known one; later fields cannot matter then.
+def _hopeless(problem: Problem, bound: Score) -> Callable[[Kind], bool]:
+    """Whether every solution with a node of a kind is worse than a known one; later fields cannot matter then.
 
     Such a solution puts at least one pod there, and the others at best on the most wanted capacity type there is.
     """
-    kind, zero = problem.kinds[index], problem.zero
+    zero = problem.zero
     others = problem.pods(problem.demand) - 1
-    best_rank = min(other.rank for other in problem.kinds)
+    best_rank = min((kind.rank for kind in problem.kinds), default=0)
     on_others = on_rank(others, rank=best_rank, zero=zero)
-    capacity = tuple(a + b for a, b in zip(on_rank(1, rank=kind.rank, zero=zero), on_others, strict=True))
-    return (zero.left_out, 0, capacity, kind.usd_per_hour) > (
-        bound.left_out,
-        bound.preference,
-        bound.capacity,
-        bound.usd_per_hour,
-    )
+    known = (bound.left_out, bound.preference, bound.capacity, bound.usd_per_hour)
+
+    def hopeless(kind: Kind) -> bool:
+        capacity = tuple(a + b for a, b in zip(on_rank(1, rank=kind.rank, zero=zero), on_others, strict=True))
+        return (zero.left_out, 0, capacity, kind.usd_per_hour) > known
+
+    return hopeless
 
 
 def keep(group: list[Column], column: Column, problem: Problem, limits: Sequence[int]) -> None:

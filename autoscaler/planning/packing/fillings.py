@@ -129,7 +129,7 @@ class Fillings(Generic[State]):
             capacity=on_rank(self._problem.pods_on(pattern), rank=kind.rank, zero=self._zero),
             usd_per_hour=kind.usd_per_hour,
             disruption=sum(kind.risk[item] for item in pattern) if kind.risk else 0,
-            nodes=1,
+            nodes=kind.nodes,
             fragmentation=self._oracle.free(state),
             weight=-kind.weight,
             order=index,

@@ -79,7 +79,8 @@ class Kind:
 
     `rank` is the capacity type's place in the pool's list. `uses` says how much one node takes of each limit of the
     problem. `refuses` are items that may not be placed there although they fit. `risk` is how many pods of one bundle
-    of each item may be interrupted there; () means none.
+    of each item may be interrupted there; () means none. What is bought as a whole (a slice of several hosts) is one
+    kind, which counts as so many `nodes`.
     """
 
     shape: int
@@ -89,6 +90,7 @@ class Kind:
     uses: tuple[Decimal, ...] = ()
     refuses: frozenset[int] = frozenset()
     risk: tuple[int, ...] = ()
+    nodes: int = 1
 
 
 @dataclass(frozen=True)

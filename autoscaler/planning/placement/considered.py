@@ -183,6 +183,7 @@ def why_not(packing: PackingInput, index: int, item: int, bought: Bought, *, nod
     if broken is not None:
         yield Reason.of(Code.BREAKS_OTHER_POD, pod=packing.classes[broken].sample.key)
     candidate = packing.candidates[index]
+    nodes *= candidate.hosts
     used = bought.used
     if nodes > 1:
         used = tuple(u + limit.uses(candidate) * (nodes - 1) for u, limit in zip(used, packing.limits, strict=True))

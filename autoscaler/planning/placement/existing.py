@@ -30,7 +30,7 @@ from autoscaler.planning.supply.blocks import admission
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
-from autoscaler.planning.work import Ledger, budget_reason, over_budget
+from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.node_filters import amounts_of, shortages
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
@@ -255,7 +255,7 @@ class _Run:
             if not isinstance(found, tuple):
                 left = members[number:]
                 if waits and found is None:
-                    found = Unknown((budget_reason(bundle.pods[0], BudgetSpentError()),))
+                    found = Unknown((self._ledger.reason(index, bundle.pods[0], BudgetSpentError()),))
                 if found is not None:
                     self.stuck[index] = found
                 else:

@@ -37,12 +37,16 @@ from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """A node to buy: the candidate, the bundles it is for, further offerings that take the same bundles."""
+    """A node to buy: the candidate, the bundles it is for, further offerings that take the same bundles.
+
+    `whole` names what it is a part of, if that is bought as a whole or not at all: a slice of several hosts.
+    """
 
     candidate: Candidate
     bundles: tuple[Bundle, ...]
     alternates: tuple[Candidate, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +85,12 @@ def launch(
     for entry in replay.placed:
         by_node.setdefault(entry.node, []).append(entry)
     nodes: list[PlannedNode] = []
+    used = {p.whole for p, future in zip(purchases, futures, strict=True) if future.node.name in by_node}
     digests: dict[tuple[str, DriverSet], str] = {}  # what is predicted of a type with drivers differs in names only
     for purchase, future in zip(purchases, futures, strict=True):
-        # A node none of whose bundles held in the replay is not bought; held nodes have no bundles.
-        if future.node.name in by_node or not purchase.bundles:
+        # A node none of whose bundles held in the replay is not bought; held nodes have no bundles. Slices stay whole.
+        held = purchase.whole in used if purchase.whole else not purchase.bundles
+        if future.node.name in by_node or held:
             candidate = purchase.candidate
             key = (candidate.instance_type.name, candidate.drivers)
             if key not in digests:

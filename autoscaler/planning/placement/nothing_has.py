@@ -14,6 +14,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.placement.packing_input import PackingInput
+from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly
 from instance_catalog.spelling import completed
@@ -32,16 +33,44 @@ def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
         claim = market.snapshot.claims.get(key)
         for request in claim.requests if claim else ():
             if isinstance(request, DeviceRequest):
+                foreign = _unpredicted_driver(market, request, f"claim {key}, request {request.name}")
+                if foreign is not None:
+                    yield foreign
+                    continue
                 for demand in _demands(market, request):
                     reason = _unmet(market, demand, f"claim {key}, request {request.name}")
                     if reason is not None:
                         yield reason
 
 
+def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: str) -> Reason | None:
+    """The driver that the request or its class names, where nothing says what it publishes."""
+    classes = [found for found in market.snapshot.classes if found.name == request.device_class]
+    selectors = [*request.selectors, *(selector for found in classes for selector in found.selectors)]
+    named = {
+        demand.wanted
+        for selector in selectors
+        if selector.expression is not None
+        for demand in demands_of(selector.expression, market.snapshot.profile)
+        if demand.path[0] == "driver"
+    }
+    unknown = named - _predicted_drivers(market) if named else set()
+    if not unknown:
+        return None
+    return Reason.of(Code.NOT_PREDICTED, subject, driver=min(unknown), device_class=request.device_class)
+
+
+def _predicted_drivers(market: PackingInput) -> set[str]:
+    """Drivers that some profile predicts, of the shipped facts or of the catalog's own; whether on offer or not."""
+    own = {driver.driver for c in market.candidates for driver in c.instance_type.custom_drivers.values()}
+    return own | {facts.driver for facts in driver_facts().values()} | {driver for _, driver, _ in _devices(market)}
+
+
 def _demands(market: PackingInput, request: DeviceRequest) -> Iterator[Demand]:
     for selector in request.selectors:
         if selector.expression is not None:
-            yield from demands_of(selector.expression, market.snapshot.profile)
+            found = demands_of(selector.expression, market.snapshot.profile)
+            yield from (demand for demand in found if demand.path[0] != "driver")
 
 
 def _unmet(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
@@ -91,7 +120,9 @@ def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason 
         return None
     near = completed(demand.wanted, known, most=1)
     detail: dict[str, str] = {}
-    if near:
+    if any(facts.driver == demand.path[1] and facts.cards for facts in driver_facts().values()):
+        detail = {"driver": demand.path[1]}
+    elif near:
         found = known[near[0]]
         detail = {"best": near[0], "instance_type": found.name, "accelerator": _model(found)}
     return Reason.of(

@@ -22,6 +22,7 @@ from autoscaler.planning.demand.scope import Scopes, pools_of
 from autoscaler.planning.packing.problem import GangRule, Item, Kind, Problem
 from autoscaler.planning.placement.architecture import asks_for_architecture, offered_unasked
 from autoscaler.planning.placement.trial import PackingOracle
+from autoscaler.planning.placement.whole_slices import SliceOracle
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import Admission, admission
 from autoscaler.planning.supply.candidates import Candidate, Named, candidates_of
@@ -63,6 +64,11 @@ class PackingInput:
     def gangs(self) -> tuple[str, ...]:
         """Keys of the classes' gangs."""
         return tuple(dict.fromkeys(c.sample.gang for c in self.classes if c.sample.gang))
+
+    @cached_property
+    def oracle(self) -> SliceOracle:
+        """What the optimizer asks: `trials`, with slices of several hosts as one node."""
+        return SliceOracle(self.trials, [shape.candidate.hosts for shape in self.shapes])
 
     @cached_property
     def by_cost(self) -> tuple[int, ...]:
@@ -152,12 +158,13 @@ class PackingInput:
         spot = candidate.offering.capacity_type == "spot"
         return Kind(
             shape=self.shape_of[index],
-            usd_per_hour=candidate.usd_per_hour or Decimal(0),
+            usd_per_hour=(candidate.usd_per_hour or Decimal(0)) * candidate.hosts,
             rank=candidate.rank,
             weight=candidate.pool.weight,
-            uses=(*(limit.uses(candidate) for limit in self.limits), Decimal(1)),
+            uses=(*(limit.uses(candidate) * candidate.hosts for limit in self.limits), Decimal(candidate.hosts)),
             refuses=frozenset(i for i, a in enumerate(admissions) if a.refusal),
             risk=tuple(len(c.sample.pods) for c in self.classes) if spot else tuple(a.at_risk for a in admissions),
+            nodes=candidate.hosts,
         )
 
     def _rule(self, key: str, items: Sequence[Item], index: int, started: Mapping[str, int]) -> GangRule:
@@ -210,7 +217,10 @@ def build_packing_input(
         policy,
         now=now,
         named=Named(
-            named_places(classes, snapshot), named_drivers(classes, snapshot), sharing_gates(classes, snapshot)
+            named_places(classes, snapshot),
+            named_drivers(classes, snapshot),
+            sharing_gates(classes, snapshot),
+            named_topologies(classes),
         ),
     )
     shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
@@ -256,6 +266,16 @@ def named_places(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[Pl
                 named.update((key, value) for value in volume.topology.get(key, ()))
                 named.update(_named(volume.node_affinity))
     return tuple(sorted(Place.of_zone(name) if key == labels.ZONE else Place(region=name) for key, name in named))
+
+
+def named_topologies(classes: Sequence[BundleClass]) -> frozenset[str]:
+    """The topologies of TPU slices that pods select nodes by, as GKE's documentation has them do."""
+    key = labels.GKE_TPU_TOPOLOGY
+    pods = [pod for c in classes for pod in c.sample.pods]
+    terms = [term for pod in pods for term in (pod.affinity.terms if pod.affinity else ())]
+    asked = (r for term in terms for r in term.match_expressions if r.key == key and r.operator == "In")
+    selected = {pod.node_selector[key] for pod in pods if key in pod.node_selector}
+    return frozenset(selected.union(*(r.values for r in asked)))
 
 
 def named_drivers(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozenset[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
@@ -83,7 +84,7 @@ def buy(
     banned: dict[int, int] = {}
     while True:
         supply = packing.problem(counts, started, offered, frozenset(banned))
-        solution = solve(supply.problem, packing.trials, policy.budget)
+        solution = solve(supply.problem, packing.oracle, policy.budget)
         breaking = _breaking(packing, supply, solution, offered.protected)
         if not breaking:
             return _bought(packing, rest, offered, supply, solution, banned, policy)
@@ -111,7 +112,7 @@ def _bought(
     nodes: dict[int, int] = {}
     for column in solution.columns:
         index = supply.candidates[column.kind]
-        nodes[index] = nodes.get(index, 0) + 1
+        nodes[index] = nodes.get(index, 0) + packing.candidates[index].hosts
     bought = Bought.of(packing, nodes, dict(banned))
     before = uses_of(offered.bought, packing.limits)
     used = tuple(a + b for a, b in zip(before, bought.used, strict=True))
@@ -122,15 +123,33 @@ def _bought(
     for column in sorted(solution.columns, key=lambda c: (c.kind, tuple(-n for n in c.counts(items)))):
         index = supply.candidates[column.kind]
         key = (index, column.pattern)
-        if key not in alternates:
+        if key not in alternates and packing.candidates[index].hosts == 1:
             if index not in similar:
                 similar[index] = _similar(packing, supply.candidates, index)
             alternates[key] = _alternates(packing, index, column.pattern, similar[index], used=used, policy=policy)
-        bundles = tuple(queues[item].pop(0) for item in column.pattern)
         reason = why_chosen(packing, index, column.pattern[0], supply.candidates)
+        if packing.candidates[index].hosts > 1:
+            purchases += _whole_slice(packing, index, column.pattern, queues, reason)
+            chosen += [(index, p) for p in packing.oracle.by_host(packing.shape_of[index], column.pattern) if p]
+            continue
+        bundles = tuple(queues[item].pop(0) for item in column.pattern)
         purchases.append(Purchase(packing.candidates[index], bundles, alternates[key], (reason,)))
         chosen.append(key)
     return Buying(tuple(purchases), tuple(chosen), bought, solution.score, solution.optimal, solution.at_least)
+
+
+def _whole_slice(
+    packing: PackingInput, index: int, pattern: Pattern, queues: Mapping[int, list[Bundle]], reason: Reason
+) -> Iterator[Purchase]:
+    """Every host of a slice, also those that nothing goes to. There is nothing to fall back to for one of them."""
+    candidate = packing.candidates[index]
+    profile = candidate.drivers.profile("tpu")
+    topology = profile.option("topology") if profile else None
+    part = Reason.of(Code.WHOLE_SLICE, hosts=candidate.hosts, topology=topology or "")
+    whole = queues[pattern[0]][0].key
+    for items in packing.oracle.by_host(packing.shape_of[index], pattern):
+        bundles = tuple(queues[item].pop(0) for item in items)
+        yield Purchase(candidate, bundles, reasons=(reason, part) if bundles else (part,), whole=whole)
 
 
 def _similar(packing: PackingInput, offered: Iterable[int], index: int) -> list[int]:
@@ -140,6 +159,7 @@ def _similar(packing: PackingInput, offered: Iterable[int], index: int) -> list[
         i
         for i in offered
         if i != index
+        and packing.candidates[i].hosts == 1
         and packing.candidates[i].pool == chosen.pool
         and packing.candidates[i].drivers == chosen.drivers
         and _registered(packing, i) == registered
@@ -200,7 +220,8 @@ def each_alone(
     """
     alone = {bundle.key: bundle for bundle in failed}
     kept = [replace(p, bundles=tuple(b for b in p.bundles if b.key not in alone)) for p in purchases]
-    kept = [p for p in kept if p.bundles]
+    used = {p.whole for p in kept if p.bundles}
+    kept = [p for p in kept if p.bundles or (p.whole and p.whole in used)]
     item_of = {bundle.key: i for i, c in enumerate(packing.classes) for bundle in c.members}
     for number, (key, bundle) in enumerate(alone.items()):
         bought = [p.candidate for p in kept]
@@ -225,6 +246,8 @@ def _best_first(packing: PackingInput, item: int, bought: Sequence[Candidate]) -
     shapes: dict[int, int] = {}
     used = uses_of(bought, packing.limits)
     for i in order:
+        if packing.candidates[i].hosts > 1:
+            continue  # a slice is no node for one bundle
         allowed = packing.bar(i, item) is None and binding_after(packing.candidates[i], packing.limits, used) is None
         if allowed and isinstance(packing.trials.verdict(packing.shape_of[i], item), Fits):
             shapes.setdefault(packing.shape_of[i], i)

@@ -22,7 +22,7 @@ from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
-from instance_catalog.prediction.predict import node_labels
+from instance_catalog.prediction.predict import hosts, node_labels
 from instance_catalog.prediction.runnable import why_not_runnable
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS, capacity_labels, type_labels
 from instance_catalog.types.catalog import Catalog
@@ -65,6 +65,11 @@ class Candidate:
         return self.pool.capacity_types.index(self.offering.capacity_type)
 
     @cached_property
+    def hosts(self) -> int:
+        """How many such nodes are bought together or not at all."""
+        return hosts(self.instance_type, self.drivers)
+
+    @cached_property
     def profiles(self) -> tuple[str, ...]:
         """The driver profiles its pool must have, as people write them."""
         return tuple(profile.text for profile in self.drivers.profiles)
@@ -73,11 +78,12 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Named:
     """Zones and regions that a demand names, the drivers (by name) of the DeviceClasses that it uses, and the feature
-    gates of drivers without which these refuse its claims, as (profile name, gate)."""
+    gates of drivers without which these refuse its claims, as (profile name, gate), and topologies of TPU slices."""
 
     places: tuple[Place, ...] = ()
     drivers: frozenset[str] = frozenset()
     gates: frozenset[tuple[str, str]] = frozenset()
+    topologies: frozenset[str] = frozenset()
 
 
 _ADMITTED: Final = LastAnswers[tuple["Candidate", ...]]()
@@ -128,6 +134,7 @@ def every_candidate(
                     running=running,
                     wanted=named.drivers,
                     gates=named.gates,
+                    topologies=named.topologies,
                 )
             )
         ]
@@ -219,7 +226,7 @@ def _candidate(
         instance_type=offering.instance_type,
         zone=offering.zone,
         capacity_type=offering.capacity_type.value,
-        usd_per_hour=None if price is None else str(price),
+        usd_per_hour=price,
         reservation=offering.reservation or "",
         block=offer.block.name if offer.block else "",
         region=offering.region,
@@ -227,7 +234,8 @@ def _candidate(
         price_date=offering.price_date,
     )
     found = Candidate(pool, offer.instance_type, drivers, ref, price, offer.block)
-    return replace(found, barred=_barred(found, offering, snapshot, policy=policy, now=now))
+    barred = _barred(found, offering, snapshot, policy=policy, now=now)
+    return found if barred is None else replace(found, barred=barred)
 
 
 def _barred(

@@ -21,7 +21,7 @@ from instance_catalog.drivers.profile import (
 )
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.prediction.predict import expected_unasked, unpredictable
-from instance_catalog.prediction.variants import implicit_driver_sets, with_drivers
+from instance_catalog.prediction.variants import implicit_driver_sets, slice_variants, with_drivers
 from instance_catalog.types.instance_type import InstanceType
 
 # Node templates whose provider publishes the slices itself (trait publishes_slices): no DaemonSet runs there.
@@ -56,13 +56,14 @@ def driver_sets(
     running: DriverSet = NO_DRIVERS,
     wanted: frozenset[str] = frozenset(),
     gates: frozenset[tuple[str, str]] = frozenset(),
+    topologies: frozenset[str] = frozenset(),
 ) -> tuple[DriverSet, ...]:
     """The drivers that a node of the pool may run, in order of preference.
 
     As the pool or the block lists them; every variant in implicit pools, with those of `wanted` (driver names) too; for
     Auto those of `running` that are known to have devices on the type. Where no driver runs, and where the provider
     publishes by itself, the plainest variant is assumed. Where drivers are assumed, they may have `gates` (profile
-    name, feature gate) on as well: nobody knows that they are off.
+    name, feature gate) on as well: nobody knows that they are off. Implicit pools have TPU slices of the `topologies`.
     """
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
@@ -74,7 +75,10 @@ def driver_sets(
     variants = implicit_driver_sets(instance_type, kubernetes)
     assumed = variants if pool.implicit else variants[:1]
     gated = (found for variant in assumed if gates and (found := with_gates(variant, gates)) is not None)
-    return (*assumed, *gated, *(with_drivers(instance_type, kubernetes, wanted) if pool.implicit else ()))
+    if not pool.implicit:
+        return (*assumed, *gated)
+    sliced = slice_variants(instance_type, assumed[:1], topologies)
+    return (*assumed, *sliced, *gated, *with_drivers(instance_type, kubernetes, wanted))
 
 
 def wanted_drivers(requests: Iterable[Request], classes: Mapping[str, DeviceClass]) -> frozenset[str]:

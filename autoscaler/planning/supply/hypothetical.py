@@ -25,12 +25,13 @@ from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.world import World
 from instance_catalog.drivers.images import efa_huge_pages
 from instance_catalog.drivers.profile import refused_sharing
-from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.device_plugins import EFA, plugin_resources
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict
 from instance_catalog.types.instance_type import ANY_ZONE
@@ -98,9 +99,20 @@ def template_of(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypot
 
 def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity]) -> Node:
     """The Node object alone. Startup taints are gone when pods are placed."""
+    return Node(
+        name=name,
+        labels=FrozenMap(_labels(candidate, name)),
+        taints=_taints(candidate),
+        allocatable=allocatable,
+        declared_features=None,
+        refused_sharing=refused_sharing(candidate.drivers),
+    )
+
+
+def _labels(candidate: Candidate, name: str) -> dict[str, str]:
     pool, block = candidate.pool, candidate.block
     offered = offering_labels(candidate)
-    facts = {
+    return {
         # Kubelets and cloud providers still write these beside today's keys, and people still select by them.
         **{old: offered[key] for old, key in OLD_KEYS.items() if offered.get(key, ANY_ZONE) != ANY_ZONE},
         **offered,
@@ -110,14 +122,11 @@ def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, 
         **({labels.CAPACITY_BLOCK: block.name} if block else {}),
         **pool.labels,
     }
-    return Node(
-        name=name,
-        labels=FrozenMap(facts),
-        taints=(*pool.taints, *((block.taint,) if block and block.taint else ())),
-        allocatable=allocatable,
-        declared_features=None,
-        refused_sharing=refused_sharing(candidate.drivers),
-    )
+
+
+def _taints(candidate: Candidate) -> tuple[Taint, ...]:
+    block = candidate.block
+    return (*candidate.pool.taints, *((block.taint,) if block and block.taint else ()))
 
 
 def plugins_of(snapshot: Snapshot) -> frozenset[str]:
@@ -183,20 +192,31 @@ def _shapes_of(
         machine = (candidate.instance_type.name, candidate.pool.kubelet_reserved, plugged)
         if machine not in machines:
             machines[machine] = _allocatable(candidate, plugins)
-        node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine])
-        daemons = daemon_pods(node, snapshot.daemon_sets)
-        kept = FrozenMap({key: value for key, value in sorted(node.labels.items()) if key in watched})
+        daemons: tuple[Pod, ...] = ()
+        if snapshot.daemon_sets:
+            whole = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine])
+            daemons = daemon_pods(whole, snapshot.daemon_sets)
+        kept = _watched(candidate, watched)
         # The same type with the same drivers publishes the same slices: comparing those would cost far more.
-        key = (machine, candidate.drivers, kept, node.taints, daemons)
+        key = (machine, candidate.drivers, kept, _taints(candidate), daemons)
         if key not in index:
+            node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine])
             index[key] = len(shapes)
             plain = plainest.setdefault(
                 (candidate.pool.name, candidate.offering, candidate.offering.region), len(shapes)
             )
-            special = plain if plain != len(shapes) else None
+            special = plain if plain != len(shapes) and candidate.hosts == 1 else None
             shapes.append(Shape(replace(node, labels=kept), daemons, candidate, snapshot.profile, special))
         of_candidate.append(index[key])
     return tuple(shapes), tuple(of_candidate)
+
+
+def _watched(candidate: Candidate, watched: frozenset[str]) -> FrozenMap[str, str]:
+    """The labels of the node that matter; where none do, none are made."""
+    if not watched:
+        return EMPTY
+    every = _labels(candidate, PLACEHOLDER_NODE)
+    return FrozenMap({key: every[key] for key in sorted(watched) if key in every})
 
 
 def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:

@@ -136,7 +136,7 @@ def binding_after(candidate: Candidate, limits: Sequence[Limit], used: Sequence[
 
 
 def _spent(nodes: Iterable[ProvisionedNode]) -> Decimal:
-    return sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))
+    return sum((node.offering.usd_per_hour or Decimal(0) for node in nodes), Decimal(0))
 
 
 def _accelerators(count: Fraction) -> Decimal:

@@ -81,7 +81,7 @@ def claim_costs(snapshot: Snapshot, elapsed_hours: Decimal) -> Iterator[Sample]:
         node = nodes.get(name)
         if node is None or not node.offering.usd_per_hour:
             continue
-        price = Decimal(node.offering.usd_per_hour) * elapsed_hours / max(sum(shares.values(), Decimal(0)), Decimal(1))
+        price = node.offering.usd_per_hour * elapsed_hours / max(sum(shares.values(), Decimal(0)), Decimal(1))
         for claim, share in shares.items():
             key = claim.partition("/")[0], node.pool
             cost[key] = cost.get(key, Decimal(0)) + price * share

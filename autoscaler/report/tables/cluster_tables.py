@@ -91,7 +91,7 @@ def _node(node: ProvisionedNode, snapshot: Snapshot, now: datetime) -> dict[str,
         "zone": node.offering.zone,
         "capacityType": node.offering.capacity_type,
         "block": node.offering.block,
-        "usdPerHour": node.offering.usd_per_hour,
+        "usdPerHour": None if node.offering.usd_per_hour is None else str(node.offering.usd_per_hour),
         "pods": pods,
         "boughtFor": list(node.pods),
         "why": texts_of(node.reasons) or last_edge(node),
@@ -142,7 +142,7 @@ def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan, conditions: Sequen
         "mode": pool.mode.value,
         "acts": pool.acts and not any(condition.stops for condition in conditions),
         "nodes": len(nodes),
-        "usdPerHour": str(sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))),
+        "usdPerHour": str(sum((node.offering.usd_per_hour or Decimal(0) for node in nodes), Decimal(0))),
         "proposed": [
             {
                 "offering": offering_text(launch.offering),

@@ -19,6 +19,7 @@ from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, few, money
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
+from instance_catalog.prediction.device_plugins import is_plugin_resource
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
 _LISTED_MISSES: Final = Policy().near_misses  # with fewer, what was not listed fits
@@ -57,8 +58,11 @@ class Line:
     level: str = ""
 
 
-def summary_of(plan: Plan, *, pools: bool = True) -> list[Line]:
-    """The first lines: the totals, every warning, every ignored pod. `pools`: whether there is a CapacityPool."""
+def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False) -> list[Line]:
+    """The first lines: the totals, every warning, every ignored pod.
+
+    `pools`: whether there is a CapacityPool; `daemons`: whether there is a DaemonSet.
+    """
     nodes = len(plan.launches)
     price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
     text = (
@@ -75,6 +79,7 @@ def summary_of(plan: Plan, *, pools: bool = True) -> list[Line]:
         )
     if not (plan.placements or plan.left_out or plan.outside):
         lines.append(Line("there are no pending pods: give pods, or workloads that make pods, with their claims"))
+        lines += [Line("pods of a DaemonSet open no nodes: they run on those that others need")] if daemons else []
     if nodes and not pools:
         lines.append(
             Line("no CapacityPool given: the whole catalog is on offer; docs/install.md shows how to make one")
@@ -128,13 +133,14 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     """Why one pod cannot be placed."""
     counts = _counts(entry.near_misses, short=not wide)
     told = {_plain(miss.reason, short=not wide) for miss in entry.near_misses}
+    nowhere = _class_of_nothing(entry)
     lines = [
         _bar_text(reason, short=not wide)
         for reason in entry.reasons
-        if not (counts and (reason.code in _COUNTED or _plain(reason, short=not wide) in told))
+        if not (nowhere and reason.code is Code.NOT_PREDICTED)
+        and not (counts and (reason.code in _COUNTED or _plain(reason, short=not wide) in told))
     ]
     yield from dict.fromkeys(lines)
-    nowhere = _class_of_nothing(entry)
     if nowhere:
         yield nowhere
         return
@@ -142,12 +148,21 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
         yield from _what_would_decide(entry)
     if counts and entry.types:
         nearest = entry.near_misses[0]
-        near = len(counts) > 1 and nearest.reason.code not in _NOT_ASKED_FOR
+        near = len(counts) > 1 and nearest.reason.code not in _NOT_ASKED_FOR and not _of_every_node(entry)
         text = failure_text(nearest.reason, short=not wide) if near else ""
         rest = "would fit" if len(entry.near_misses) < _LISTED_MISSES else "for other reasons"
         counts = _selected_first(counts, entry.near_misses, short=not wide)
         listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
         yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
+
+
+def _of_every_node(entry: LeftOut) -> bool:
+    """Whether no type comes nearer than another: the nearest lacks what all that the pod selects lack."""
+    reason, codes = entry.near_misses[0].reason, {miss.reason.code for miss in entry.near_misses}
+    if reason.code is Code.INSUFFICIENT_RESOURCE:
+        return reason.detail.get("free") == 0
+    selects = codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH}
+    return reason.code is Code.VOLUME_UNBOUND and not selects
 
 
 def _class_of_nothing(entry: LeftOut) -> str:
@@ -161,9 +176,12 @@ def _class_of_nothing(entry: LeftOut) -> str:
     text = f"0/{entry.types} instance types have a device of DeviceClass {name}"
     if profile := profiles_of_classes().get(name):
         return f"{text} with the drivers that are on offer: it needs driver profile {profile}"
-    if name in classes_without_prediction():
+    drivers = [str(reason.detail["driver"]) for reason in entry.reasons if reason.code is Code.NOT_PREDICTED]
+    if drivers or name in classes_without_prediction():
+        driver = f"driver {drivers[0]}" if drivers else "its driver"
         return (
-            f"{text}: what its driver publishes is not predicted, so only nodes that are there and publish it serve it"
+            f"{text}: what {driver} publishes is not predicted, so only nodes that are there and publish it serve it; "
+            "give their ResourceSlices"
         )
     return (
         f"{text}: none on offer has such hardware, or its driver publishes nothing that the class selects; add a type "
@@ -174,6 +192,8 @@ def _class_of_nothing(entry: LeftOut) -> str:
 def _bar_text(reason: Reason, *, short: bool) -> str:
     """A reason of the whole verdict; of a reservation that is missing it says that all else would do."""
     text = text_of(_of_any_device(reason), short=short)
+    if reason.code is Code.NO_PRICE and reason.subject.startswith("offering "):
+        return f"{reason.subject.removeprefix('offering ')} would fit, but {text}"
     if reason.code is not Code.NEEDS_RESERVATION:
         return text
     name, _, why = text.removeprefix("offering ").partition(": ")
@@ -230,6 +250,10 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             step = "foreslice catalog set TYPE allocatable.ephemeral-storage=… --into DIR --reason WHY"
             disk = f"; `{step}` says how large your root volumes are"
             more = disk if resource == "ephemeral-storage" else ""
+            if detail["free"] == 0 and "/" in resource:
+                return (
+                    f"Insufficient {resource} ({wanted} requested, no type on offer has any{_own_resource(resource)})"
+                )
             return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
         case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:
             return f"didn't match Pod's node affinity/selector ({_plain(reason, short=short)})"
@@ -254,6 +278,14 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             return f"cannot allocate all claims ({_plain(reason, short=short)}{_unqualified(reason)})"
         case _:
             return _plain(reason, short=short)
+
+
+def _own_resource(resource: str) -> str:
+    """How to say which machines have a resource of somebody's own device plugin."""
+    if is_plugin_resource(resource):
+        return ""
+    step = f"foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY"
+    return f"; `{step}` says which of yours do"
 
 
 def _unqualified(reason: Reason) -> str:

@@ -6,6 +6,7 @@ without the feature described-chips (v0.1.0) publishes the generation alone. Mus
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -22,6 +23,8 @@ from instance_catalog.types.instance_type import InstanceType
 GOOGLE: Final = "Google"
 _WHOLE_NAME: Final = re.compile(r"tpu\d+[a-z]?\Z")
 _PAST_NAME: Final = re.compile(r"tpu-v\d+([ep]?-slice)?((?:-lite)?-(device|podslice))?\Z")
+# How many topologies a message names.
+_SHOWN: Final = 8
 # Up to v4 the chips are /dev/accel<n>; later ones are bound to VFIO and named by number.
 _ACCEL_GENERATIONS: Final = ("v2", "v3", "v4")
 
@@ -43,7 +46,38 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
         )
     if not (_WHOLE_NAME.match(accelerator) or _PAST_NAME.match(accelerator)):
         return f"the driver understands no accelerator {accelerator!r}; correct its nodeLabel, such as tpu-v6e-slice"
+    return _why_no_slice(instance_type, topology_of(instance_type, profile))
+
+
+def _why_no_slice(instance_type: InstanceType, topology: str | None) -> str | None:
+    """Why machines of the type do not form a slice of the topology; None if they may."""
+    if topology is None and instance_type.slice_topologies:
+        return (
+            f"{instance_type.name} exists in slices of several hosts only: name one, such as tpu:topology="
+            + (instance_type.slice_topologies[0])
+        )
+    if topology in (None, instance_type.topology, *instance_type.slice_topologies):
+        return None
+    known = tuple(t for t in (instance_type.topology, *instance_type.slice_topologies) if t)
+    if known:
+        few = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
+        return f"{instance_type.name} has no slices of topology {topology}; it has {few}"
+    if chips_of(topology) % instance_type.device_count:
+        return f"a slice of topology {topology} is not made of whole machines with {instance_type.device_count} chips"
     return None
+
+
+def hosts(instance_type: InstanceType, profile: DriverProfile) -> int:
+    """How many machines its slice has: all of them are made together or none is (GKE: multi-host TPU slices)."""
+    topology = topology_of(instance_type, profile)
+    if topology is None or topology == instance_type.topology:
+        return 1
+    return max(1, chips_of(topology) // instance_type.device_count)
+
+
+def chips_of(topology: str | None) -> int:
+    """4x4x2 → 32."""
+    return math.prod(map(int, (topology or "0").split("x")))
 
 
 def contents(
@@ -102,4 +136,6 @@ def _accelerator(instance_type: InstanceType) -> str | None:
     return instance_type.accelerator.node_label
 
 
-PREDICTION: Final = Prediction(runs_on, contents, why_unpredictable=why_unpredictable, node_labels=node_labels)
+PREDICTION: Final = Prediction(
+    runs_on, contents, why_unpredictable=why_unpredictable, node_labels=node_labels, hosts=hosts
+)

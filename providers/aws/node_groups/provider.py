@@ -389,7 +389,5 @@ class AwsNodeGroups(Booting, Placed):
                     InstanceId=machine, ShouldDecrementDesiredCapacity=True
                 )
         except TemplateError as error:
-            if "not found" in error.message:
-                raise GoneError(error.message, code=error.code) from error
             step = "lower the minimum size of its group"
             raise TemplateError(error.message, code=error.code, next_step=step) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -30,6 +32,8 @@ _MODELS: Final = {
 _AFFINITIES: Final = frozenset({"", "UNSPECIFIED", "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION"})
 _HELD: Final = frozenset({CapacityType.CAPACITY_BLOCK.value, CapacityType.RESERVED.value})
 _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
+# ct6e-standard-4t has four chips.
+_CHIPS: Final = re.compile(r"(?:ct|tpu)\w+-[a-z]+-(\d{1,2})t\Z")
 V = TypeVar("V")
 
 
@@ -47,6 +51,7 @@ class Pool:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     max_pods: int | None = None
+    slice_topology: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +218,7 @@ class Groups:
             driver=str((accelerators[0].get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion", "")),
             labels=dict(config.get("labels") or {}),
             taints=tuple(_taint(found) for found in config.get("taints") or ()),
+            slice_topology=_slice_topology(str(config.get("machineType", "")), found.get("placementPolicy") or {}),
             max_pods=int((found.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or 0) or None,
         )
 
@@ -256,6 +262,14 @@ def pool_faults(template: GroupTemplate, pool: Pool) -> Iterator[PoolFault]:
             f"gcloud container node-pools update {of} --no-enable-autoscaling",
             blocking=True,
         )
+    if pool.slice_topology:
+        yield PoolFault(
+            "MultiHostSlice",
+            f"node pool {pool.name} is one TPU slice of several hosts ({pool.slice_topology}): GKE makes all of its "
+            "machines or none, and Foreslice would make some",
+            "name node pools whose TPU slices have one host; GKE's autoscaler can size this one",
+            blocking=True,
+        )
     if pool.driver and pool.driver != "INSTALLATION_DISABLED":
         yield PoolFault(
             "DriverInstalled",
@@ -283,6 +297,19 @@ def pool_faults(template: GroupTemplate, pool: Pool) -> Iterator[PoolFault]:
             f"gcloud container node-pools update {of} --no-enable-autorepair",
             blocking=False,
         )
+
+
+def _slice_topology(machine_type: str, placement: Mapping[str, Any]) -> str:
+    """The topology of a node pool whose machines are one TPU slice of several hosts; "" of all others.
+
+    The machines of TPU7x are placed by a policy, which names no topology here.
+    """
+    chips = _CHIPS.match(machine_type)
+    topology = str(placement.get("tpuTopology", ""))
+    if chips is None or not (topology or placement.get("policyName")):
+        return ""
+    whole = math.prod(int(side) for side in topology.split("x") if side.isdigit())
+    return "" if topology and whole <= int(chips[1]) else topology or f"policy {placement['policyName']}"
 
 
 def _reserved(ref: GroupRef, affinity: Any, project: str) -> Ref | None:

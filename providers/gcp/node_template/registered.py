@@ -30,6 +30,7 @@ def differences(
         if wanted.template == template.name:
             yield from _of_labels(wanted, pool, registered, of)
             yield from _of_taints(wanted, pool, of)
+            yield from _of_block(wanted, group, pool, of)
     if pool.max_pods is not None and pool.max_pods < _PODS:
         yield PoolFault(
             "MaxPods",
@@ -77,6 +78,40 @@ def _of_taints(wanted: PoolNodes, pool: Pool, of: str) -> Iterator[PoolFault]:
             f"nodes of node pool {pool.name} register without the taint {_taints(lacking)} of CapacityPool "
             f"{wanted.pool}: pods of others may come to them",
             f"gcloud container node-pools update {of} --node-taints={_taints([*pool.taints, *lacking])}",
+            blocking=False,
+        )
+
+
+def _of_block(wanted: PoolNodes, group: Group, pool: Pool, of: str) -> Iterator[PoolFault]:
+    """The label and the taint of the CapacityBlock that holds the group's reservation."""
+    held = [block for block in wanted.blocks if block.reservation == group.reservation != ""]
+    for block in held[:1]:
+        if pool.labels.get(labels.CAPACITY_BLOCK) != block.block:
+            yield PoolFault(
+                "BlockLabel",
+                f"nodes of node pool {pool.name} register without {labels.CAPACITY_BLOCK}={block.block}: its machines "
+                f"are those of CapacityBlock {block.block}, whose pods would not find them",
+                f"gcloud container node-pools update {of} "
+                f"--node-labels={_pairs({**pool.labels, labels.CAPACITY_BLOCK: block.block})}",
+                blocking=False,
+            )
+        if block.taint is not None and block.taint not in pool.taints:
+            kept = [taint for taint in pool.taints if taint.key != block.taint.key]
+            yield PoolFault(
+                "BlockTaint",
+                f"nodes of node pool {pool.name} register without the taint {_taints([block.taint])} of CapacityBlock "
+                f"{block.block}: pods that may not use what is prepaid may come to them",
+                f"gcloud container node-pools update {of} --node-taints={_taints([*kept, block.taint])}",
+                blocking=False,
+            )
+    stale = pool.labels.get(labels.CAPACITY_BLOCK, "")
+    if not group.reservation and any(block.block == stale for block in wanted.blocks):
+        others = {key: value for key, value in pool.labels.items() if key != labels.CAPACITY_BLOCK}
+        yield PoolFault(
+            "BlockLabel",
+            f"nodes of node pool {pool.name} register with {labels.CAPACITY_BLOCK}={stale}, and its machines do not "
+            f"start in the reservation of CapacityBlock {stale}",
+            f"gcloud container node-pools update {of} --node-labels={_pairs(others)}",
             blocking=False,
         )
 

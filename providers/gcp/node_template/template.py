@@ -25,7 +25,8 @@ class GroupRef:
 class GroupTemplate:
     """Groups that exist already: the node pools of a GKE cluster, and managed instance groups by zone and name.
 
-    `cluster` and `location` (a region or zone) are those of the GKE cluster.
+    `cluster` and `location` (a region or zone) are those of the GKE cluster. `resize_requests`: what has to come
+    together is asked for by a resize request.
     """
 
     name: str
@@ -33,13 +34,23 @@ class GroupTemplate:
     location: str = ""
     node_pools: tuple[str, ...] = ()
     groups: tuple[GroupRef, ...] = ()
+    resize_requests: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNodes:
+    """What plans for a CapacityBlock assume of its nodes: those of the groups that start in its `reservation`."""
+
+    block: str
+    reservation: str
+    taint: Taint | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PoolNodes:
     """What plans for a CapacityPool assume of its nodes, beside what follows from their type.
 
-    `startup_taints` are those that something removes before pods come.
+    `startup_taints` are those that something removes before pods come. `blocks` are the pool's CapacityBlocks.
     """
 
     pool: str
@@ -47,6 +58,7 @@ class PoolNodes:
     labels: FrozenMap[str, str] = EMPTY
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
+    blocks: tuple[BlockNodes, ...] = ()
 
 
 class GroupTemplates(Protocol):

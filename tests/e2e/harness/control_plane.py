@@ -123,7 +123,7 @@ class ControlPlane:
     # -- files and flags
 
     def _write_files(self) -> None:
-        self._ports = dict(zip(("etcd", "peer", *SERVING), _free_ports(5), strict=True))
+        self._ports = dict(zip(("etcd", "peer", *SERVING), free_ports(5), strict=True))
         self._authority = Authority(now())
         account = ec.generate_private_key(ec.SECP256R1())
         certificate, key = self._authority.server()
@@ -342,7 +342,8 @@ def _message(body: bytes) -> str:
         return body.decode(errors="replace")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on just now."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

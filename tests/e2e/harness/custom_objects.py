@@ -40,7 +40,7 @@ from tests.e2e.harness.control_plane import Json
 from tests.pool_manifest import write_capacity_pool
 
 NOW: Final = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
-OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", "cr-1", "november")
+OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", Decimal("0"), "cr-1", "november")
 PREDICTION = Prediction("p5.48xlarge", ("nvidia",), "c", "s")
 POOL = CapacityPool(
     "research",
@@ -77,7 +77,7 @@ NODE = ProvisionedNode(
     "research",
     "research-x1",
     "b-1",
-    (OFFERING, OfferingRef("p5en.48xlarge", "us-east-1b", "on-demand", "63.29")),
+    (OFFERING, OfferingRef("p5en.48xlarge", "us-east-1b", "on-demand", Decimal("63.29"))),
     PREDICTION,
     phase=Phase.READY,
     phase_since=NOW,

@@ -55,8 +55,11 @@ class Installation:
         charts: Path = CHARTS,
         values: Object | None = None,
         control_plane: ControlPlane | None = None,
+        jobs_end: bool = True,
     ) -> None:
+        """`jobs_end`: pods of Jobs end as soon as they run."""
         self.folder = folder
+        self._jobs_end = jobs_end
         self.control_plane = control_plane or ControlPlane(audited=True)
         self._charts = charts
         self._values = values or {}
@@ -74,7 +77,7 @@ class Installation:
                 self.api.create(BY_KIND["DeviceClass"], manifest)
             self.install(self._charts)
             kwok = self.control_plane.identity("kwok", "system:masters")
-            stack.enter_context(Kwok(kwok, self.folder / "kwok.log"))
+            stack.enter_context(Kwok(kwok, self.folder / "kwok.log", jobs_end=self._jobs_end))
             self._stack = stack.pop_all()
         return self
 

@@ -44,7 +44,8 @@ class Kwok:
         self._stages = (*_STAGES, _ENDING) if jobs_end else _STAGES
 
     def __enter__(self) -> Kwok:
-        stages = [f"--config={_source()}/kustomize/stage/{name}" for name in self._stages]
+        source = downloaded(_MODULE, "sigs.k8s.io/kwok")
+        stages = [f"--config={source}/kustomize/stage/{name}" for name in self._stages]
         flags = [
             f"--kubeconfig={self._kubeconfig}",
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
@@ -61,8 +62,11 @@ class Kwok:
         self._process.wait()
 
 
-def _source() -> str:
-    """Where Go keeps the module: KWOK's own stages come with it. Fetched anew where only the program is kept."""
-    query = ["go", "mod", "download", "-json", "sigs.k8s.io/kwok"]
-    done = subprocess.run(query, cwd=_MODULE, capture_output=True, text=True, check=True)
+def downloaded(folder: Path, module: str) -> str:
+    """Where Go keeps a module that the one in `folder` requires: stages, charts and definitions come with the code.
+
+    Fetched anew where only the program is kept.
+    """
+    query = ["go", "mod", "download", "-json", module]
+    done = subprocess.run(query, cwd=folder, capture_output=True, text=True, check=True)
     return str(json.loads(done.stdout)["Dir"])

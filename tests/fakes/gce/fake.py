@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from google.cloud import compute_v1
 
 from providers.contract import Clock
-from tests.fakes.gce import answers
+from tests.fakes.gce import answers, resize_requests
 from tests.fakes.gce.answers import rendered
 from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
@@ -70,6 +70,7 @@ class FakeGce:
                 ("POST", "createInstances", rf"{_GROUP}/createInstances", self._create),
                 ("POST", "deleteInstances", rf"{_GROUP}/deleteInstances", self._delete),
                 ("POST", "listManagedInstances", rf"{_GROUP}/listManagedInstances", self._members),
+                *((verb, name, f"{_GROUP}{tail}", call) for verb, name, tail, call in resize_requests.methods(self)),
                 ("GET", "listErrors", rf"{_GROUP}/listErrors", self._errors),
                 ("GET", "instanceGroupManagers.get", _GROUP, self._group),
                 ("GET", "instanceGroupManagers.list", rf"{_ZONAL}/instanceGroupManagers", self._groups),
@@ -146,7 +147,7 @@ class FakeGce:
 
     # --- groups ------------------------------------------------------------------------------------------------
 
-    def _of(self, request: Request) -> Group:
+    def of(self, request: Request) -> Group:
         key = (request.groups["zone"], request.groups["group"])
         if key not in self.project.groups:
             path = f"projects/{PROJECT}/zones/{key[0]}/instanceGroupManagers/{key[1]}"
@@ -154,7 +155,7 @@ class FakeGce:
         return self.project.groups[key]
 
     def _group(self, request: Request) -> Any:
-        return answers.manager(self._of(request))
+        return answers.manager(self.of(request))
 
     def _groups(self, request: Request) -> Any:
         found = [group for group in self.project.groups.values() if group.zone == request.groups["zone"]]
@@ -184,9 +185,9 @@ class FakeGce:
         return answers.template(found)
 
     def _create(self, request: Request) -> Any:
-        group = self._of(request)
+        group = self.of(request)
         names = [one.name for one in request.message(compute_v1.InstanceGroupManagersCreateInstancesRequest).instances]
-        again = self._repeated(request)
+        again = self.repeated(request)
         if again is not None:
             return again
         if not names or len(names) > _MOST or len(set(names)) != len(names):
@@ -194,17 +195,22 @@ class FakeGce:
         for name in names:
             if not _NAME.fullmatch(name) or not name.startswith(f"{group.base}-"):
                 raise ApiError(400, "invalid", f"Invalid value for field 'resource.instances[].name': '{name}'")
-            if name in group.members or self.project.named(name, group.zone) is not None:
-                raise ApiError(409, "alreadyExists", f"Instance {name} already exists")
+            self.unused(group, name)
         now = self.clock.now()
         for name in names:
             group.members[name] = Member(name, "CREATING", now + self.behaviour.operation)
-        return self._begun(request, group, "compute.instanceGroupManagers.createInstances")
+        return self.begun(request, group, "compute.instanceGroupManagers.createInstances")
+
+    def unused(self, group: Group, name: str) -> None:
+        """Refuse a name that a machine, a member, or a request that waits has."""
+        waits = any(name in one.names and one.held for one in group.asked.values())
+        if name in group.members or waits or self.project.named(name, group.zone) is not None:
+            raise ApiError(409, "alreadyExists", f"Instance {name} already exists")
 
     def _delete(self, request: Request) -> Any:
-        group = self._of(request)
+        group = self.of(request)
         body = request.message(compute_v1.InstanceGroupManagersDeleteInstancesRequest)
-        again = self._repeated(request)
+        again = self.repeated(request)
         if again is not None:
             return again
         if not 0 < len(body.instances) <= _MOST:
@@ -222,7 +228,7 @@ class FakeGce:
                 raise ApiError(400, "invalid", f"Instance '{name}' is not a member of {group.name}")
         for member in chosen:
             self._end(group, member)
-        return self._begun(request, group, "compute.instanceGroupManagers.deleteInstances")
+        return self.begun(request, group, "compute.instanceGroupManagers.deleteInstances")
 
     def _end(self, group: Group, member: Member) -> None:
         machine = self.project.named(member.name, group.zone)
@@ -232,7 +238,7 @@ class FakeGce:
         else:
             machine.ended, machine.deleting = machine.ended or self.clock.now(), True
 
-    def _repeated(self, request: Request) -> Any:
+    def repeated(self, request: Request) -> Any:
         """The operation that an equal request id has begun; the second request is ignored, whatever it says."""
         key = request.query.get("requestId", "")
         if key and not re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", key):
@@ -240,14 +246,14 @@ class FakeGce:
         known = self.project.requests.get(key)
         return answers.operation(self.project.operations[known], self.clock.now()) if known else None
 
-    def _begun(self, request: Request, group: Group, kind: str) -> Any:
+    def begun(self, request: Request, group: Group, kind: str) -> Any:
         begun = self.project.begin(kind, group.zone, group.name)
         if request.query.get("requestId"):
             self.project.requests[request.query["requestId"]] = begun.name
         return answers.operation(begun, self.clock.now())
 
     def _members(self, request: Request) -> Any:
-        group = self._of(request)
+        group = self.of(request)
         members = [answers.member(self.project, group, one) for one in group.members.values()]
         rows, after = (members, "") if group.pageless else self._page(request, members)
         return compute_v1.InstanceGroupManagersListManagedInstancesResponse(
@@ -255,7 +261,7 @@ class FakeGce:
         )
 
     def _errors(self, request: Request) -> Any:
-        rows, after = self._page(request, list(answers.failures(self._of(request))))
+        rows, after = self._page(request, list(answers.failures(self.of(request))))
         return compute_v1.InstanceGroupManagersListErrorsResponse(items=rows, next_page_token=after)
 
     # --- machines ----------------------------------------------------------------------------------------------

@@ -31,6 +31,9 @@ class NodePool:
     # GKE gives it to pools with GPUs where the cluster has nodes without any.
     taints: tuple[tuple[str, str, str], ...] = (("nvidia.com/gpu", "present", "NO_SCHEDULE"),)
     max_pods: int = 110
+    machine_type: str = "a3-highgpu-8g"
+    tpu_topology: str = ""  # of a TPU slice, where it is not the machine's own
+    policy: str = ""  # a resource policy that places its machines
 
     def as_json(self, name: str) -> Mapping[str, Any]:
         """As nodePools.get answers."""
@@ -43,7 +46,11 @@ class NodePool:
             "management": {"autoRepair": True} if self.auto_repair else {},
             "queuedProvisioning": {"enabled": True} if self.queued else {},
             "maxPodsConstraint": {"maxPodsPerNode": str(self.max_pods)},
+            "placementPolicy": {
+                key: value for key, value in (("tpuTopology", self.tpu_topology), ("policyName", self.policy)) if value
+            },
             "config": {
+                "machineType": self.machine_type,
                 "taints": [{"key": key, "value": value, "effect": effect} for key, value, effect in self.taints],
                 "labels": self.labels,
                 "accelerators": [{**accelerator, "gpuDriverInstallationConfig": install}],

@@ -52,7 +52,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(content)
             self.wfile.flush()
 
-        do_GET = do_POST = _respond  # noqa: N815  # the names that http.server asks for
+        do_GET = do_POST = do_DELETE = _respond  # noqa: N815  # the names that http.server asks for
 
         def log_message(self, *_: object) -> None:
             """Quiet."""

@@ -11,6 +11,7 @@ from instance_catalog.kubernetes.taint import Taint
 from providers.contract import Clock
 from tests.fakes.gce.calendar import Free
 from tests.fakes.gce.holdings import Holding
+from tests.fakes.gce.waiting import Resize, advance
 
 PROJECT: Final = "gpu-project"
 NUMBER: Final = "424242424242"
@@ -103,6 +104,7 @@ class Group:
     regional: bool = False  # its instance template
     pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for
     members: dict[str, Member] = field(default_factory=dict)
+    asked: dict[str, Resize] = field(default_factory=dict)  # its resize requests, by name
     history: list[tuple[datetime, str, Error]] = field(default_factory=list)  # what listErrors answers
 
 
@@ -164,6 +166,8 @@ class Project:
         """Let everything happen that is due by now."""
         self._stop_bound()
         for group in self.groups.values():
+            for asked in group.asked.values():
+                advance(self, group, asked)
             for member in list(group.members.values()):
                 self._member(group, member)
 
@@ -218,18 +222,32 @@ class Project:
 
     def _create(self, group: Group, member: Member) -> None:
         """Try at the moment that the group tries, whenever somebody looks."""
-        now, key = member.tries_at, (group.machine_type, group.zone, group.model)
-        error = self.errors.get(key) or self._refusal(group, now)
-        if error is None and self.stock.get(key, 1 << 30) <= self._used(key):
-            resource = f"projects/{PROJECT}/zones/{group.zone}"
-            text = f"The zone '{resource}' does not have enough resources available to fulfill the request."
-            error = ("ZONE_RESOURCE_POOL_EXHAUSTED", text)
+        now = member.tries_at
+        error = self.lacks(group, now)
         if error is not None:
             member.errors = [error]
             member.tries_at = self.clock.now() + self.behaviour.retry
             group.history.append((now, member.name, error))
             return
-        machine = Machine(self.new_id(), member.name, group.zone, group.machine_type, group.model, now, group.name)
+        self.start(group, member.name, now)
+
+    def lacks(self, group: Group, at: datetime, machines: int = 1) -> Error | None:
+        """Why the group can start no so many machines."""
+        key = (group.machine_type, group.zone, group.model)
+        error = self.errors.get(key) or self._refusal(group, at)
+        if error is None and self.stock.get(key, 1 << 30) < self._used(key) + machines:
+            resource = f"projects/{PROJECT}/zones/{group.zone}"
+            text = f"The zone '{resource}' does not have enough resources available to fulfill the request."
+            error = ("ZONE_RESOURCE_POOL_EXHAUSTED", text)
+        return error
+
+    def member(self, group: Group, name: str) -> None:
+        """A name that the group keeps from now on."""
+        group.members[name] = Member(name, "CREATING", self.clock.now())
+
+    def start(self, group: Group, name: str, at: datetime) -> None:
+        """A machine of a group."""
+        machine = Machine(self.new_id(), name, group.zone, group.machine_type, group.model, at, group.name)
         machine.reservation = group.reservation
         self.machines[machine.id] = machine
         self.note("insert", machine)

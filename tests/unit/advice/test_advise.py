@@ -22,7 +22,7 @@ from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.advice_text import _TEXTS, advice_lines
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
-from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
@@ -97,6 +97,24 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
             one(pools=(CapacityPool("team"),), scheduler_name="kai-scheduler"),
             "pool team: add kai-scheduler to spec.scope.schedulerNames → 1 × s1 (on-demand), 1.00 $/h",
             id="scheduler",
+        ),
+        pytest.param(
+            one(volumes=("data",)),
+            "pod default/p: create PersistentVolumeClaim default/data (tried with one that every zone serves) "
+            "→ 1 × s1 (on-demand), 1.00 $/h",
+            id="volume claim",
+        ),
+        pytest.param(
+            one(node_selector=FrozenMap({labels.INSTANCE_TYPE: "ml.s1"})),
+            "pod default/p: write s1 instead of ml.s1 for node.kubernetes.io/instance-type → 1 × s1 (on-demand), "
+            "1.00 $/h",
+            id="name of SageMaker",
+        ),
+        pytest.param(
+            one(affinity=NodeSelector((NodeSelectorTerm((Requirement(labels.INSTANCE_TYPE, "In", ("ml.s1",)),)),))),
+            "pod default/p: write s1 instead of ml.s1 for node.kubernetes.io/instance-type → 1 × s1 (on-demand), "
+            "1.00 $/h",
+            id="name of SageMaker in affinity",
         ),
         pytest.param(
             one(selecting(MEMORY.format("500Gi"))),
@@ -294,6 +312,12 @@ def test_what_device_plugins_hand_out_widens_the_scope() -> None:
     (found, *_) = lines(snapshot([replace(pod("p"), containers=(Container("c", wants),))]), catalog=catalog)
     assert found.startswith("create a CapacityPool with spec.scope.pods All → 1 × ct5lp-hightpu-4t")
     assert advice(snapshot([pod("p")]), catalog=catalog) == ()
+
+
+def test_a_pod_is_not_worth_a_node_for_its_network_card_alone() -> None:
+    wants = FrozenMap({"cpu": Quantity.of(1), "vpc.amazonaws.com/efa": Quantity.of(1)})
+    given = snapshot([replace(pod("p"), containers=(Container("c", wants),))])
+    assert advice(given, catalog=shipped("p4d.24xlarge")) == ()
 
 
 def test_texts_of_the_same_pool_are_told_apart() -> None:

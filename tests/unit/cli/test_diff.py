@@ -96,6 +96,17 @@ def test_a_git_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert data("git:HEAD:p.yaml", "p.yaml")["pods"][0]["change"] == "moved"
 
 
+def test_problems_of_a_git_revision_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "p.yaml", manifest("p", 1).replace("kind: Pod", "kind: Pood"))
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+    for arguments in (["init", "-q"], ["add", "p.yaml"], ["commit", "-qm", "one"]):
+        subprocess.run(["git", *who, *arguments], check=True)
+    said = str(run("git:HEAD:p.yaml", "p.yaml").exception)
+    assert "git:HEAD:p.yaml:" in said
+    assert "foreslice-" not in said
+
+
 @pytest.mark.parametrize("given", ["git:HEAD", "git:no-such-branch:p.yaml", "git:--output=x:p.yaml"])
 def test_what_git_does_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.chdir(tmp_path)

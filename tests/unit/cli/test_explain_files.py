@@ -116,3 +116,16 @@ def test_a_name_that_is_not_there(fitting: Path) -> None:
 
 def test_neither_a_name_nor_files() -> None:
     assert CliRunner().invoke(explain, []).exit_code == 2
+
+
+def test_an_ignored_pod_is_told_what_else_it_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "other.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  schedulerName: volcano\n"
+        "  nodeSelector: {team: mars}\n"
+        '  containers: [{name: c, image: i, resources: {limits: {aws.amazon.com/neuron: "1"}}}]\n'
+    )
+    told = data(file, "p")["ifServed"]
+    assert "node selector wants team=mars" in told[0]
+    assert "create a CapacityPool with team=mars in spec.labels" in told[1]
+    assert "In a pool that serves it:" in run(file, "p").output

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
-from autoscaler.cluster.resources import CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
 from autoscaler.composition.gcp import GcpTemplates, expected_nodes, written_batches
 from autoscaler.composition.providers import providers_of
 from autoscaler.settings.settings import ClusterSettings, GcpSettings, Settings
@@ -87,6 +88,11 @@ def test_what_plans_assume_of_nodes() -> None:
     for name, kind in (("gpu", "GCPNodeTemplate"), ("other", "AWSNodeTemplate")):
         template = {"nodeTemplateRef": {"kind": kind, "name": "t"}}
         api.create(CAPACITY_POOLS, {"metadata": {"name": name}, "spec": {**spec, **template}})
-    assert expected_nodes(ProviderObjects(api)) == (
-        PoolNodes("gpu", "t", FrozenMap({"team": "a"}), (Taint("nvidia.com/gpu", "present"),)),
+    march = {"pool": "gpu", "reservation": "zones/z/reservations/march", "instanceType": "t", "zone": "z", "count": 1}
+    times = {"startsAt": "2027-03-01T08:00:00Z", "endsAt": "2027-03-08T08:00:00Z"}
+    api.create(CAPACITY_BLOCKS, {"metadata": {"name": "march"}, "spec": {**march, **times}})
+    (found,) = expected_nodes(ProviderObjects(api))
+    assert replace(found, blocks=()) == PoolNodes(
+        "gpu", "t", FrozenMap({"team": "a"}), (Taint("nvidia.com/gpu", "present"),)
     )
+    assert [(block.block, block.reservation) for block in found.blocks] == [("march", "zones/z/reservations/march")]

@@ -23,8 +23,10 @@ def test_the_role_allows_what_the_adapter_calls_and_nothing_else() -> None:
 
 
 def test_the_controller_cannot_resize_make_or_delete_groups() -> None:
-    verbs = {call.method.rpartition(".")[2] for call in CALLS if call.changes}
-    assert verbs == {"createInstances", "deleteInstances"}
+    changes = {call.method for call in CALLS if call.changes}
+    of_groups = {"instanceGroupManagers.createInstances", "instanceGroupManagers.deleteInstances"}
+    of_requests = {f"instanceGroupManagerResizeRequests.{verb}" for verb in ("insert", "cancel", "delete")}
+    assert changes == of_groups | of_requests
 
 
 def test_a_call_that_is_not_listed_is_refused() -> None:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from autoscaler.externalgrpc.messages import TIMESTAMP
 from autoscaler.externalgrpc.wire import (
+    MOST_FIELDS,
+    Fields,
     Message,
     WireError,
     decode,
@@ -125,3 +127,33 @@ def test_messages_inside_of_messages_have_an_end() -> None:
         content = b"\x0a" + bytes([len(content)]) + content if len(content) < 120 else content
     with pytest.raises(WireError, match="inside of more than"):
         decode(nested, content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x3a\x00" * 101,  # texts without content
+        b"\x22\x00" * 101,  # the same message again and again
+        b"\x78\x00" * 101,  # a number that the table does not have
+        b"\x2a\x65" + b"\x00" * 101,  # packed numbers
+        b"\x32\x00" * 101,  # pairs of a map
+        b"\x22\x64" + b"\x10\x00" * 50 + b"\x22\x66" + b"\x10\x00" * 51,  # inside of messages
+    ],
+)
+def test_fields_are_counted_wherever_they_are(content: bytes) -> None:
+    assert decode(OUTER, content, fields=Fields(202)) is not None
+    with pytest.raises(WireError, match="more than 100 fields: send fewer objects"):
+        decode(OUTER, content, fields=Fields(100))
+
+
+def test_messages_of_one_call_share_their_bound() -> None:
+    fields = Fields(3)
+    assert decode(INNER, encode(INNER, {"text": "a", "count": 1}), fields=fields) == {"text": "a", "count": 1}
+    with pytest.raises(WireError, match="more than 3 fields"):
+        decode(INNER, encode(INNER, {"text": "a", "count": 1}), fields=fields)
+
+
+def test_a_bound_holds_without_being_asked_for() -> None:
+    assert len(decode(OUTER, b"\x3a\x00" * MOST_FIELDS)["texts"]) == MOST_FIELDS
+    with pytest.raises(WireError, match=f"more than {MOST_FIELDS} fields"):
+        decode(OUTER, b"\x3a\x00" * (MOST_FIELDS + 1))

@@ -83,9 +83,9 @@ def test_since_when_a_guard_binds() -> None:
     ],
 )
 def test_every_machine_is_paid_for_as_long_as_it_may_be_there(phase: Phase, provider_id: str, paid: bool) -> None:
-    offering = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", "55.04")
+    offering = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", Decimal("55.04"))
     node = ours("n", offering=offering, phase=phase, provider_id=provider_id)
-    prepaid = replace(node, offerings=(replace(offering, usd_per_hour="0"),))
+    prepaid = replace(node, offerings=(replace(offering, usd_per_hour=Decimal(0)),))
     assert price_of((node, prepaid)) == (Decimal("55.04") if paid else 0)
 
 

@@ -13,8 +13,9 @@ from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import Container, Pod, PodAffinityTerm
 from autoscaler.model.resource_claim import ClaimConfig, ResourceClaim
-from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.snapshot import DaemonSet, Snapshot
 from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.drivers.profile import DriverSet, assumed_profile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
@@ -52,6 +53,30 @@ def test_an_extended_resource_beside_a_claim_whose_gate_is_off(version: str, exp
     gated = [one.message for one in found if "DRAExtendedResource" in one.message]
     assert len(gated) == expected
     assert all("DeviceClass mine" in message for message in gated)
+
+
+@pytest.mark.parametrize(
+    ("drivers", "expected"),
+    [
+        (("nvidia", "dranet"), 0),
+        (("nvidia", "aws-net"), 0),
+        (("nvidia", "dranet", "aws-net"), 1),
+        (("dranet", "aws-net@v1.0.0", "of-my-own"), 1),
+    ],
+)
+def test_two_drivers_for_the_same_network_cards(drivers: tuple[str, ...], expected: int) -> None:
+    found = told(snapshot([], pools=(CapacityPool("team", drivers=drivers),)))
+    assert len(found) == expected
+    assert all("aws-net and dranet publish the same devices" in one.message for one in found)
+
+
+def test_two_drivers_for_the_same_network_cards_by_daemon_sets() -> None:
+    nodes = tuple(
+        DaemonSet("net", name, pod(name), drivers=DriverSet((assumed_profile(name),))) for name in ("dranet", "aws-net")
+    )
+    state = snapshot([], daemon_sets=nodes, pools=(CapacityPool("team"),))
+    assert len(told(state)) == 1
+    assert told(replace(state, daemon_sets=nodes[:1])) == []
 
 
 @pytest.mark.parametrize(
@@ -140,9 +165,3 @@ def test_sharing_that_the_driver_refuses_names_the_gate(
 def test_odd_configurations_are_left_to_the_driver(parameters: str) -> None:
     odd = replace(claim("c"), config=(ClaimConfig((), "gpu.nvidia.com", parameters),))
     assert [one for one in told(snapshot([pod("p", "c")], [odd])) if one.field == "spec.devices.config"] == []
-
-
-@pytest.mark.parametrize(("annotations", "expected"), [({"gpu-fraction": "0.5"}, 1), ({"note": "0.5"}, 0)])
-def test_a_part_of_a_gpu_by_annotation(annotations: dict[str, str], expected: int) -> None:
-    half = replace(pod("p"), annotations=FrozenMap(annotations))
-    assert len([one for one in told(snapshot([half])) if "KAI" in one.message]) == expected

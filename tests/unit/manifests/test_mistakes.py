@@ -47,8 +47,8 @@ MISTAKES = {
         "cannot tell whether it creates pods\n  if it does, give the pods instead",
     ),
     "a kind of nobody with a known name": (
-        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}",
-        "unsupported kind Job of batch.volcano.sh/v1alpha1: Foreslice cannot tell whether it creates pods",
+        "apiVersion: batch.example.com/v1\nkind: Job\nmetadata: {name: x}",
+        "unsupported kind Job of batch.example.com/v1: Foreslice cannot tell whether it creates pods",
     ),
     "a group of the past": (
         "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: x}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -208,7 +209,7 @@ class TestOtherPods:
         careless = DeviceRequest("any", "anything", (Selector("device.attributes[device.driver].type == 'gpu'"),))
         classes = (DeviceClass("tpu", (Selector("device.driver == 'tpu.google.com'"),)), DeviceClass("anything"))
         catalog = Catalog.of([machine("t1", TPU, 1, "1", cloud="gcp"), machine("l1", LARGE, 1, "5")])
-        there = ours("there", offering=OfferingRef("t1", "any", "on-demand", "1"), drivers=("tpu",))
+        there = ours("there", offering=OfferingRef("t1", "any", "on-demand", Decimal("1")), drivers=("tpu",))
         pods, claims = pairs(2, DeviceRequest("any", "tpu"))
         state = snapshot(
             [*pods, pod("picky", "c", priority=1)],

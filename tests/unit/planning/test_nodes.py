@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from tests.unit.report.events import events_of
 LONG_AGO = NOW - timedelta(hours=1)
 ONLY_S1 = (Requirement(labels.INSTANCE_TYPE, "In", ("s1",)),)
 TEAM = CapacityPool("team", requirements=ONLY_S1)
-IN_BLOCK = OfferingRef("l8", "us-east-1a", "capacity-block", "0", "cr-1", "november")
+IN_BLOCK = OfferingRef("l8", "us-east-1a", "capacity-block", Decimal("0"), "cr-1", "november")
 
 
 def decision(state: Snapshot, name: str = "n") -> NodeDecision:

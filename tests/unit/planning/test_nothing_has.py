@@ -7,16 +7,18 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
-from autoscaler.model.device_class import Selector
+from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.reasons import text_of
+from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
-from tests.builders import SMALL, claim, gpus, machine, plan, pod, snapshot
+from tests.builders import SMALL, claim, gpus, machine, plan, pod, shipped, snapshot
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory'
 NAME = 'device.attributes["gpu.nvidia.com"].productName'
+DUMMY = 'has(device.attributes["dra.net"].type) && device.attributes["dra.net"].type == "dummy"'
 ABOUT = replace(SMALL, model="About", memory=None, memory_bounds=(Quantity.parse("20Gi"), Quantity.parse("24Gi")))
 UNSURE = replace(SMALL, model="Unsure", product_name=None, product_names=("Unsure A", "Unsure B"))
 TYPES = Catalog.of(
@@ -61,3 +63,23 @@ def test_a_pool_that_offers_less_than_the_catalog_says_so() -> None:
 @pytest.mark.parametrize("expression", [f'{NAME} == "Unsure A"', f'{MEMORY}.compareTo(quantity("22Gi")) >= 0'])
 def test_what_could_be_stays_unknown(expression: str) -> None:
     assert _left(expression).verdict == "unknown"
+
+
+@pytest.mark.parametrize(("driver", "told"), [("net.example.org", True), ("tpu.google.com", False)])
+def test_a_driver_that_the_class_names_and_nothing_predicts(driver: str, told: bool) -> None:
+    own = DeviceClass("uplink", (Selector(f'device.driver == "{driver}"'),))
+    request = replace(gpus(), device_class="uplink")
+    (found,) = plan(snapshot([pod("p", "c")], [claim("c", request)], classes=(own,)), catalog=TYPES).left_out
+    (line,) = left_out_lines(found)
+    assert (f"what driver {driver} publishes is not predicted" in line) is told
+    assert any(reason.code is Code.NOT_PREDICTED for reason in found.reasons) is told
+
+
+def test_no_card_is_near_to_an_interface_that_software_makes() -> None:
+    own = DeviceClass("net", (Selector('device.driver == "dra.net"'),))
+    wanted = replace(gpus(), device_class="net", selectors=(Selector(DUMMY),))
+    state = snapshot([pod("p", "c")], [claim("c", wanted)], classes=(own,))
+    (found,) = plan(state, catalog=shipped("p4d.24xlarge")).left_out
+    assert found.verdict == "does-not-fit"
+    assert "no network card in the catalog has type dummy; interfaces that software makes" in text_of(_said(found))
+    assert "nearest is" not in text_of(_said(found))

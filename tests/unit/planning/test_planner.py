@@ -221,7 +221,7 @@ class TestPools:
 
     def test_limits_count_what_exists(self) -> None:
         pool = replace(TEAM, limits=Limits(nodes=1))
-        full = ours("taken", "s1", offering=OfferingRef("s1", "any", "on-demand", "1.00"))
+        full = ours("taken", "s1", offering=OfferingRef("s1", "any", "on-demand", Decimal("1.00")))
         result = plan(snapshot(*pairs(2, gpus()), pools=(pool,), provisioned=(full,)))
         assert result.launches == ()
         assert len(result.placements) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ PROVISIONED = ours(
     phase=Phase.READY,
     phase_since=NOW,
     pods=("default/own",),
-    offering=OfferingRef("s1", "any", "on-demand", "1.00"),
+    offering=OfferingRef("s1", "any", "on-demand", Decimal("1.00")),
     provider_id="i-1",
 )
 SLICES = predict(CATALOG.types["s1"], parse_driver_set("nvidia"), kubernetes=REFERENCE, node_name="n1")

@@ -182,3 +182,14 @@ def test_what_has_no_condition_because_something_is_missing_is_told_apart() -> N
     state = snapshot([no_claim, alone], [claim("c")], gangs=gang("g", 2))
     assert [reason.code for reason in why_pending(no_claim, state)] == [Code.CLAIM_NOT_FOUND]
     assert [reason.code for reason in why_pending(alone, state)] == [Code.GANG_INCOMPLETE]
+
+
+def test_the_scheduler_does_not_hide_what_else_the_scope_refuses() -> None:
+    result = plan(snapshot([pod("web", scheduler_name="volcano")]))
+    assert outside(result) == {"default/web": [Code.OTHER_SCHEDULER, Code.OUT_OF_SCOPE]}
+
+
+def test_a_gang_that_claims_devices_is_refused_for_its_scheduler_alone() -> None:
+    pods = [pod("leader", gang="g", scheduler_name="x"), pod("worker", "c", gang="g", scheduler_name="x")]
+    result = plan(snapshot(pods, [claim("c")], gangs=gang("g", 2)))
+    assert outside(result) == {"default/leader": [Code.OTHER_SCHEDULER], "default/worker": [Code.OTHER_SCHEDULER]}

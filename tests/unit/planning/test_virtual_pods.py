@@ -13,6 +13,7 @@ from autoscaler.model.capacity_answers import Why
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.pod import Pod, PodClaim
+from autoscaler.model.reason import Code
 from autoscaler.model.requested_capacity import (
     CapacityBuffer,
     Condition,
@@ -163,7 +164,12 @@ def test_a_namespace_that_asks_for_too_much_delays_itself_alone() -> None:
         "ProvisioningRequest greedy/r0",
         "ProvisioningRequest small/one",
         "ProvisioningRequest greedy/r1",
+        "ProvisioningRequest greedy/r2",  # the one that goes beyond the bound: the largest there may be has its turn
     }
+    huge = [asking("a-greedy", f"r{number}", 10_000) for number in range(5)]
+    admitted = admitted_keys([*huge, small], {"other/buffer": 10_000})
+    assert "ProvisioningRequest small/one" in admitted
+    assert len(admitted) == 2
     many = [asking("greedy", f"r{number:03}", 1) for number in range(300)]
     admitted = admitted_keys([*many, small], {})
     assert (len(admitted), "ProvisioningRequest small/one" in admitted) == (MOST_OBJECTS, True)
@@ -178,7 +184,7 @@ def test_a_request_that_waits_for_its_turn_is_told_so_and_has_not_failed() -> No
     (answer,) = (a for a in request_answers(seen, Plan(), NOW, {}) if a.request.name == waiting.name)
     said = answer.said[-1]
     assert (said.type.value, said.true, said.why) == ("Provisioned", False, Why.NOT_FOUND)
-    assert "waits for its turn" in str(said.reasons[0].detail)
+    assert said.reasons[0].code is Code.WAITS_FOR_TURN
 
 
 def test_neither_a_tenants_label_nor_a_templates_node_takes_a_node_from_others() -> None:

@@ -124,5 +124,5 @@ def test_a_pool_with_a_reservation_overflows_only_when_it_says_so(overflow: str,
 
 @pytest.mark.parametrize(("said", "left"), [(None, 1), (2, 1), (1, 1), (0, 0)])
 def test_of_a_block_no_more_is_available_than_our_nodes_leave(said: int | None, left: int) -> None:
-    offering = OfferingRef("l8", "us-east-1a", "capacity-block", "0", "cr-1", "november")
+    offering = OfferingRef("l8", "us-east-1a", "capacity-block", Decimal("0"), "cr-1", "november")
     assert available(block(available=said), (ours("n", offering=offering),)) == left

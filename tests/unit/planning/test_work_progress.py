@@ -176,3 +176,17 @@ def test_every_namespace_decides_a_kind_in_its_turn() -> None:
 def _in(namespace: str, found: Pairs) -> Pairs:
     pods, claims = found
     return [replace(pod, namespace=namespace) for pod in pods], [replace(c, namespace=namespace) for c in claims]
+
+
+def test_kinds_with_claims_of_their_own_are_decided_completely_or_wait() -> None:
+    """If all had an equal share that suffices for none, no plan would ever decide any of them."""
+    tight = Policy(work=WorkLimits(per_round=200_000, selectors_per_round=1, per_pod=200_000, hints_per_round=1))
+    own = [DeviceRequest("gpu", "gpu.nvidia.com", (Selector(f"device.driver != 'h{i}'"),)) for i in range(120)]
+    state = snapshot(*_joined(*(pairs(1, asked, prefix=f"o{i}-") for i, asked in enumerate(own))), pools=(TEAM,))
+    found = plan(state, policy=tight)
+    assert 5 <= len(found.placements) <= 12  # there are units for ten kinds
+    reasons = [reason for entry in found.left_out for reason in entry.reasons]
+    assert len(reasons) == 120 - len(found.placements)
+    assert {reason.code for reason in reasons} == {Code.WORK_BUDGET}
+    assert {reason.detail for reason in reasons} == {FrozenMap({"kinds": 120})}
+    assert {entry.near_misses for entry in found.left_out} == {()}

@@ -70,7 +70,12 @@ def test_every_concrete_error_is_listed_and_of_a_known_branch() -> None:
 
     assert leaves(ProviderError) == set(ERRORS)
     branches = (CapacityError, RefusedError, UncertainError)
-    assert {error.kind for error in ERRORS if not issubclass(error, branches)} == {"Throttled", "Busy", "Gone"}
+    assert {error.kind for error in ERRORS if not issubclass(error, branches)} == {
+        "Throttled",
+        "Busy",
+        "Waiting",
+        "Gone",
+    }
 
 
 def test_every_scope_is_used_by_an_error() -> None:

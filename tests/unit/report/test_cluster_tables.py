@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -27,7 +28,9 @@ BLOCK = CapacityBlock(
 
 def node(name: str, phase: Phase, block: str = "november") -> ProvisionedNode:
     return ours(
-        name, phase=phase, offering=OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", block=block)
+        name,
+        phase=phase,
+        offering=OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", Decimal("0"), block=block),
     )
 
 

@@ -130,7 +130,7 @@ def test_offerings_are_told_with_counts() -> None:
     few = (Reason.of(Code.TOO_FEW_DEVICES, found=4, wanted=8),)
 
     def considered(name: str, outcome: str, *reasons: Reason) -> Considered:
-        return Considered("gpu", (), OfferingRef(name, "a", "on-demand", "1.50"), outcome, reasons)
+        return Considered("gpu", (), OfferingRef(name, "a", "on-demand", Decimal("1.50")), outcome, reasons)
 
     demand = Demand(
         ("default/a",),

@@ -42,7 +42,7 @@ from autoscaler.report.timeline import (
 )
 
 AT = datetime(2026, 11, 2, 9, tzinfo=UTC)
-P5 = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", "55.04")
+P5 = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", Decimal("55.04"))
 DEVICES = tuple(f"gpu.nvidia.com/gpu-{index}" for index in range(8))
 EXAMPLES: tuple[tuple[Occurrence, str], ...] = (
     (Arrived("default/a", "One GPU", ("gpu: 1 × gpu.nvidia.com",)), "pod default/a is pending: One GPU"),

@@ -152,11 +152,10 @@ def test_tpu_chips_carry_what_the_node_labels_say() -> None:
 
 
 def test_a_pool_chooses_the_topology_of_multi_host_slices() -> None:
-    devices = devices_of(machines.tpu(), "tpu:topology=4x4")
+    sliced = replace(machines.tpu(4), slice_topologies=("4x4",))
+    devices = devices_of(sliced, "tpu:topology=4x4")
     assert {d.attributes["topology"] for d in devices.values()} == {"4x4"}
-    assert (
-        node_labels(machines.tpu(), parse_driver_set("tpu:topology=4x4"))["cloud.google.com/gke-tpu-topology"] == "4x4"
-    )
+    assert node_labels(sliced, parse_driver_set("tpu:topology=4x4"))["cloud.google.com/gke-tpu-topology"] == "4x4"
 
 
 @pytest.mark.parametrize(

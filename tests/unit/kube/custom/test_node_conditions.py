@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -11,7 +12,7 @@ from autoscaler.clock import EPOCH
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
 from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange, Prediction, ProvisionedNode
 
-OFFERING = OfferingRef("p5.4xlarge", "z", "on-demand", "6.88")
+OFFERING = OfferingRef("p5.4xlarge", "z", "on-demand", Decimal("6.88"))
 NEW = ProvisionedNode("n", "gpu", "n", "b", (OFFERING,), Prediction("p5.4xlarge", (), "c", "s"))
 
 

@@ -58,7 +58,7 @@ from instance_catalog.kubernetes.taint import Taint
 from tests.pool_manifest import write_capacity_pool
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
-OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", "cr-1", "november")
+OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", Decimal("0"), "cr-1", "november")
 PREDICTION = Prediction("p5.48xlarge", ("nvidia",), "sha256:c", "sha256:s")
 POOL = CapacityPool(
     name="research",
@@ -116,7 +116,7 @@ NODE = ProvisionedNode(
     pool="research",
     node_name="research-x1",
     batch="b-1",
-    offerings=(OFFERING, OfferingRef("p5en.48xlarge", "us-east-1b", "on-demand", "63.29")),
+    offerings=(OFFERING, OfferingRef("p5en.48xlarge", "us-east-1b", "on-demand", Decimal("63.29"))),
     prediction=PREDICTION,
     phase=Phase.READY,
     phase_since=NOW,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +16,7 @@ from instance_catalog.sources.sync import merge_listing
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import PermissionDeniedError, TemplateError
 from providers.gcp.listing import ACCELERATORS, TYPES, ZONES, GcpListing
-from providers.gcp.listing_prices import families, prices_of_file
+from providers.gcp.listing_prices import composed, families, prices_of_file, sku_row, tpus
 from providers.listing import Progress, fetch
 from tests.fakes.gcp.listing import PROJECT, FakeGcp, Machine, Server, Sku
 
@@ -188,4 +189,41 @@ def test_without_credentials_it_says_how_to_get_some(clock: VirtualClock, monkey
 
 def test_every_family_of_the_price_table_is_in_the_catalog() -> None:
     names = {machine.name.rpartition("-")[0] for machine in load_catalog() if machine.cloud == "gcp"}
-    assert set(families()) <= names
+    assert {*families(), *tpus()} <= names
+
+
+def test_tpus_are_priced_by_the_chip(clock: VirtualClock) -> None:
+    """Of the SKUs that have the word, only those of Spot and of machines that anybody starts are prices here."""
+    fake = FakeGcp(
+        machines=[Machine("ct6e-standard-4t", "us-central1-b", 180, 720 * 1024)],
+        skus=[
+            Sku("TpuV6e running in Americas", "2.7"),
+            Sku("TpuV6e attached to Spot Preemptible VMs running in Americas", "0.54421"),
+            Sku("TpuV6e DWS Defined Duration running in Americas", "1.89"),
+            Sku("Calendar Mode TpuV6e running in Americas", "2.1"),
+            Sku("Commitment v1: TpuV6e in Americas for 1 Year", "1.5"),
+            Sku("TpuV5e running in Americas", "1.2"),
+        ],
+    )
+    with Server(fake) as server:
+        listing = GcpListing(PROJECT, known=["ct6e-standard-4t"], endpoint=server.url)
+        found = listing.interpreted(fetch(listing, clock).rows, date="2026-11-21")
+    assert {(p.place, p.capacity_type.value): p.usd_per_hour for p in found.prices} == {
+        ("us-central1", "on-demand"): Decimal("10.8"),
+        ("us-central1", "spot"): Decimal("2.17684"),
+    }
+    assert found.prices_are_guesses
+
+
+def test_a_part_with_two_names_counts_once_and_one_with_two_prices_not_at_all(
+    listing: GcpListing, clock: VirtualClock
+) -> None:
+    (a3,) = [one for one in listing.interpreted(fetch(listing, clock).rows, date="").types if "a3" in one.name]
+    mega = replace(a3, name="a3-megagpu-8g")
+    parts = [("A3Plus Instance Core", "0.03"), ("A3Plus Instance Ram", "0.0025"), ("Nvidia H100 80GB Plus GPU", "9")]
+    rows = [sku_row(f"{name} running in Americas", ["us-central1"], Decimal(usd)) for name, usd in parts]
+    assert all(rows)
+    (price,) = composed([mega], [row for row in rows if row])
+    assert price.usd_per_hour == 208 * Decimal("0.03") + 1872 * Decimal("0.0025") + 8 * 9
+    again = sku_row("Nvidia H100 80GB Mega GPU running in Americas", ["us-central1"], Decimal(10))
+    assert list(composed([mega], [row for row in (*rows, again) if row])) == []

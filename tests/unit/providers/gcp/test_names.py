@@ -66,6 +66,28 @@ def test_another_cluster_reads_nothing() -> None:
     assert read(names.of(0), "22222222-2222-3333-4444-555555555555") is None
 
 
+BASE = "gke-research-a3-0a1b2c3d"
+# Names of the form that all groups had before tokens of 20 bits: cluster CLUSTER, batch b1, token t1, parameters p1.
+BEFORE = f"{BASE}-c9sqv8rc8t5b43"
+
+
+def test_names_that_were_chosen_with_the_short_token_are_still_ours() -> None:
+    found = read(BEFORE, CLUSTER)
+    assert found is not None
+    assert (found.node, found.token_bits) == (3, 10)
+    names = Names(CLUSTER, "b1", "t1", "p1", BASE)
+    assert names.has(found)
+    assert names.alike(found)
+    assert not Names(CLUSTER, "b1", "t2", "p1", BASE).has(found)
+    assert len(names.of(3)) == len(BEFORE) + 2
+
+
+def test_tokens_of_one_batch_rarely_share_a_name() -> None:
+    tokens = [str(UUID(int=number)) for number in range(4096)]
+    names = {Names(CLUSTER, "b1", token, "p1", BASE).of(0) for token in tokens}
+    assert len(names) >= 4096 - 16
+
+
 def test_two_clusters_of_a_project_rarely_share_the_names_of_the_shortest_suffix() -> None:
     name = Names(CLUSTER, "b1", "t1", "p1", "g" * 50).of(0)
     assert len(name.rpartition("-")[2]) == SHORTEST

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.taint import Taint
 from providers.contract import TemplateFault
-from providers.gcp.node_template.template import PoolNodes
-from tests.gcp import A3, Rig
+from providers.gcp.node_template.template import BlockNodes, PoolNodes
+from tests.gcp import A3, ZONE, Rig
 
 OF = "h100 --cluster c1 --location us-central1"
 GPU = Taint("nvidia.com/gpu", "present")
@@ -74,3 +75,45 @@ def test_a_difference_comes_with_its_step(expected: PoolNodes, pool: dict[str, o
     (fault,) = faults(expected, **pool)
     assert (fault.field, fault.kind, fault.certain) == ("nodePools", kind, True)
     assert step in fault.next_step
+
+
+OF_BLOCK = "foreslice.dev/capacity-block"
+DAY = timedelta(days=1)
+
+
+def held(block: str, taint: tuple[str, str, str] | None, *, reservation: str = "") -> list[str]:
+    """What is said of a node pool with this label and taint, whose machines start in the reservation of block march."""
+    rig = Rig()
+    offering = rig.hold(starts_in=DAY, lasts=DAY)
+    march = BlockNodes("march", reservation or offering.reservation, Taint(OF_BLOCK, "march"))
+    rig.expected.append(replace(RIGHT, taints=(), blocks=(march,)))
+    group = rig.templates.found.groups[-1]
+    pool = replace(
+        rig.fake.clusters.pools["h100"],
+        groups=((group.zone, group.name),),
+        labels={**OWN, **({OF_BLOCK: block} if block else {})},
+        taints=(taint,) if taint else (),
+    )
+    rig.fake.clusters.pools["h100"] = pool
+    (found,) = rig.provider.template_statuses()
+    return [f"{fault.kind}: {fault.next_step}" for fault in found.faults]
+
+
+def test_the_node_pool_of_a_block_has_its_label_and_its_taint() -> None:
+    taint = (OF_BLOCK, "march", "NO_SCHEDULE")
+    assert held("march", taint) == []
+    (missing,) = held("", taint)
+    assert missing.startswith(f"BlockLabel: gcloud container node-pools update {OF} --node-labels={OF_BLOCK}=march,")
+    (missing,) = held("march", None)
+    assert missing == f"BlockTaint: gcloud container node-pools update {OF} --node-taints={OF_BLOCK}=march:NoSchedule"
+    assert [fault.partition(":")[0] for fault in held("april", (OF_BLOCK, "april", "NO_SCHEDULE"))] == [
+        "BlockLabel",
+        "BlockTaint",
+    ]
+    assert held("", None, reservation=f"zones/{ZONE}/reservations/other") == []
+
+
+def test_a_node_pool_that_has_the_label_of_a_block_and_not_its_reservation() -> None:
+    march = BlockNodes("march", f"zones/{ZONE}/reservations/march")
+    (fault,) = faults(replace(RIGHT, blocks=(march,)), labels={**OWN, OF_BLOCK: "march"})
+    assert (fault.kind, OF_BLOCK in fault.next_step) == ("BlockLabel", False)

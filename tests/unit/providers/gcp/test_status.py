@@ -41,6 +41,8 @@ def test_a_template_that_is_right() -> None:
             "gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true,team=research",
         ),
         ({"queued": True}, "QueuedProvisioning", "without --enable-queued-provisioning"),
+        ({"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4"}, "MultiHostSlice", "slices have one host"),
+        ({"machine_type": "tpu7x-standard-4t", "policy": "p"}, "MultiHostSlice", "slices have one host"),
     ],
 )
 def test_a_pool_that_is_wrong_comes_with_the_command(change: dict[str, object], kind: str, step: str) -> None:
@@ -49,6 +51,20 @@ def test_a_pool_that_is_wrong_comes_with_the_command(change: dict[str, object], 
     (fault,) = status(rig).faults
     assert (fault.field, fault.kind, fault.certain) == ("nodePools", kind, True)
     assert step in fault.next_step
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"machine_type": "ct6e-standard-4t", "tpu_topology": "2x2"},
+        {"machine_type": "ct6e-standard-8t", "tpu_topology": "2x4"},
+        {"policy": "near-each-other"},
+    ],
+)
+def test_pools_whose_machines_are_made_one_by_one(change: dict[str, object]) -> None:
+    rig = Rig()
+    rig.fake.clusters.pools["h100"] = replace(rig.fake.clusters.pools["h100"], **change)
+    assert status(rig).faults == ()
 
 
 def test_what_does_not_exist() -> None:

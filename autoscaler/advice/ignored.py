@@ -1,0 +1,62 @@
+"""What else keeps ignored pods from a place: one plan as if every pool served them.
+
+The first obstacle of such a pod is a pool's scope; to remove that one and meet the next is what this saves people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from autoscaler.model.capacity import CapacityPool, PodScope
+from autoscaler.model.plan import LeftOut, Plan
+from autoscaler.model.reason import Code
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import pools_of
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from instance_catalog.prediction.device_plugins import is_plugin_resource
+from instance_catalog.types.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a plan would say if every pool served the ignored pods: `staying` are those that it could not place."""
+
+    snapshot: Snapshot
+    plan: Plan
+    staying: tuple[LeftOut, ...]
+
+
+def as_if_served(
+    plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime, *, beside: Collection[str] = ()
+) -> Served | None:
+    """None where that would say nothing more; `beside` are keys of pods that are not asked about.
+
+    Only pods of another scheduler, and those that ask for what device plugins hand out: for others the scope is all.
+    """
+    asked = {entry.pod for entry in plan.outside if entry.pod not in beside and _has_more_to_it(entry)}
+    if not asked:
+        return None
+    ignored = {entry.pod for entry in plan.outside}
+    pods = tuple(pod for pod in snapshot.pods if pod.bound or pod.key in ignored)
+    schedulers = frozenset(pod.scheduler_name for pod in pods)
+    pools = tuple(_serving(pool, schedulers) for pool in pools_of(snapshot))
+    served = replace(snapshot, pods=pods, pools=pools)
+    found = plan_for(served, catalog, policy, now)
+    staying = tuple(entry for entry in found.left_out if entry.pod in asked)
+    return Served(served, found, staying) if staying else None
+
+
+def _has_more_to_it(entry: LeftOut) -> bool:
+    """Whether the next obstacle is worth a plan. A resource that nobody knows lacks a DeviceClass: that was said."""
+    codes = {reason.code: reason for reason in entry.reasons}
+    asked = codes[Code.OUT_OF_SCOPE].detail.get("resources", ()) if Code.OUT_OF_SCOPE in codes else ()
+    known = isinstance(asked, tuple) and all(map(is_plugin_resource, asked))
+    return known and (Code.OTHER_SCHEDULER in codes or bool(asked))
+
+
+def _serving(pool: CapacityPool, schedulers: frozenset[str]) -> CapacityPool:
+    named = (*pool.scope.schedulers, *sorted(schedulers - set(pool.scope.schedulers)))
+    return replace(pool, scope=replace(pool.scope, pods=PodScope.ALL, schedulers=named))

@@ -1,0 +1,114 @@
+"""What pods ask of systems that are not Kubernetes' own, and that a plan cannot promise: shares of GPUs, foreign nodes.
+
+The names are those of the systems' own pages: KAI Scheduler's gpu-sharing, HAMi's NVIDIA device plugin (Project-HAMi,
+README), Volcano's vGPU device plugin, and the instance types of Amazon SageMaker (`ml.` before the name of EC2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from autoscaler.lint.advice import surprise
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.kubernetes import labels
+from instance_catalog.spelling import completed
+from instance_catalog.types.catalog import Catalog
+
+_KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
+# Resources of device plugins that share GPUs: who hands them out.
+_SHARED_RESOURCES: Final = {
+    "nvidia.com/gpucores": "HAMi",
+    "nvidia.com/gpumem": "HAMi",
+    "nvidia.com/gpumem-percentage": "HAMi",
+    "volcano.sh/vgpu-number": "Volcano's vGPU device plugin",
+    "volcano.sh/vgpu-memory": "Volcano's vGPU device plugin",
+    "volcano.sh/vgpu-cores": "Volcano's vGPU device plugin",
+}
+_SAGEMAKER: Final = "ml."
+TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
+
+
+def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
+    """One warning of each kind, about the first pod that it concerns."""
+    yield from _of_first(snapshot, _kai_part, _kai)
+    yield from _of_first(snapshot, _shared_resource, _shared)
+    yield from _of_first(snapshot, lambda pod: _unknown_type(pod, catalog), lambda name: _type(name, catalog))
+
+
+def _of_first(
+    snapshot: Snapshot, found: Callable[[Pod], str], told: Callable[[str], tuple[tuple[str, ...], str, str]]
+) -> Iterator[Diagnostic]:
+    """The warning about the first pod in which `found` sees something; `told` has field, message and next step."""
+    concerned = [(pod, name) for pod in snapshot.pods if not pod.bound and (name := found(pod))]
+    if concerned:
+        pod, name = concerned[0]
+        path, message, step = told(name)
+        rest = f" (and {len(concerned) - 1} more)" if len(concerned) > 1 else ""
+        yield surprise(f"Pod {pod.key}", path, message.replace("{rest}", rest), step, pod.origin)
+
+
+def _kai_part(pod: Pod) -> str:
+    """The annotation of the pod that asks for a part of a GPU, or nothing."""
+    return next((name for name in _KAI_PARTS if name in pod.annotations), "")
+
+
+def _kai(name: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("metadata", "annotations", name),
+        "asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
+        "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
+    )
+
+
+def _shared_resource(pod: Pod) -> str:
+    requested = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
+    return next((name for name in _SHARED_RESOURCES if name in requested), "")
+
+
+def _shared(name: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("spec", "containers", "resources"),
+        f"asks for {name}, with which {_SHARED_RESOURCES[name]} hands out parts of a GPU{{rest}}: nodes of a plan do "
+        "not run it, so none has the resource",
+        "claim a GPU, or a part of one, through DRA (docs/plan.md); or keep GPU nodes for such pods with spec.baseline "
+        "of a CapacityPool",
+    )
+
+
+def ec2_name(name: str, catalog: Catalog) -> str:
+    """What EC2 calls an instance type of SageMaker; "" for other names, and where the catalog lacks it."""
+    own = name.removeprefix(_SAGEMAKER)
+    return own if own != name and own in catalog.types else ""
+
+
+def _unknown_type(pod: Pod, catalog: Catalog) -> str:
+    """An instance type that the pod selects, alone, and that nobody sells under this name; or nothing."""
+    terms = pod.affinity.terms if pod.affinity else ()
+    required = [r for term in terms for r in term.match_expressions] if len(terms) == 1 else []
+    values: list[tuple[str, ...]] = [(value,) for key, value in pod.node_selector.items() if key in TYPE_KEYS]
+    values += [tuple(r.values) for r in required if r.key in TYPE_KEYS and r.operator == "In"]
+    machines = {one.machine_type for one in catalog} | catalog.types.keys()
+    return next((names[0] for names in values if not machines & set(names)), "")
+
+
+def _type(name: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
+    field = ("spec", "nodeSelector")
+    if name.startswith(_SAGEMAKER):
+        own = ec2_name(name, catalog)
+        step = f"to plan the same machine of EC2, at its price, write {own}" if own else "name a type of EC2"
+        return (
+            field,
+            f"selects {name}, an instance type of Amazon SageMaker{{rest}}: an instance group of a HyperPod cluster "
+            "makes such nodes, a plan does not, and their prices are others",
+            step,
+        )
+    near = completed(name, catalog.types.keys(), most=1)
+    hint = f"did you mean {near[0]}? If not, " if near else ""
+    return (
+        field,
+        f"selects instance type {name}, which is not in the catalog{{rest}}",
+        f"{hint}add it with `foreslice catalog add`; `foreslice catalog list` shows those that are there",
+    )

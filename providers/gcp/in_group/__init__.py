@@ -1,0 +1,1 @@
+"""What a group has of a launch: its members, and the resize request that waits."""

@@ -1,0 +1,108 @@
+"""The calls that make, read, cancel and delete resize requests of a group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from google.cloud import compute_v1
+
+from tests.fakes.gce import answers
+from tests.fakes.gce.errors import ApiError
+from tests.fakes.gce.waiting import Resize
+
+if TYPE_CHECKING:
+    from tests.fakes.gce.fake import FakeGce, Request
+    from tests.fakes.gce.state import Group
+
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_KIND: Final = "compute.instanceGroupManagerResizeRequests"
+
+
+def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], Any]]]:
+    """The calls, with the ends of their paths below a group."""
+    one = r"/resizeRequests/(?P<name>[^/]+)"
+
+    def found(request: Request) -> tuple[Group, Resize]:
+        group, name = fake.of(request), request.groups["name"]
+        if name not in group.asked:
+            raise ApiError(404, "notFound", f"The resource 'resizeRequests/{name}' was not found")
+        return group, group.asked[name]
+
+    def insert(request: Request) -> Any:
+        group = fake.of(request)
+        body = request.message(compute_v1.InstanceGroupManagerResizeRequest)
+        again = fake.repeated(request)
+        if again is not None:
+            return again
+        names = tuple(instance.name for instance in body.instances)
+        _checked(group, body, names)
+        for name in names:
+            fake.unused(group, name)
+        now, accepted = fake.clock.now(), fake.clock.now() + fake.behaviour.operation
+        group.asked[body.name] = Resize(body.name, names, now, accepted, accepted)
+        return fake.begun(request, group, f"{_KIND}.insert")
+
+    def cancel(request: Request) -> Any:
+        again = fake.repeated(request)
+        if again is not None:
+            return again
+        group, asked = found(request)
+        if request.body not in ("", "{}"):
+            raise ApiError(400, "invalid", "The request body must be empty.")
+        if asked.state != "ACCEPTED":
+            raise ApiError(412, "conditionNotMet", f"Resize request is {asked.state}: only ACCEPTED can be cancelled.")
+        asked.state, asked.error = "CANCELLED", None
+        return fake.begun(request, group, f"{_KIND}.cancel")
+
+    def delete(request: Request) -> Any:
+        again = fake.repeated(request)
+        if again is not None:
+            return again
+        group, asked = found(request)
+        if asked.held:
+            raise ApiError(412, "conditionNotMet", f"Resize request is {asked.state}: it is active.")
+        del group.asked[asked.name]
+        return fake.begun(request, group, f"{_KIND}.delete")
+
+    return (
+        ("POST", "resizeRequests.insert", "/resizeRequests", insert),
+        ("GET", "resizeRequests.get", one, lambda request: _shown(*found(request))),
+        ("POST", "resizeRequests.cancel", f"{one}/cancel", cancel),
+        ("DELETE", "resizeRequests.delete", one, delete),
+    )
+
+
+def _checked(group: Group, body: Any, names: tuple[str, ...]) -> None:
+    """Refuse what Google would refuse, and what the adapter has no reason to send."""
+    if not _NAME.fullmatch(body.name):
+        raise ApiError(400, "invalid", f"Invalid value for field 'resource.name': '{body.name}'")
+    if body.name in group.asked:
+        raise ApiError(409, "alreadyExists", f"The resource 'resizeRequests/{body.name}' already exists")
+    if body.resize_by or not names or len(names) > 1000 or len(set(names)) != len(names):
+        raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
+    if body.requested_run_duration.seconds:
+        raise ApiError(400, "invalid", "Invalid value for field 'resource.requestedRunDuration'")
+    for name in names:
+        if not _NAME.fullmatch(name) or not name.startswith(f"{group.base}-"):
+            raise ApiError(400, "invalid", f"Invalid value for field 'resource.instances[].name': '{name}'")
+
+
+def _shown(group: Group, asked: Resize) -> compute_v1.InstanceGroupManagerResizeRequest:
+    status = compute_v1.InstanceGroupManagerResizeRequestStatus()
+    if asked.error is not None:
+        code, message = asked.error
+        error = compute_v1.Error(errors=[compute_v1.Errors(code=code, message=message)])
+        if asked.state == "FAILED":
+            status.error = error
+        else:
+            status.last_attempt = compute_v1.InstanceGroupManagerResizeRequestStatusLastAttempt(error=error)
+    return compute_v1.InstanceGroupManagerResizeRequest(
+        name=asked.name,
+        zone=answers.zone_url(group.zone),
+        creation_timestamp=answers.moment(asked.created),
+        instances=[compute_v1.PerInstanceConfig(name=name) for name in asked.names],
+        state=asked.state,
+        status=status,
+    )

@@ -1,0 +1,65 @@
+"""Pods that ask other systems for shares of GPUs or for nodes are told so, with what to write instead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.lint.other_systems import ec2_name, foreign_advice
+from autoscaler.model.pod import Container, Pod
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.quantity import Quantity
+from tests.builders import CATALOG, pod, snapshot
+
+TYPE = next(iter(CATALOG.types))
+
+
+def told(*pods: Pod) -> list[Diagnostic]:
+    return list(foreign_advice(snapshot(pods), CATALOG))
+
+
+def asking(resource: str) -> Pod:
+    return replace(pod("p"), containers=(Container("main", FrozenMap({resource: Quantity.of(1)})),))
+
+
+def on(*names: str) -> Pod:
+    required = Requirement(labels.INSTANCE_TYPE, "In", names)
+    return replace(pod("p"), affinity=NodeSelector((NodeSelectorTerm((required,)),)))
+
+
+@pytest.mark.parametrize(("annotations", "expected"), [({"gpu-fraction": "0.5"}, 1), ({"note": "0.5"}, 0)])
+def test_a_part_of_a_gpu_by_annotation(annotations: dict[str, str], expected: int) -> None:
+    assert ["KAI" in one.message for one in told(replace(pod("p"), annotations=FrozenMap(annotations)))] == (
+        [True] * expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("resource", "system"),
+    [("nvidia.com/gpumem", "HAMi"), ("volcano.sh/vgpu-number", "Volcano"), ("example.com/x", "")],
+)
+def test_a_part_of_a_gpu_by_resource(resource: str, system: str) -> None:
+    found = told(asking(resource), replace(asking(resource), name="q"))
+    assert [system in one.message and "(and 1 more)" in one.message for one in found] == ([True] if system else [])
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_type_that_is_not_in_the_catalog(bound: bool) -> None:
+    node = "n" if bound else None
+    found = told(replace(on("nobody.sells"), node_name=node), replace(on(TYPE), name="q", node_name=node))
+    assert ["nobody.sells" in one.message for one in found] == ([] if bound else [True])
+
+
+def test_one_known_type_of_several_is_enough() -> None:
+    assert told(on("nobody.sells", TYPE)) == []
+
+
+def test_names_of_sagemaker_are_explained() -> None:
+    (found,) = told(replace(pod("p"), node_selector=FrozenMap({labels.INSTANCE_TYPE: f"ml.{TYPE}"})))
+    assert "SageMaker" in found.message
+    assert found.next_step.endswith(f"write {TYPE}")
+    assert (ec2_name(f"ml.{TYPE}", CATALOG), ec2_name(TYPE, CATALOG), ec2_name("ml.none", CATALOG)) == (TYPE, "", "")

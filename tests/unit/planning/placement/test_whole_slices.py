@@ -1,0 +1,151 @@
+"""TPU slices of several hosts: planned, counted and priced as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from autoscaler.checks.check import held_back, pool_conditions
+from autoscaler.model.capacity import Baseline, CapacityPool, Limits, Mode, NodeTemplateRef
+from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.policy import Policy
+from autoscaler.report.reasons import text_of
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.prediction.predict import hosts, unpredictable
+from tests.builders import NOW, claim, codes, gang, plan, pod, shipped, snapshot, types, why_left
+
+TPU_CLASS = DeviceClass("tpu.google.com", (Selector('device.driver == "tpu.google.com"'),))
+ALL_CHIPS = DeviceRequest("chips", "tpu.google.com", allocation_mode="All")
+V6E = "tpu-v6e-slice"
+CATALOG = shipped("ct6e-standard-4t", "ct6e-standard-8t")
+POOL = CapacityPool(
+    "tpu", Mode.ACT, drivers=("tpu:topology=4x4",), node_template=NodeTemplateRef("KwokNodeTemplate", "k")
+)
+
+
+def hosts_wanted(count: int, topology: str = "4x4", **fields: object) -> tuple[list[Pod], list[ResourceClaim]]:
+    """Pods that take all chips of a host each, as GKE's documentation has them select the slice."""
+    selector = FrozenMap({labels.GKE_TPU_ACCELERATOR: V6E, labels.GKE_TPU_TOPOLOGY: topology})
+    chosen = {"node_selector": selector, **fields}
+    pods = [pod(f"w{i}", f"w{i}", **chosen) for i in range(count)]
+    return pods, [claim(f"w{i}", ALL_CHIPS) for i in range(count)]
+
+
+def state(wanted: tuple[list[Pod], list[ResourceClaim]], **fields: object) -> Snapshot:
+    return snapshot(*wanted, classes=(TPU_CLASS,), **fields)
+
+
+@pytest.mark.parametrize(("pods", "slices"), [(1, 1), (3, 1), (4, 1), (5, 2), (8, 2)])
+def test_every_host_of_a_slice_is_bought(pods: int, slices: int) -> None:
+    found = plan(state(hosts_wanted(pods)), catalog=CATALOG)
+    assert types(found) == ["ct6e-standard-4t"] * (4 * slices)
+    assert found.usd_per_hour == Decimal("10.8") * 4 * slices
+    assert Counter(len(node.pods) for node in found.launches) == Counter({1: pods, 0: 4 * slices - pods})
+    assert all(Code.WHOLE_SLICE in codes(node.reasons) for node in found.launches)
+    assert {node.node.labels[labels.GKE_TPU_TOPOLOGY] for node in found.launches} == {"4x4"}
+    assert len({node.name for node in found.launches}) == len(found.launches)
+
+
+def test_a_slice_of_one_host_is_a_node_like_any_other() -> None:
+    found = plan(state(hosts_wanted(1, "2x4")), catalog=shipped("ct6e-standard-8t"))
+    assert types(found) == ["ct6e-standard-8t"]
+    assert Code.WHOLE_SLICE not in codes(found.launches[0].reasons)
+
+
+def test_the_price_of_the_whole_slice_is_compared() -> None:
+    """One host of 4x4 costs half of one of 2x4 with eight chips; the slice costs twice as much."""
+    either = NodeSelector((NodeSelectorTerm((Requirement(labels.GKE_TPU_TOPOLOGY, "In", ("2x4", "4x4")),)),))
+    found = plan(state(hosts_wanted(1, node_selector=FrozenMap({}), affinity=either)), catalog=CATALOG)
+    assert found.usd_per_hour == Decimal("21.6")
+    found = plan(state(hosts_wanted(4, node_selector=FrozenMap({}), affinity=either)), catalog=CATALOG)
+    assert found.usd_per_hour == Decimal("43.2")
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(nodes=3), Limits(accelerators=15), Limits(usd_per_hour=Decimal(43))],
+    ids=["nodes", "chips", "usd"],
+)
+def test_a_limit_that_the_slice_exceeds_lets_nothing_of_it_through(limits: Limits) -> None:
+    wanted = hosts_wanted(1)
+    found = plan(state(wanted, pools=(replace(POOL, limits=limits),)), catalog=CATALOG)
+    assert found.launches == ()
+    assert Code.POOL_LIMIT in why_left(found, "w0")
+    enough = replace(POOL, limits=Limits(nodes=4, accelerators=16, usd_per_hour=Decimal("43.2")))
+    assert len(plan(state(wanted, pools=(enough,)), catalog=CATALOG).launches) == 4
+
+
+def test_a_gang_that_does_not_fill_its_slices_is_placed_or_left_out_as_one() -> None:
+    pods, claims = hosts_wanted(6)
+    members, gangs = [replace(one, gang=pod("x", gang="g").gang) for one in pods], gang("g", 6)
+    found = plan(state((members, claims), gangs=gangs, pools=(replace(POOL, limits=Limits(nodes=8)),)), catalog=CATALOG)
+    assert len(found.launches) == 8
+    found = plan(state((members, claims), gangs=gangs, pools=(replace(POOL, limits=Limits(nodes=7)),)), catalog=CATALOG)
+    assert found.launches == ()
+    assert len(found.left_out) == 6
+
+
+def test_a_baseline_keeps_no_part_of_a_slice_up() -> None:
+    found = plan(state(([], []), pools=(replace(POOL, baselines=(Baseline(2),)),)), catalog=CATALOG)
+    assert found.launches == ()
+
+
+def test_a_pool_whose_slices_have_several_hosts_only_proposes() -> None:
+    """No provider makes the machines of a slice all or nothing yet."""
+    on_gke = replace(POOL, node_template=NodeTemplateRef("GCPNodeTemplate", "t"))
+    for pool, acts in ((POOL, True), (on_gke, False), (replace(on_gke, drivers=("tpu",)), True)):
+        seen = state(hosts_wanted(1), pools=(pool,))
+        found = pool_conditions(seen, plan(seen, catalog=CATALOG), CATALOG, policy=Policy(), now=NOW)
+        ready = [f for f in found if f.type.value == "Ready"]
+        (after,) = held_back(seen, ready).pools
+        assert after.acts is acts
+        told = [text_of(reason) for f in ready for reason in f.reasons]
+        assert (told == []) is acts
+        assert acts or "slices of 4 hosts, which Foreslice plans and prices but does not launch" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "topology", "expected"),
+    [
+        ("ct6e-standard-4t", "16x16", 64),
+        ("ct6e-standard-8t", "2x4", 1),
+        ("ct5p-hightpu-4t", "2x2x2", 2),
+        ("ct4p-hightpu-4t", "8x16x16", 512),
+        ("tpu7x-standard-4t", "4x4x4", 16),
+        ("ct3p-hightpu-4t", "4x4", 4),
+        ("ct6e-standard-8t", "4x4", "ct6e-standard-8t has no slices of topology 4x4; it has 2x4"),
+        ("ct6e-standard-1t", "2x4", "ct6e-standard-1t has no slices of topology 2x4; it has 1x1"),
+        (
+            "ct3p-hightpu-4t",
+            "3x3",
+            "ct3p-hightpu-4t has no slices of topology 3x3; it has 4x4, 4x8, 8x8, 8x16, 16x16, ",
+        ),
+    ],
+)
+def test_how_many_hosts_a_topology_has(name: str, topology: str, expected: int | str) -> None:
+    instance_type, drivers = shipped(name).get(name), parse_driver_set(f"tpu:topology={topology}")
+    why = unpredictable(instance_type, drivers)
+    assert why.startswith(str(expected)) if why else hosts(instance_type, drivers) == expected
+
+
+def test_machines_that_exist_in_slices_only_are_offered_in_slices_only() -> None:
+    catalog = shipped("ct3p-hightpu-4t")
+    v3 = {"node_selector": FrozenMap({labels.GKE_TPU_TOPOLOGY: "4x4"})}
+    assert types(plan(state(hosts_wanted(4, **v3)), catalog=catalog)) == ["ct3p-hightpu-4t"] * 4
+    assert plan(state(hosts_wanted(1, node_selector=FrozenMap({}))), catalog=catalog).launches == ()
+
+
+def test_a_topology_that_nobody_listed_is_counted_in_machines() -> None:
+    unlisted = replace(shipped("ct6e-standard-4t").get("ct6e-standard-4t"), topology=None, slice_topologies=())
+    assert hosts(unlisted, parse_driver_set("tpu:topology=4x4")) == 4
+    assert "whole machines with 4 chips" in str(unpredictable(unlisted, parse_driver_set("tpu:topology=3x3")))
