@@ -139,7 +139,9 @@ def _refuse_unknown(name: str, known: Mapping[str, object], where: str) -> None:
 
 
 def _refuse_unknown_variables(variables: Mapping[str, str]) -> None:
-    known = {setting.variable for setting in all_settings()} | {"FORESLICE_CONFIG"}
+    # Of commands: where they keep what the next one need not work out again (cli.md).
+    others = {"FORESLICE_CONFIG", "FORESLICE_CACHE_DIR"}
+    known = {setting.variable for setting in all_settings()} | others
     for name in sorted(variables):
         if name.startswith("FORESLICE_") and name not in known and not _OF_A_SERVICE.search(name):
             _refuse_unknown(name, dict.fromkeys(known), "the environment")

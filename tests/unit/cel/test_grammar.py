@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from copy import copy
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_a_grammar_without_an_imported_rule_says_which_release_to_install(
     (tmp_path / "celpy").mkdir()
     (tmp_path / "celpy/__init__.py").write_text("")
     (tmp_path / "celpy/cel.lark").write_text(stock().replace("paren_expr", "parentheses"))
-    found = find_spec("celpy")
+    found = copy(find_spec("celpy"))  # the spec itself belongs to the module, where it is imported
     assert found is not None
     found.origin = str(tmp_path / "celpy/__init__.py")
     monkeypatch.setattr(grammar, "find_spec", lambda _: found)
