@@ -122,7 +122,8 @@ def advise(
 def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
     """Two of the changes together, where none places the pod alone: two templates, or a claim and a node selector."""
     pairs = sorted(combinations(range(len(tried)), 2), key=sum)
-    for first, second in pairs[:_PAIRS]:
+    sensible = [(a, b) for a, b in pairs if not _undone(tried[a], tried[b])]
+    for first, second in sensible[:_PAIRS]:
         change = Change.both(tried[first], tried[second])
         if not trials.tries(change):
             continue
@@ -132,6 +133,14 @@ def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[A
         if result is not None:
             return (Advice(change, result),)
     return ()
+
+
+def _undone(one: Change, other: Change) -> bool:
+    """Whether one gives nodes the label that the pod no longer selects after the other."""
+    if (one.kind, other.kind) != (ChangeKind.ADD_LABELS, ChangeKind.DROP_NODE_SELECTOR):
+        return (other.kind, one.kind) == (ChangeKind.ADD_LABELS, ChangeKind.DROP_NODE_SELECTOR) and _undone(other, one)
+    labels = one.detail["labels"]
+    return isinstance(labels, tuple) and f"{other.detail['key']}={other.detail['value']}" in labels
 
 
 def _answered(change: Change, found: Change) -> bool:

@@ -129,12 +129,25 @@ def _taints(candidate: Candidate) -> tuple[Taint, ...]:
     return (*candidate.pool.taints, *((block.taint,) if block and block.taint else ()))
 
 
-def plugins_of(snapshot: Snapshot) -> frozenset[str]:
-    """The drivers whose devices a device plugin of the cluster hands out."""
-    return frozenset(daemon_set.device_plugin for daemon_set in snapshot.daemon_sets if daemon_set.device_plugin)
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """What the cluster's DaemonSets say of devices: `handed` are the drivers whose devices a device plugin hands out,
+    `drivers` the DRA drivers that run; without `known` there is no DaemonSet in sight."""
+
+    handed: frozenset[str]
+    drivers: frozenset[str]
+    known: bool
 
 
-def _allocatable(candidate: Candidate, plugins: frozenset[str]) -> FrozenMap[str, Quantity]:
+def plugins_of(snapshot: Snapshot) -> Plugins:
+    """The same for a snapshot."""
+    sets = snapshot.daemon_sets
+    handed = frozenset(daemon_set.device_plugin for daemon_set in sets if daemon_set.device_plugin)
+    drivers = frozenset(profile.driver for daemon_set in sets for profile in daemon_set.drivers.profiles)
+    return Plugins(handed, drivers, bool(sets))
+
+
+def _allocatable(candidate: Candidate, plugins: Plugins) -> FrozenMap[str, Quantity]:
     found = node_allocatable(candidate.instance_type, reserved=candidate.pool.kubelet_reserved)
     extra = _plugged(candidate, plugins)
     if not extra:
@@ -150,15 +163,20 @@ def _allocatable(candidate: Candidate, plugins: frozenset[str]) -> FrozenMap[str
     return FrozenMap({**found, **added, **candidate.instance_type.allocatable})
 
 
-def _plugged(candidate: Candidate, plugins: frozenset[str]) -> FrozenMap[str, Quantity]:
+def _plugged(candidate: Candidate, plugins: Plugins) -> FrozenMap[str, Quantity]:
     """What device plugins add to the node: those that the cluster runs, for devices that no DRA driver of the pool has.
 
-    Without any CapacityPool nobody says what the nodes run, so that either is assumed, as for drivers.
+    Without any CapacityPool, and where neither the pool nor a DaemonSet says what the nodes run, either is assumed, as
+    for drivers; but not EFA in a pool, whose huge pages would be memory that the node has.
     """
+    listed = (candidate.block.drivers if candidate.block else ()) or candidate.pool.drivers
     served = {profile.driver for profile in candidate.drivers.profiles}
+    if not listed:
+        served &= plugins.drivers  # the others are assumed, and a plugin that runs is a fact
     found: dict[str, Quantity] = {}
     for driver, amounts in plugin_resources(candidate.instance_type).items():
-        if candidate.pool.implicit or not driver or (driver in plugins and driver not in served):
+        assumed = not listed and not plugins.known and EFA not in amounts
+        if candidate.pool.implicit or not driver or assumed or (driver in plugins.handed and driver not in served):
             found.update(amounts)
     return FrozenMap(found)
 

@@ -349,3 +349,11 @@ def test_a_part_of_a_card_where_only_that_fits() -> None:
 
 def test_every_kind_of_change_has_a_sentence_with_its_facts() -> None:
     assert {*_TEXTS} == {*ChangeKind}
+
+
+@pytest.mark.parametrize(("value", "undone"), [("x", True), ("y", False)])
+def test_a_label_is_not_given_to_nodes_for_a_pod_that_no_longer_selects_it(value: str, undone: bool) -> None:
+    added = Change.of(ChangeKind.ADD_LABELS, "pool a", lambda found: found, labels=("team=x",))
+    dropped = Change.of(ChangeKind.DROP_NODE_SELECTOR, "pod b", lambda found: found, key="team", value=value)
+    assert room._undone(added, dropped) is room._undone(dropped, added) is undone
+    assert not room._undone(added, added)

@@ -12,6 +12,7 @@ from autoscaler.model.snapshot import DaemonSet
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import candidates_of
 from autoscaler.planning.supply.hypothetical import hypothetical
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
@@ -56,3 +57,26 @@ def test_what_was_measured_wins() -> None:
     measured = replace(MACHINE, allocatable=FrozenMap({EFA: Quantity.of(7), "memory": Quantity.parse("1Gi")}))
     found = _allocatable(("nvidia",), (PLUGIN,), measured)
     assert (found[EFA], found["memory"]) == (Quantity.of(7), Quantity.parse("1Gi"))
+
+
+@pytest.mark.parametrize(
+    ("drivers", "plugin", "offered"),
+    [
+        ((), True, True),  # that the plugin runs is a fact, and a DRA driver only assumed
+        (("tpu",), True, False),  # the pool says who has the devices
+        ((), False, True),  # nothing says what the nodes run
+        (("tpu",), False, False),
+    ],
+)
+def test_a_plugin_beside_a_driver_that_is_assumed(
+    *, drivers: tuple[str, ...], plugin: bool, offered: bool
+) -> None:
+    tpus = load_catalog().get("ct5lp-hightpu-4t")
+    running = DaemonSet("kube-system", "plugin", pod("plugin"), device_plugin="tpu.google.com")
+    found = _allocatable(drivers, (running,) if plugin else (), tpus)
+    assert found.get("google.com/tpu") == (Quantity.of(4) if offered else None)
+
+
+def test_another_daemon_set_says_that_no_plugin_runs() -> None:
+    tpus = load_catalog().get("ct5lp-hightpu-4t")
+    assert "google.com/tpu" not in _allocatable((), (DaemonSet("kube-system", "proxy", pod("proxy")),), tpus)
