@@ -68,9 +68,7 @@ def test_what_was_measured_wins() -> None:
         (("tpu",), False, False),
     ],
 )
-def test_a_plugin_beside_a_driver_that_is_assumed(
-    *, drivers: tuple[str, ...], plugin: bool, offered: bool
-) -> None:
+def test_a_plugin_beside_a_driver_that_is_assumed(*, drivers: tuple[str, ...], plugin: bool, offered: bool) -> None:
     tpus = load_catalog().get("ct5lp-hightpu-4t")
     running = DaemonSet("kube-system", "plugin", pod("plugin"), device_plugin="tpu.google.com")
     found = _allocatable(drivers, (running,) if plugin else (), tpus)
