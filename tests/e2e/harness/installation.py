@@ -175,7 +175,8 @@ class Controller:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", *command],
                 cwd=root,
-                env={**os.environ, **environment},
+                # Other versions need not know the variables of this one's commands, and a controller keeps nothing.
+                env={**{k: v for k, v in os.environ.items() if k != "FORESLICE_CACHE_DIR"}, **environment},
                 stdout=output,
                 stderr=output,
             )
