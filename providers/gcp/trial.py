@@ -32,7 +32,7 @@ from providers.trials import Outcome, without_secrets
 
 # One, and a gang of two.
 MACHINES: Final = 3
-# What the cost is told for. It is no bound: the trial is over by then, or says what is left, unless it was killed.
+# The time for which the cost is stated. It is no bound: the trial is over then, or says what is left, unless killed.
 _LONGEST: Final = timedelta(hours=1)
 _LOOK: Final = 2.0  # seconds between two looks
 _LONGEST_LAUNCH: Final = timedelta(minutes=10)

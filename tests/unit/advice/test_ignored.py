@@ -1,4 +1,4 @@
-"""Ignored pods are planned as if a pool served them, and what keeps them from a place then is told."""
+"""Ignored pods are planned as if a pool served them, and the plan says what keeps them from a place then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods that ask other systems for shares of GPUs or for nodes are told so, with what to write instead."""
+"""Warnings for pods that ask other systems for shares of GPUs or for nodes, and what to write instead."""
 
 from __future__ import annotations
 
