@@ -77,13 +77,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Zones and regions that a demand names, the drivers (by name) of the DeviceClasses that it uses, and the feature
-    gates of drivers without which these refuse its claims, as (profile name, gate), and topologies of TPU slices."""
+    """Zones and regions that a demand names, drivers (by name) of its DeviceClasses, feature gates of drivers without
+    which these refuse its claims, as (profile name, gate), topologies of TPU slices, and drivers whose devices it wants
+    of device plugins."""
 
     places: tuple[Place, ...] = ()
     drivers: frozenset[str] = frozenset()
     gates: frozenset[tuple[str, str]] = frozenset()
     topologies: frozenset[str] = frozenset()
+    plugged: frozenset[str] = frozenset()
 
 
 _ADMITTED: Final = LastAnswers[tuple["Candidate", ...]]()
@@ -106,16 +108,8 @@ def candidates_of(
     pools = pools_of(snapshot)
     origins = tuple(pool.origin for pool in pools)  # of which equality takes no notice
     bought = (policy.where, policy.buy_unpriced)
-    of = (
-        Same(catalog),
-        tuple(pools),
-        origins,
-        snapshot.profile,
-        running_drivers(snapshot),
-        handed_out(snapshot),
-        bought,
-        named,
-    )
+    run = (running_drivers(snapshot), handed_out(snapshot))
+    of = (Same(catalog), tuple(pools), origins, snapshot.profile, run, bought, named)
     return _ADMITTED.of(of, compute)
 
 
@@ -144,7 +138,7 @@ def every_candidate(
                     wanted=named.drivers,
                     gates=named.gates,
                     topologies=named.topologies,
-                    handed=handed,
+                    plugged=(handed, named.plugged),
                 )
             )
         ]

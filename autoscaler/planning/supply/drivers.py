@@ -63,15 +63,18 @@ def driver_sets(
     wanted: frozenset[str] = frozenset(),
     gates: frozenset[tuple[str, str]] = frozenset(),
     topologies: frozenset[str] = frozenset(),
-    handed: frozenset[str] = frozenset(),
+    plugged: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset()),
 ) -> tuple[DriverSet, ...]:
     """The drivers that a node of the pool may run, in order of preference.
 
     As the pool or the block lists them; every variant in implicit pools, with those of `wanted` (driver names) too; for
     Auto those of `running` that are known to have devices on the type. Where no driver runs, and where the provider
-    publishes by itself, the plainest variant is assumed, as for types whose devices a device plugin has (`handed` by
-    driver name) and none of the drivers that run. Where drivers are assumed, they may have `gates` (profile name,
-    feature gate) on as well, since nobody knows that they are off, and TPU machines form slices of the `topologies`.
+    publishes by itself, the plainest variant is assumed. Where drivers are assumed, they may have `gates` (profile
+    name, feature gate) on as well: nobody knows that they are off. TPU machines then form slices of the `topologies`.
+
+    `plugged` names drivers whose devices a device plugin of the cluster hands out, and those whose devices the demand
+    wants handed out: a type with such devices and with none of a driver that runs is offered as if none ran; one whose
+    devices no driver is known to publish, without any.
     """
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
@@ -79,9 +82,11 @@ def driver_sets(
         return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
     if running.profiles and not pool.implicit and pool.node_template.kind not in PUBLISHING_TEMPLATES:
         there = DriverSet(tuple(p for p in running.profiles if expected_unasked(instance_type, p)))
-        if there.profiles or not handed & plugin_resources(instance_type).keys():
+        if there.profiles or not plugged[0] & plugin_resources(instance_type).keys():
             return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
     variants = implicit_driver_sets(instance_type, kubernetes)
+    if not variants and not instance_type.slice_topologies and plugged[1] & plugin_resources(instance_type).keys():
+        variants = (NO_DRIVERS,)
     assumed = variants if pool.implicit else variants[:1]
     gated = (found for variant in assumed if gates and (found := with_gates(variant, gates)) is not None)
     sliced = slice_variants(instance_type, assumed[:1], topologies)
