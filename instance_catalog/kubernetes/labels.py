@@ -65,6 +65,7 @@ GKE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"  # "2x4"; the same
 GKE_GPU_DRA_DRIVER: Final = "cloud.google.com/gke-gpu-dra-driver"  # pools without the built-in device plugin
 GKE_MACHINE_FAMILY: Final = "cloud.google.com/machine-family"  # g2, a3
 GKE_SPOT: Final = "cloud.google.com/gke-spot"  # "true" on Spot nodes
+GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"  # "true" on nodes of flex-start node pools
 GKE_PROVISIONING: Final = "cloud.google.com/gke-provisioning"  # spot, standard
 GKE_NO_DEVICE_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 

@@ -23,8 +23,8 @@ from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchReque
 from providers.errors import GoneError, ProviderError, TemplateError, UncertainError
 from providers.gcp.describe import by_id, group_of, owned
 from providers.gcp.describe import listed as machines
-from providers.gcp.in_group.members import delete, listed
-from providers.gcp.launch import CHUNK, Launcher
+from providers.gcp.in_group.members import CHUNK, delete, listed
+from providers.gcp.launch import Launcher
 from providers.gcp.node_template.groups import Group
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.terminate import terminate

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, Clock, LaunchRequest
 from providers.errors import AmbiguousError, GoneError, ProviderError, RefusedError, ShortageError, WaitingError
 from providers.gcp.errors import of_code
@@ -67,6 +68,12 @@ def together(request: LaunchRequest) -> bool:
     return 1 < request.minimum == len(request.nodes)
 
 
+def may_wait(request: LaunchRequest) -> bool:
+    """Whether a group may hold a request of the launch: for what comes together, and for flex-start machines."""
+    flexible = CapacityType.FLEX_START.value
+    return together(request) or any(offering.capacity_type == flexible for offering in request.offerings)
+
+
 def name_of(cluster: str, request: LaunchRequest) -> str:
     """The name of the launch's request in whatever group."""
     return Names(cluster, request.tags.get(TAG_BATCH, ""), request.token, "", _PREFIX).of(0)
@@ -98,8 +105,11 @@ def find(gcp: Gcp, group: GroupRef, name: str) -> ResizeRequest | None:
     )
 
 
-def ask(gcp: Gcp, group: GroupRef, name: str, machines: Sequence[str], *, request_id: str) -> Any:
-    """Ask for machines by name. Answers with the operation; raises what refuses the request at once."""
+def ask(
+    gcp: Gcp, group: GroupRef, name: str, machines: Sequence[str], *, lasts: timedelta | None, request_id: str
+) -> Any:
+    """Ask for machines by name, which run so long; None: until they are ended. Answers with the operation; raises what
+    refuses the request at once."""
     return gcp.call(
         "instanceGroupManagerResizeRequests.insert",
         about=f"{group} {name}",
@@ -109,6 +119,7 @@ def ask(gcp: Gcp, group: GroupRef, name: str, machines: Sequence[str], *, reques
         instance_group_manager_resize_request_resource={
             "name": name,
             "instances": [{"name": machine} for machine in machines],
+            **({"requested_run_duration": {"seconds": int(lasts.total_seconds())}} if lasts is not None else {}),
         },
     )
 
