@@ -30,6 +30,7 @@ PROVISIONED_NODE: Final = "foreslice.dev/provisioned-node"  # label: the Provisi
 CAPACITY_TYPE: Final = "foreslice.dev/capacity-type"  # label and requirement key: capacity-block, reserved, ...
 CAPACITY_BLOCK: Final = "foreslice.dev/capacity-block"  # label and default taint of a block's nodes: its name
 CAPACITY_ENDS_AT: Final = "foreslice.dev/capacity-ends-at"  # annotation: when the provider takes the machine back
+RESIZE_TRIED: Final = "foreslice.dev/resize-requests-tried"  # annotation of a GCPNodeTemplate: its groups in a trial
 ACCELERATOR: Final = "foreslice.dev/accelerator"  # label and requirement key: the catalog's accelerator key
 CLOUD: Final = "foreslice.dev/cloud"  # requirement key: aws, gcp
 PLACEHOLDERS: Final = "foreslice.dev/placeholders"  # annotation of printed slices: values that only exist at run time

@@ -48,6 +48,11 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
         group.asked[body.name] = Resize(body.name, names, now, accepted, accepted, lasts)
         return fake.begun(request, group, f"{_KIND}.insert")
 
+    def listed(request: Request) -> Any:
+        group = fake.of(request)
+        shown = [_shown(group, one) for one in group.asked.values()]
+        return compute_v1.InstanceGroupManagerResizeRequestsListResponse(items=shown)
+
     def cancel(request: Request) -> Any:
         again = fake.repeated(request)
         if again is not None:
@@ -72,6 +77,7 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
 
     return (
         ("POST", "resizeRequests.insert", "/resizeRequests", insert),
+        ("GET", "resizeRequests.list", "/resizeRequests", listed),
         ("GET", "resizeRequests.get", one, lambda request: _shown(*found(request))),
         ("POST", "resizeRequests.cancel", f"{one}/cancel", cancel),
         ("DELETE", "resizeRequests.delete", one, delete),
