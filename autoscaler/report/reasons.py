@@ -148,6 +148,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "{instance_type} would fit with drivers {drivers}, but no CapacityPool allows it",
         "an offering would fit, but no CapacityPool allows it",
     ),
+    Code.GIVES_WAY: ("node {node} gives way to a pod that waits at a limit",),
     Code.POOL_LIMIT: ("the limit of pool {pool} on {resource} ({limit}) is reached",),
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
     Code.NO_PRICE: (
