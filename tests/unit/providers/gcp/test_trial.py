@@ -270,7 +270,7 @@ def test_a_request_that_cannot_be_cancelled_proves_nothing() -> None:
     found.queued, found.template = True, replace(found.template, flex_start=timedelta(hours=1), on_trial=True)
     rig.fake.faults.inject("resizeRequests.cancel", *[refused("forbidden", 403)] * 1000)
     found._withdrawing()
-    assert [(one.name, one.passed) for one in found.outcomes] == [("withdraw", None)]
+    assert [(one.name, one.passed) for one in found.outcomes] == [("withdraw", False)]
     assert not found.proven
 
 
