@@ -41,6 +41,7 @@ from autoscaler.planning.placement.existing import (
     with_room,
 )
 from autoscaler.planning.placement.launches import Launches, launch
+from autoscaler.planning.placement.nothing_has import asks_in_vain
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input, started_members
 from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone
 from autoscaler.planning.placement.topology import PlacedGang, place_gang
@@ -269,6 +270,8 @@ _POOLS: Final = 3  # whose reasons are named; more would hide the first
 
 def _outside_the_pools(whole: PackingInput, pools: Sequence[CapacityPool], item: int) -> Iterator[Reason]:
     """The cheapest type of the catalog that would fit if a pool admitted it, and what keeps each pool from that."""
+    if asks_in_vain(whole, item):
+        return
     for candidate, shape in ((whole.candidates[i], whole.shape_of[i]) for i in whole.by_cost):
         if whole.trials.ledger.refused(item):
             return

@@ -5,7 +5,8 @@ Only codes and facts; report/ makes the text. It decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.cel.interpreter.device import split_name
@@ -20,6 +21,7 @@ from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly
 from instance_catalog.spelling import completed
 from instance_catalog.types.instance_type import InstanceType
 
+V = TypeVar("V")
 _GI = Quantity.parse("1Gi")
 
 
@@ -43,6 +45,19 @@ def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
                         yield reason
 
 
+def asks_in_vain(market: PackingInput, item: int) -> bool:
+    """Whether a claim of the class asks for a value that nothing on offer publishes: no type takes it.
+
+    Costs no trial and no selector. False says nothing. Devices that are there already may have what nothing new has,
+    and an allocated claim asks for nothing any more.
+    """
+    pods = market.classes[item].sample.pods
+    claims = [market.snapshot.claims.get(key) for pod in pods for key in claim_keys(pod)]
+    if market.trials.devices_anywhere or any(claim is None or claim.allocation for claim in claims):
+        return False
+    return any(reason.code is Code.NOTHING_HAS for reason in nothing_has(market, item))
+
+
 def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: str) -> Reason | None:
     """The driver that the request or its class names, where nothing says what it publishes."""
     classes = [found for found in market.snapshot.classes if found.name == request.device_class]
@@ -54,16 +69,18 @@ def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: s
         for demand in demands_of(selector.expression, market.snapshot.profile)
         if demand.path[0] == "driver"
     }
-    unknown = named - _predicted_drivers(market) if named else set()
+    unknown = named - _predicted_drivers(market)
+    if unknown:  # this takes long: it looks at all devices
+        unknown -= {driver for _, driver, _ in _devices(market)}
     if not unknown:
         return None
     return Reason.of(Code.NOT_PREDICTED, subject, driver=min(unknown), device_class=request.device_class)
 
 
 def _predicted_drivers(market: PackingInput) -> set[str]:
-    """Drivers that some profile predicts, of the shipped facts or of the catalog's own; whether on offer or not."""
+    """Drivers that some profile describes, of the shipped facts or of the catalog's own; whether on offer or not."""
     own = {driver.driver for c in market.candidates for driver in c.instance_type.custom_drivers.values()}
-    return own | {facts.driver for facts in driver_facts().values()} | {driver for _, driver, _ in _devices(market)}
+    return own | {facts.driver for facts in driver_facts().values()}
 
 
 def _demands(market: PackingInput, request: DeviceRequest) -> Iterator[Demand]:
@@ -87,9 +104,7 @@ def _too_little(market: PackingInput, demand: Demand, subject: str) -> Reason | 
         return None
     best: tuple[Quantity, InstanceType] | None = None
     for instance_type, driver, device in _devices(market):
-        for name, amount in device.capacity.items():
-            if split_name(name, driver) != demand.path[1:]:
-                continue
+        for amount in _named(device.capacity, demand, driver):
             if amount.guess and amount.bounds is None:
                 return None
             most = amount.bounds[1] if amount.guess and amount.bounds else amount.value
@@ -107,9 +122,7 @@ def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason 
     """The text is no value of the attribute anywhere; a value that is not known at all could be it."""
     known: dict[str, InstanceType] = {}
     for instance_type, driver, device in _devices(market):
-        for name, value in device.attributes.items():
-            if split_name(name, driver) != demand.path[1:]:
-                continue
+        for value in _named(device.attributes, demand, driver):
             if isinstance(value, RuntimeOnly) and not value.one_of:
                 return None
             values: Iterable[object] = value.one_of if isinstance(value, RuntimeOnly) else (value,)
@@ -128,6 +141,14 @@ def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason 
     return Reason.of(
         Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, where=_where(market), **detail
     )
+
+
+def _named(values: Mapping[str, V], demand: Demand, driver: str) -> Iterator[V]:
+    """What the device publishes under the name; one without a domain is of the driver's."""
+    _, domain, name = demand.path
+    for key in (f"{domain}/{name}", name) if domain == driver else (f"{domain}/{name}",):
+        if key in values and split_name(key, driver) == (domain, name):
+            yield values[key]
 
 
 def _devices(market: PackingInput) -> Iterator[tuple[InstanceType, str, Device]]:

@@ -69,6 +69,7 @@ class PackingOracle:
     """Implements problem.Oracle. Shapes and classes are known by their index.
 
     `alone`: no pod looks at other pods, so that pods are connected by nothing but what they take of a node.
+    `devices_anywhere`: fresh nodes may reach devices beside their own.
     """
 
     def __init__(
@@ -79,8 +80,7 @@ class PackingOracle:
         self._classes = classes
         # A DaemonSet's pod may keep others away from its node.
         self._alone = alone and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
-        # Devices that fresh nodes may reach beside their own.
-        self._devices_anywhere = bool(world.devices.layers.shared())
+        self.devices_anywhere = bool(world.devices.layers.shared())
         self.ledger = ledger
         self._empty: dict[int, Filled] = {}
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
@@ -115,7 +115,7 @@ class PackingOracle:
     def takes(self, shape: int, item: int) -> bool:
         """Whether one bundle fits an empty node, which the number of devices and amounts deny at a lower price."""
         devices, pod = self._shapes[shape].whole_devices, self._pod_apart(item, 0)
-        if pod is not None and devices is not None and pod.devices > devices and not self._devices_anywhere:
+        if pod is not None and devices is not None and pod.devices > devices and not self.devices_anywhere:
             return False
         return self.has_room(self.empty(shape), item) and isinstance(self.verdict(shape, item), Fits)
 

@@ -1,0 +1,79 @@
+"""What a claim asks for in vain is known without a trial, and only then: every type is tried otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.model.device_class import Selector
+from autoscaler.model.resource_claim import Allocation
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.bundles import bundles_of, classes_of
+from autoscaler.planning.demand.demand import pending, pending_pods
+from autoscaler.planning.demand.scope import Scopes
+from autoscaler.planning.placement.nothing_has import asks_in_vain
+from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.world import World
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import NodeReach
+from instance_catalog.types.catalog import Catalog
+from tests.builders import NOW, SMALL, claim, gpus, machine, pod, snapshot
+from tests.e2e.harness.machines import machine as published
+
+MEMORY = 'device.capacity["gpu.nvidia.com"].memory'
+NAME = 'device.attributes["gpu.nvidia.com"].productName'
+ABOUT = replace(SMALL, model="About", memory=None, memory_bounds=(Quantity.parse("20Gi"), Quantity.parse("24Gi")))
+UNSURE = replace(SMALL, model="Unsure", product_name=None, product_names=("Unsure A", "Unsure B"))
+CATALOG = Catalog.of(
+    [machine("small", SMALL, 1, "1"), machine("about", ABOUT, 1, "2"), machine("unsure", UNSURE, 1, "3")]
+)
+IN_VAIN = [f'{NAME} == "Unsure C"', f'{MEMORY}.isGreaterThan(quantity("500Gi"))', f'true && {NAME} == ""']
+NOT_IN_VAIN = [
+    f'{NAME} == "Small S1"',
+    f'{NAME} == "Unsure A"',
+    f'{NAME} == "Unsure C" || true',
+    f'!({NAME} == "Unsure C")',
+    f'{MEMORY}.compareTo(quantity("22Gi")) >= 0',
+    f'{MEMORY}.compareTo(quantity("500Gi")) < 0',
+]
+
+
+def _state(expression: str, **fields: object) -> Snapshot:
+    request = replace(gpus(), selectors=(Selector(expression),))
+    return snapshot([pod("p", "c")], [replace(claim("c", request), **fields)])  # type: ignore[arg-type]
+
+
+def _market(state: Snapshot) -> PackingInput:
+    world, policy = World.of(state), Policy()
+    scopes = Scopes.of(state, pending_pods(state), world.extended_resources)
+    classes = classes_of(bundles_of(pending(state, scopes).wanted, state.claims), state)
+    ledger = Ledger.of(classes, policy)
+    return build_packing_input(classes, world, state, CATALOG, scopes=scopes, policy=policy, now=NOW, ledger=ledger)
+
+
+@pytest.mark.parametrize("expression", IN_VAIN)
+def test_no_type_takes_what_asks_in_vain(expression: str) -> None:
+    market = _market(_state(expression))
+    assert asks_in_vain(market, 0)
+    assert len(market.shapes) >= 3
+    assert not any(market.trials.takes(shape, 0) for shape in range(len(market.shapes)))
+
+
+@pytest.mark.parametrize("expression", NOT_IN_VAIN)
+def test_what_may_be_there_is_tried(expression: str) -> None:
+    assert not asks_in_vain(_market(_state(expression)), 0)
+
+
+def test_devices_that_every_node_reaches_may_have_it() -> None:
+    state = _state(IN_VAIN[0])
+    (piece, *_) = published("g6.xlarge", "there").slices
+    anywhere = replace(piece, reach=NodeReach(all_nodes=True))
+    assert asks_in_vain(_market(state), 0)
+    assert not asks_in_vain(_market(replace(state, slices=(anywhere,))), 0)
+
+
+def test_an_allocated_claim_asks_for_nothing_any_more() -> None:
+    assert not asks_in_vain(_market(_state(IN_VAIN[0], allocation=Allocation(()))), 0)
