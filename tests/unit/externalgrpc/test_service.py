@@ -243,6 +243,19 @@ def test_nodes_of_other_pools_are_nobodys() -> None:
     assert found == {"nodeGroup": {"id": ""}}
 
 
+def test_a_node_that_leaves_is_in_no_group(cluster: Cluster) -> None:
+    """Seen with Cluster Autoscaler 1.36.1: a drained, ready node of a group counted as the one that had been ordered."""
+    group = cheapest(cluster)
+    cluster.call("NodeGroupIncreaseSize", id=group, delta=1)
+    cluster.run(minutes=10)
+    cluster.loop()
+    (instance,) = cluster.call("NodeGroupNodes", id=group)["instances"]
+    asked = {"providerID": instance["id"]}
+    assert cluster.call("NodeGroupForNode", node=asked)["nodeGroup"]["id"] == group
+    cluster.call("NodeGroupDeleteNodes", id=group, nodes=[asked])
+    assert cluster.call("NodeGroupForNode", node=asked) == {"nodeGroup": {"id": ""}}
+
+
 def test_guards_bound_the_size() -> None:
     settings = Settings(spending=SpendingSettings(max_launches_per_hour=1))
     cluster = Cluster(settings=settings)
