@@ -23,6 +23,7 @@ CLUSTER = "11111111-2222-3333-4444-555555555555"
 ZONE = "us-central1-a"
 A3 = OfferingKey("a3-highgpu-8g", ZONE, "on-demand")
 A3_SPOT = OfferingKey("a3-highgpu-8g", ZONE, "spot")
+FLEX = OfferingKey("a3-highgpu-8g", ZONE, "flex-start")
 A2 = OfferingKey("a2-highgpu-8g", ZONE, "on-demand")
 TEMPLATE_REF = TemplateRef("GCPNodeTemplate", "gpu")
 
@@ -101,6 +102,15 @@ class Rig:
         owner = f"projects/{holding.owner}/" if holding.owner else ""
         return OfferingKey(A3.instance_type, ZONE, kind, f"{owner}zones/{ZONE}/{tail}")
 
+    def flex(self, *, lasts: timedelta = timedelta(hours=2), tried: bool = True) -> OfferingKey:
+        """A group of flex-start machines. Answers what to ask for."""
+        base = "gke-c1-flex-0a1b2c3d"
+        self.fake.project.add(Group(f"{base}-grp", ZONE, base, FLEX.instance_type, "FLEX_START"))
+        ref, found = GroupRef(ZONE, f"{base}-grp"), self.templates.found
+        known = frozenset({ref} if tried else ())
+        self.templates.found = replace(found, groups=(*found.groups, ref), flex_start=lasts, tried=known)
+        return FLEX
+
     @property
     def holding(self) -> Holding:
         """The one that `hold` made."""
@@ -109,7 +119,7 @@ class Rig:
 
     def group(self, offering: OfferingKey) -> Group:
         """The group that starts these machines."""
-        model = "SPOT" if offering.capacity_type == "spot" else "STANDARD"
+        model = {"spot": "SPOT", "flex-start": "FLEX_START"}.get(offering.capacity_type, "STANDARD")
         groups = self.fake.project.groups.values()
         return next(
             g for g in groups if (g.machine_type, g.zone, g.model) == (offering.instance_type, offering.zone, model)

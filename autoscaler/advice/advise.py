@@ -34,9 +34,8 @@ from autoscaler.advice.pool_changes import (
     parts_of_cards,
     raise_limit,
     requirements,
-    schedulers,
-    wider_scopes,
 )
+from autoscaler.advice.pool_opening import openings, with_drivers
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Replanner, Result, in_use
 from autoscaler.model.capacity import CapacityPool
@@ -114,9 +113,24 @@ def advise(
         tried.append(change)
         if result is not None:
             found.append(Advice(change, result))
+        if result is None:
+            found += _with_drivers(change, trials, budget)
         if len(found) >= most:
             break
     return tuple(found) or _pair(tried, trials, budget)
+
+
+def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator[Advice]:
+    """A pool that somebody creates, with the drivers that it needs where those that are assumed do not do."""
+    if not trials.creates_pool(change) or not budget.take():
+        return
+    assumed = trials.plan(change, assuming=True)
+    complete = with_drivers(trials.asked, change, assumed) if trials.result(assumed) is not None else None
+    if complete is None or not trials.tries(complete) or not budget.take():
+        return
+    result = trials.result(trials.plan(complete))
+    if result is not None:
+        yield Advice(complete, result)
 
 
 def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
@@ -124,7 +138,7 @@ def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[A
     pairs = sorted(combinations(range(len(tried)), 2), key=sum)
     sensible = [(a, b) for a, b in pairs if not _undone(tried[a], tried[b])]
     for first, second in sensible[:_PAIRS]:
-        change = Change.both(tried[first], tried[second])
+        change = Change.together(tried[first], tried[second])
         if not trials.tries(change):
             continue
         if not budget.take():
@@ -158,8 +172,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from parts_of_cards(asked)
     yield from volume_claims(asked)
     yield from _limits(asked, trials, budget)
-    yield from schedulers(asked)
-    yield from wider_scopes(asked)
+    yield from openings(asked)
     yield from rewritten_selectors(asked)
     yield from renamed_types(asked)
     yield from _requests(asked, trials, budget)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import reduce
 from typing import TypeAlias, TypeVar
 
 from autoscaler.model.capacity import CapacityPool
@@ -31,6 +32,7 @@ class ChangeKind(Enum):
     RAISE_LIMIT = "RaiseLimit"  # resource, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
     WIDEN_SCOPE = "WidenScope"  # resources: pods that ask for them and have no claim
+    RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
@@ -73,15 +75,18 @@ class Change:
         return Change(kind, subject, edit, FrozenMap(detail))
 
     @staticmethod
-    def both(first: Change, second: Change) -> Change:
-        """Two changes made together; the larger one gives the kind."""
-        larger = max(first, second, key=lambda change: change.size)
+    def together(*changes: Change) -> Change:
+        """Changes made together; the largest one gives the kind. One alone stays as it is."""
+        parts = tuple(part for change in changes for part in change.parts or (change,))
+        if len(parts) == 1:
+            return parts[0]
+        largest = max(parts, key=lambda change: change.size)
         return Change(
-            larger.kind,
+            largest.kind,
             "",
-            lambda snapshot: second.edit(first.edit(snapshot)),
-            where=lambda where: second.where(first.where(where)),
-            parts=(first, second),
+            lambda snapshot: reduce(lambda found, part: part.edit(found), parts, snapshot),
+            where=lambda where: reduce(lambda found, part: part.where(found), parts, where),
+            parts=parts,
         )
 
     @property
@@ -115,13 +120,24 @@ def on_claims(keys: frozenset[str], edit: Callable[[ResourceClaim], ResourceClai
 
 
 def on_pool(name: str, edit: Callable[[CapacityPool], CapacityPool]) -> Edit:
-    """The edit on one pool; a snapshot without pools gets its implicit one, changed."""
+    """The edit on one pool; a snapshot without pools gets the CapacityPool that the change has somebody create."""
 
     def apply(snapshot: Snapshot) -> Snapshot:
-        pools = snapshot.pools or (IMPLICIT,)
+        pools = (as_created(pool) for pool in snapshot.pools or (IMPLICIT,))
         return replace(snapshot, pools=tuple(edit(pool) if pool.name == name else pool for pool in pools))
 
     return apply
+
+
+def as_created(pool: CapacityPool) -> CapacityPool:
+    """The implicit pool as one that exists: it assumes one set of drivers and offers no other variant of them."""
+    return replace(pool, implicit=False)
+
+
+def as_assumed(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in which the pool that a change has somebody create offers every variant of drivers again."""
+    pools = (replace(pool, implicit=True) if pool.name == IMPLICIT.name else pool for pool in snapshot.pools)
+    return replace(snapshot, pools=tuple(pools))
 
 
 def pool_subject(pool: CapacityPool) -> str:

@@ -43,8 +43,12 @@ def _tolerating(pod: Pod, taint: Taint) -> Pod:
 
 def volume_claims(asked: Situation) -> Iterator[Change]:
     """The PersistentVolumeClaims that do not exist, as if their volumes kept the pod from no node."""
-    if Code.VOLUME_UNBOUND not in asked.codes:
-        return
+    if Code.VOLUME_UNBOUND in asked.codes:
+        yield from missing_volume_claims(asked)
+
+
+def missing_volume_claims(asked: Situation) -> Iterator[Change]:
+    """The same, whatever keeps the pod from a node."""
     there = asked.snapshot.volume_claims
     missing = tuple(name for name in asked.pod.volumes if f"{asked.pod.namespace}/{name}" not in there)
     if missing:

@@ -1,4 +1,4 @@
-"""Changes of pools: capacity types, limits, requirements, drivers and the schedulers that they serve."""
+"""Changes of pools: capacity types, limits, requirements, drivers, labels and the pods that they serve."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from autoscaler.planning.policy import Where
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.kubernetes.node_selector import Requirement
-from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.prediction.predict import PREDICTIONS
 
 _BOUGHT_ANY_TIME = ("on-demand", "spot")
@@ -129,32 +128,31 @@ def raise_limit(pool: CapacityPool, resource: str, amount: Decimal | None) -> Ch
     )
 
 
-def schedulers(asked: Situation) -> Iterator[Change]:
-    """The pod's scheduler in the scope of each pool that leaves it to others."""
+def add_scheduler(asked: Situation, pool: CapacityPool) -> Change:
+    """The pod's scheduler in the scope of the pool."""
     scheduler = asked.pod.scheduler_name
-    for pool in asked.pools:
-        if scheduler not in pool.scope.schedulers:
-            edit = on_pool(pool.name, partial(_serving, scheduler=scheduler))
-            yield Change.of(ChangeKind.ADD_SCHEDULER, pool_subject(pool), edit, scheduler=scheduler)
+    edit = on_pool(pool.name, partial(_serving, scheduler=scheduler))
+    return Change.of(ChangeKind.ADD_SCHEDULER, pool_subject(pool), edit, scheduler=scheduler)
 
 
-def wider_scopes(asked: Situation) -> Iterator[Change]:
-    """Pods without a claim in the scope of each pool, where they ask for what device plugins hand out."""
-    found = next((r for r in asked.left_out.reasons if r.code is Code.OUT_OF_SCOPE and "resources" in r.detail), None)
-    # Nobody wants a network card alone: such a pod has lost its accelerators on the way.
-    worth = found is not None and found.detail["resources"] != (EFA,)
-    for pool in asked.pools if worth else ():
-        edit = on_pool(pool.name, lambda pool: replace(pool, scope=replace(pool.scope, pods=PodScope.ALL)))
-        yield Change.of(ChangeKind.WIDEN_SCOPE, pool_subject(pool), edit)
+def widen_scope(pool: CapacityPool) -> Change:
+    """Pods without a claim in the scope of the pool."""
+    edit = on_pool(pool.name, lambda pool: replace(pool, scope=replace(pool.scope, pods=PodScope.ALL)))
+    return Change.of(ChangeKind.WIDEN_SCOPE, pool_subject(pool), edit)
 
 
 def node_labels(asked: Situation) -> Iterator[Change]:
     """The labels that the pod selects and that people give to nodes, in spec.labels of each pool."""
-    labels = {key: value for key, value in asked.pod.node_selector.items() if _given_by_people(key)}
-    if not labels or Code.NODE_SELECTOR_MISMATCH not in asked.codes:
-        return
-    shown = tuple(f"{key}={value}" for key, value in labels.items())
-    for pool in asked.pools:
+    for pool in asked.pools if Code.NODE_SELECTOR_MISMATCH in asked.codes else ():
+        yield from add_labels(asked, pool)
+
+
+def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
+    """Those of the labels that the pool does not have yet."""
+    wanted = {key: value for key, value in asked.pod.node_selector.items() if _given_by_people(key)}
+    labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
+    if labels:
+        shown = tuple(f"{key}={value}" for key, value in labels.items())
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
         yield Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown)
 
@@ -196,9 +194,13 @@ def driver_profiles(asked: Situation) -> Iterator[Change]:
     for pool in asked.pools:
         for text in _profiles_for(asked, pool) if pool.drivers or pool.implicit else ():
             name = _profile_name(text)
-            drivers = (*(given for given in pool.drivers if _profile_name(given) != name), text)
-            edit = on_pool(pool.name, partial(_running, drivers=drivers))
-            yield Change.of(ChangeKind.SET_DRIVERS, pool_subject(pool), edit, drivers=drivers)
+            yield set_drivers(pool, (*(given for given in pool.drivers if _profile_name(given) != name), text))
+
+
+def set_drivers(pool: CapacityPool, drivers: tuple[str, ...]) -> Change:
+    """These driver profiles in the pool."""
+    edit = on_pool(pool.name, partial(_running, drivers=drivers))
+    return Change.of(ChangeKind.SET_DRIVERS, pool_subject(pool), edit, drivers=drivers)
 
 
 def _profile_name(text: str) -> str:

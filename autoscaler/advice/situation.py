@@ -15,6 +15,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Where
+from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 
 _ANYWHERE = Where()
@@ -89,10 +90,19 @@ class Situation:
         return frozenset(_alike(claim, self.pods, self.snapshot))
 
 
+def workload_of(pod: Pod) -> tuple[object, ...]:
+    """The same for pods that one change should place: of one workload, or one JobSet, for the same kind of nodes.
+
+    The head of a Ray cluster and its workers have one owner, and no pool has nodes for both.
+    """
+    owner = pod.labels.get(labels.JOBSET_NAME) or pod.owner or pod.name
+    return (pod.namespace, owner, pod.node_selector, pod.scheduler_name)
+
+
 def _same_fate(pod: Pod, other: Pod) -> bool:
     if pod.namespace != other.namespace:
         return False
-    if pod.owner and pod.owner == other.owner:
+    if pod.owner and workload_of(pod) == workload_of(other):
         return True
     if pod.gang is not None and pod.gang == other.gang:
         return True

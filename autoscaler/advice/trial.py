@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
-from autoscaler.advice.change import Change
+from autoscaler.advice.change import Change, as_assumed, as_created
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import Consumer
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import accelerators_in_use
@@ -28,11 +30,15 @@ _EVERYTHING = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the plan with the change does for the pods: nodes to launch by offering, or nodes that are there."""
+    """What the plan with the change does for the pods: nodes to launch by offering, or nodes that are there.
+
+    `hosts`: of how many nodes a slice consists, where such are bought as a whole.
+    """
 
     launches: tuple[tuple[OfferingRef, int], ...]
     usd_per_hour: Decimal | None
     nodes: tuple[str, ...]
+    hosts: int = 1
 
 
 @dataclass(frozen=True)
@@ -52,12 +58,19 @@ class Replanner:
         """Whether the change can be tried: what may cost others their places needs the whole plan."""
         return self.small or not change.concerns_others
 
-    def plan(self, change: Change, *, thorough: bool = False) -> Plan:
+    def creates_pool(self, change: Change) -> bool:
+        """Whether the change has somebody create a CapacityPool that does not say which drivers its nodes run."""
+        after = change.edit(self.asked.snapshot)
+        return any(pool.name == IMPLICIT.name and not pool.drivers for pool in after.pools)
+
+    def plan(self, change: Change, *, thorough: bool = False, assuming: bool = False) -> Plan:
         """The plan after the change, in which everybody else keeps the place that the plan without it gave.
 
-        `thorough` looks at all offerings, even at those that are dearer.
+        `thorough` looks at all offerings, even at those that are dearer; `assuming`, at all drivers that a pool which
+        somebody has yet to create could have.
         """
         snapshot = change.edit(self.asked.snapshot)
+        snapshot = as_assumed(snapshot) if assuming else replace(snapshot, pools=tuple(map(as_created, snapshot.pools)))
         if not change.concerns_others:
             snapshot = _others_settled(self.asked, snapshot)
         seen = _EVERYTHING if thorough else 0
@@ -77,14 +90,17 @@ class Replanner:
 
 def _result(plan: Plan, placements: list[Placement]) -> Result:
     names = dict.fromkeys(p.node for p in placements if p.target is Target.NEW)
-    launches = [node for node in plan.launches if node.name in names]
+    sliced = {node.name: found for node in plan.launches for found in node.reasons if found.code is Code.WHOLE_SLICE}
+    # A host that nothing goes to is paid for as well.
+    launches = [node for node in plan.launches if node.name in names or (node.name in sliced and not node.pods)]
     counts: dict[OfferingRef, int] = {}
     for node in launches:
         counts[node.offering] = counts.get(node.offering, 0) + 1
     prices = [node.usd_per_hour for node in launches]
     total = None if None in prices else sum((price for price in prices if price is not None), Decimal(0))
     there = dict.fromkeys(p.node for p in placements if p.target is not Target.NEW)
-    return Result(tuple(counts.items()), total, tuple(there))
+    hosts = max((int(str(found.detail["hosts"])) for name, found in sliced.items() if name in names), default=1)
+    return Result(tuple(counts.items()), total, tuple(there), hosts)
 
 
 def _others_settled(asked: Situation, snapshot: Snapshot) -> Snapshot:

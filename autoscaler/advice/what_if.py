@@ -22,6 +22,7 @@ from instance_catalog.types.instance_type import CapacityType, InstanceType, Pri
 
 FORMS: Final = ("spot", "region us-east4", "price p5.48xlarge=40", "without p5.48xlarge", "block +4", "block NAME +4")
 _KINDS: Final = tuple(kind.value for kind in CapacityType)
+_ONLY_ASKED_FOR: Final = (CapacityType.SPOT.value, CapacityType.FLEX_START.value)
 _BLOCK: Final = re.compile(r"(?:(\S+) )?([+-][0-9]{1,4})", re.ASCII)
 _MOST: Final = Decimal(1_000_000)
 
@@ -57,7 +58,9 @@ def _changed(inputs: Inputs, question: str) -> Inputs:
 def _buying(inputs: Inputs, kind: str) -> Inputs:
     """This capacity type first, then the others that the pools list."""
     pools = inputs.snapshot.pools
-    listed = [found for pool in pools for found in pool.capacity_types] or [k for k in _KINDS if k != "spot"]
+    listed = [found for pool in pools for found in pool.capacity_types] or [
+        k for k in _KINDS if k not in _ONLY_ASKED_FOR
+    ]
     where = replace(inputs.policy.where, capacity_types=tuple(dict.fromkeys((kind, *listed))))
     return replace(inputs, policy=replace(inputs.policy, where=where))
 

@@ -23,7 +23,9 @@ _LOG: Final = structlog.get_logger("foreslice.prices")
 # Providers learn a few prices a look. No region sells so many types that more looks would bring more.
 _MOST_LOOKS: Final = 100
 # What is reserved is paid already: a plan counts it as nothing more, whatever is said of it here.
-_PAID_BY_THE_HOUR: Final = {kind.value: kind for kind in (CapacityType.ON_DEMAND, CapacityType.SPOT)}
+_PAID_BY_THE_HOUR: Final = {
+    kind.value: kind for kind in (CapacityType.ON_DEMAND, CapacityType.SPOT, CapacityType.FLEX_START)
+}
 
 
 class PriceWatch:

@@ -10,6 +10,7 @@ import click
 
 from autoscaler.advice.advise import Budget, advise
 from autoscaler.advice.ignored import as_if_served
+from autoscaler.advice.situation import workload_of
 from autoscaler.checks.check import pool_conditions
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.cli.common.commands import catalog_option, cluster_options, skip_unknown_option, strict_option
@@ -116,10 +117,10 @@ _Answer = tuple[dict[str, Any], list[str]]
 def _without_place(found: Decided) -> Iterator[_Answer]:
     """One answer for each workload with pods that get no place."""
     pods = {pod.key: pod for pod in found.snapshot.pods}
-    first: dict[str, Pod] = {}
+    first: dict[tuple[object, ...], Pod] = {}
     for entry in (*found.plan.left_out, *found.plan.outside):
         pod = pods[entry.pod]
-        first.setdefault(f"{pod.namespace} {pod.owner or pod.name}", pod)
+        first.setdefault(workload_of(pod), pod)
     if not first:
         click.echo("every pod has a place; name a pod, a claim or a node to explain it", err=True)
     for pod in list(first.values())[:_SHOWN]:

@@ -153,7 +153,7 @@ def plan(
     if output in ("table", "wide", "markdown"):
         print_costs(found, cost_by, output)
     if output in ("table", "wide"):
-        print_advice(helping)
+        print_advice(found, helping)
         print_further_obstacles(found, helping)
     if found.plan.left_out or (strict and found.plan.outside):
         sys.exit(SOMETHING_LEFT_OUT)

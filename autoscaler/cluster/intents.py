@@ -17,6 +17,7 @@ from autoscaler.model.provisioned_node import BatchMember, LaunchBatch, Provisio
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.types.instance_type import CapacityType
 
 # What differs between the nodes or offerings of one batch; the provider or the launch adds these.
 _PER_NODE_LABELS = frozenset(
@@ -46,14 +47,16 @@ def batches_of(
 ) -> tuple[LaunchBatch, ...]:
     """Group planned nodes that one provider call can launch: alike in everything, and of one gang or of none.
 
-    Nodes whose names are in `apart` are launched by themselves, unless they belong to a gang.
+    Nodes whose names are in `apart` are launched by themselves, unless they belong to a gang; and so are flex-start
+    nodes, since one that waits would keep the others of its request waiting.
     """
     pools = {pool.name: pool for pool in snapshot.pools}
     gangs = {pod.key: pod.gang.key for pod in snapshot.pods if pod.gang is not None}
     groups: dict[tuple[object, ...], list[PlannedNode]] = {}
     for launch in launches:
         gang = frozenset(gangs[pod] for pod in launch.pods if pod in gangs)
-        alone = launch.name if launch.name in apart and not gang else ""
+        waits = any(one.capacity_type == CapacityType.FLEX_START.value for one in launch.offerings)
+        alone = launch.name if (waits or launch.name in apart) and not gang else ""
         alike = (launch.pool, launch.offerings, launch.prediction, _shared_labels(launch), launch.node.taints)
         groups.setdefault((*alike, alone, gang), []).append(launch)
     return tuple(_batch(part, pools, gang=bool(alike[-1])) for alike, group in groups.items() for part in _parts(group))

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
+from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
 from autoscaler.kube.custom.capacity_block import parse_capacity_block
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
+from autoscaler.kube.custom.schema import duration
 from autoscaler.kube.problem import Problems
 from autoscaler.settings.settings import GcpSettings
+from instance_catalog.kubernetes import labels
 from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import CapacityType
 from providers.abilities import KubernetesObjects
@@ -51,12 +55,14 @@ def gcp_trial(
     template: str,
     *,
     instance_type: str,
+    resize_requests: bool = False,
     told: Callable[[Outcome], None],
 ) -> Trial:
     """A trial in a group of a GCPNodeTemplate that starts such machines. Raises ProviderErrors."""
     gcp, clock = Gcp(settings.project), surroundings.clock
     project = Project(gcp, clock, cluster_of_trials(surroundings.cluster))
-    found = GcpTemplates(surroundings.objects).template(TemplateRef(GCP_NODE_TEMPLATES.kind, template))
+    written = GcpTemplates(surroundings.objects).template(TemplateRef(GCP_NODE_TEMPLATES.kind, template))
+    found = replace(written, on_trial=resize_requests, resize_requests=resize_requests)
     launcher = GcpProvider(project, GcpTemplates(surroundings.objects)).launcher
     groups = [group for group in launcher.groups.of(found) if not group.unsupported and not group.reservation]
     chosen = next((group for group in groups if instance_type in ("", group.instance_type)), None)
@@ -70,7 +76,7 @@ def gcp_trial(
     # Only this group: another one of the template may start the same.
     pools, alone = ((chosen.pool,), ()) if chosen.pool else ((), (chosen.ref,))
     only = replace(found, node_pools=pools, groups=alone)
-    return Trial(launcher, only, chosen, price.usd_per_hour if price else None, told)
+    return Trial(launcher, only, chosen, price.usd_per_hour if price else None, told, queued=resize_requests)
 
 
 def calendar_advice(query: CapacityQuery, *, region: str, now: datetime) -> Advice:
@@ -102,6 +108,20 @@ def expected_nodes(objects: KubernetesObjects) -> tuple[PoolNodes, ...]:
     )
 
 
+def tried_groups(template: Mapping[str, Any]) -> frozenset[GroupRef]:
+    """The groups in which a trial has started machines by a resize request, as ZONE/NAME in an annotation."""
+    text = str((template["metadata"].get("annotations") or {}).get(labels.RESIZE_TRIED, ""))
+    pairs = (one.partition("/") for one in text.split(",") if one)
+    return frozenset(GroupRef(zone, name) for zone, _, name in pairs)
+
+
+def note_tried(api: KubernetesApi, template: str, group: GroupRef) -> None:
+    """Write down that resize requests work in a group, beside the groups that are noted already."""
+    known = tried_groups(api.get(GCP_NODE_TEMPLATES, template)) | {group}
+    noted = {"annotations": {labels.RESIZE_TRIED: ",".join(sorted(map(str, known)))}}
+    api.patch(GCP_NODE_TEMPLATES, template, {"metadata": noted})
+
+
 class GcpTemplates:
     """Reads templates when they are asked for, so that a launch sees them as they are."""
 
@@ -125,6 +145,8 @@ class GcpTemplates:
             node_pools=spec.node_pools,
             groups=tuple(GroupRef(group.zone, group.name) for group in spec.instance_groups),
             resize_requests=spec.gangs == "ResizeRequest",
+            flex_start=duration(spec.flex_start.run_duration) if spec.flex_start else None,
+            tried=tried_groups(raw),
         )
 
     def references(self) -> tuple[TemplateRef, ...]:

@@ -166,7 +166,10 @@ def _of_batch(batch: LaunchBatch, reason: str) -> tuple[tuple[str, Any], ...]:
         *_offered(offering),
         ("nodes", batch.nodes),
         ("pods", pods),
-        ("reason", reason or f"{pods} pods wait"),
+        (
+            "reason",
+            reason or (f"{pods} pods wait" if pods else "no pod waits: kept up, or ordered by another autoscaler"),
+        ),
         ("repeated", batch.outcome is BatchOutcome.CALLING),
     )
 

@@ -72,7 +72,9 @@ class CloudProvider:
             "NodeGroupDecreaseTargetSize": self._decrease_target_size,
             "NodeGroupNodes": self._nodes,
             "NodeGroupTemplateNodeInfo": self._template,
-            "NodeGroupGetOptions": lambda asked: {"nodeGroupAutoscalingOptions": asked.get("defaults", b"")},
+            # No options mean the caller's own. Echoed ones would lack its MaxNodeStartupTime, which the message cannot
+            # say: a node that boots would count as unready at once, and be ordered again in every loop.
+            "NodeGroupGetOptions": lambda _: {},
         }
 
     def update(self, launchable: Launchable) -> None:

@@ -11,6 +11,7 @@ does not count it twice.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,8 +21,9 @@ from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, became_ready, has_failed, is_coming, last_edge
 from autoscaler.lifecycle.reflect import complete_drivers, occupies
 from autoscaler.model.plan import Plan, Target
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.virtual_pods import between_requests, is_virtual
@@ -39,6 +41,21 @@ FIRST: Final = timedelta(hours=1)
 LONGEST: Final = timedelta(hours=24)
 # The last pieces of evidence are kept; a person needs no more.
 _EVIDENCE: Final = 10
+
+# What keeps a plan from a node that would serve the pod.
+_KEEPS_FROM_BUYING: Final = frozenset(
+    {
+        Code.POOL_LIMIT,
+        Code.SPENDING_GUARD,
+        Code.BLOCK_FULL,
+        Code.SHORTAGE,
+        Code.LAUNCH_FAILED,
+        Code.QUARANTINED,
+        Code.NO_PRICE,
+        Code.GANG_INCOMPLETE,
+        Code.GANG_TOPOLOGY,
+    }
+)
 
 _BOOT_FAILURES: Final = frozenset({Why.BOOT_TIMED_OUT, Why.DRIVER_NEVER_PUBLISHED, Why.NEVER_READY})
 
@@ -77,9 +94,11 @@ class Drift:
 def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Misprediction, ...]:
     """Pods whose ready node, which nobody else took, does not take them.
 
-    Either the plan itself, made with what the drivers really published, needs a new node for the pod or has none; or
-    it still says that the pod fits, and kube-scheduler does not bind it. A node with a tainted device, or one that is
-    closed to pods, says nothing about its type. Nor does one that the plan gives to other pods, or that is booked for
+    Either the plan itself, made with what the drivers really published, needs a new node for the pod, though a limit or
+    a shortage may keep it from one; or it still says that the pod fits, and kube-scheduler does not bind it. A pod that
+    no new node would serve either (its claim is deleted, or allocated elsewhere, or its gang has grown) says nothing
+    about the type: who owns a pod must not have a type avoided for all by that. Nor does a node with a tainted device,
+    or one that is closed to pods. Nor does one that the plan gives to other pods, or that is booked for
     another ProvisioningRequest; and of pods that exist only in the plan only those count for which it would buy again.
     """
     if not any(node.phase is Phase.READY for node in snapshot.provisioned):
@@ -87,6 +106,8 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = {placement.pod: placement for placement in plan.placements}
     gathering = {pods[key].gang for n in snapshot.provisioned if is_coming(n) for key in n.pods if key in pods}
+    gathering |= _grown(snapshot, pods)
+    wanting = _wanting(plan)
     found = []
     taken = _taken(snapshot, plan)
     for node in _undisturbed(snapshot):
@@ -101,11 +122,28 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
             if is_virtual(pod.name):
                 found += [Misprediction(pod.key, node)] if again and settled and pod.gang not in gathering else []
                 continue
-            nowhere = placement is None or again
+            hindered = placement is None and pod.key in wanting
+            bought_again = (again or hindered) and settled
             here = placement is not None and placement.node == node.node_name
-            if ((nowhere and settled) or (here and overlooked)) and (pod.gang is None or pod.gang not in gathering):
+            if (bought_again or (here and overlooked)) and (pod.gang is None or pod.gang not in gathering):
                 found.append(Misprediction(pod.key, node))
     return tuple(found)
+
+
+def _wanting(plan: Plan) -> frozenset[str]:
+    """The pods for which another node would be bought, if only that were possible now."""
+    return frozenset(
+        left.pod for left in plan.left_out if left.reasons and all(r.code in _KEEPS_FROM_BUYING for r in left.reasons)
+    )
+
+
+def _grown(snapshot: Snapshot, pods: Mapping[str, Pod]) -> frozenset[GangRef]:
+    """The gangs that want more members now than nodes were bought for: they wait for those, whatever the nodes are."""
+    members = {key for node in snapshot.provisioned for key in node.pods}
+    members |= {pod.key for pod in snapshot.pods if occupies(pod)}
+    count = Counter(pods[key].gang for key in members if key in pods)
+    wanted = ((gang, snapshot.gangs.get(gang.key)) for gang in count if gang is not None)
+    return frozenset(ref for ref, found in wanted if found is not None and count[ref] < found.min_count)
 
 
 def _taken(snapshot: Snapshot, plan: Plan) -> frozenset[str]:

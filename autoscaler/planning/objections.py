@@ -123,7 +123,8 @@ def _drivers(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
         yield Reason.of(
             Code.UNSUPPORTED,
             subject_of("pool", pool.name),
-            feature=f"{drivers.text}: {why}",
+            drivers=drivers.text,
+            problem=why,
             types=len(barred),
             example=example,
         )

@@ -3,7 +3,8 @@
 The steps: which pods need a node (demand/), which of them belong together or are equal (bundles), which of them
 existing and starting nodes take (placement/existing), what can be bought (supply/), the cheapest way to buy it
 (packing/), the schedule of the complete plan (placement/launches), nodes kept without pods (disruption/baseline), what
-happens to existing nodes (disruption/node_actions), and why a pod gets no node (unplaced).
+happens to existing nodes (disruption/node_actions), why a pod gets no node (unplaced), and which nodes of
+CapacityBuffers give way to it (giving_way).
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
 from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
-from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, pending, pending_pods
+from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
-from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.baseline import holds
-from autoscaler.planning.disruption.node_actions import decide
+from autoscaler.planning.disruption.node_actions import decide, needed_nodes
+from autoscaler.planning.giving_way import give_way
 from autoscaler.planning.objections import guessed_prices, objections
 from autoscaler.planning.placement.considered import considered, undecided_cheaper
 from autoscaler.planning.placement.existing import (
@@ -54,6 +55,11 @@ from instance_catalog.types.catalog import Catalog
 
 def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
     """What to launch, where every pending pod goes, what becomes of our nodes; a reason for everything left out."""
+    make = partial(_planned, catalog=catalog, policy=policy, now=now)
+    return give_way(make(snapshot), snapshot, make, now, custom=catalog.drivers)
+
+
+def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
     world = World.of(snapshot, catalog.drivers.values())
     scopes = Scopes.of(snapshot, pending_pods(snapshot), world.extended_resources)
     pods = pending(snapshot, scopes)
@@ -80,12 +86,13 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         ledger=hints,
     )
     left_out = tuple(_left_out(packing, decided, whole, policy))
+    planned = {entry.node for entry in decided.assigned.placed}
     return Plan(
         launches=launches,
         placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
         left_out=(*left_out, *_postponed(packing, decided.assigned), *pods.waiting),
         demands=_demands(packing, decided, policy) if policy.considered else (),
-        nodes=decide(snapshot, _needed(snapshot, decided.assigned, now), now, custom=catalog.drivers),
+        nodes=decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(
             *objections(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
@@ -256,13 +263,6 @@ def _postponed(packing: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
         reason = assigned.postponed.get(bundle.key)
         for pod in bundle.pods if reason else ():
             yield LeftOut(pod.key, "does-not-fit", (reason,) if reason else (), claims=claim_keys(pod))
-
-
-def _needed(snapshot: Snapshot, assigned: Assigned, now: datetime) -> frozenset[str]:
-    """The nodes that pending pods go to, as planned now or when they were bought, and those that requests booked."""
-    bindings = awaited_bindings(snapshot, now)
-    awaited = (bindings[pod.key] for pod in pending_pods(snapshot) if pod.key in bindings)
-    return frozenset({*(entry.node for entry in assigned.placed), *awaited, *booked_nodes(snapshot)})
 
 
 _POOLS: Final = 3  # whose reasons are named; more would hide the first

@@ -140,8 +140,10 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     types = len({candidate.instance_type.name for candidate in packing.candidates})
     diagnosis = partial(_Diagnosis, misses=misses, types=types)
     if fitting:
-        reasons = dict.fromkeys(r for i in fitting for r in why_not(packing, i, item, bought, nodes=nodes))
-        return diagnosis("does-not-fit", _few(reasons, policy))
+        bars = [tuple(why_not(packing, i, item, bought, nodes=nodes)) for i in fitting]
+        # Beside an offering that nothing bars, what the others lack is not what is missing.
+        told = (r for found in bars for r in found if all(bars) or r.code not in _OF_ALL)
+        return diagnosis("does-not-fit", _few(dict.fromkeys(told), policy))
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
     kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = ((Unknown, "unknown"), (Fatal, "fatal"))

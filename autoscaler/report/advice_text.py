@@ -25,6 +25,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.RAISE_LIMIT: "raise spec.limits.{resource} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
     ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to All",
+    ChangeKind.RUN_PLUGIN: "run the device plugin of {resource}",
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",
     ChangeKind.LOWER_REQUEST: "request {requests}",
@@ -38,28 +39,45 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.DROP_CONDITION: "drop {condition}",
     ChangeKind.DROP_CONSTRAINT: "drop the constraint on {attribute}",
 }
-# Where no CapacityPool exists: what to give to a plan, or to write into the pool that somebody will create.
+# Where no CapacityPool exists: what to give to a plan …
 _WITHOUT_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "allow {capacity_type} capacity: --allow {allow}",
-    ChangeKind.ALLOW_PARTS: "create a CapacityPool with spec.fractional Allow, so that {share} is offered",
-    ChangeKind.ADD_SCHEDULER: "create a CapacityPool with {scheduler} in spec.scope.schedulerNames",
-    ChangeKind.WIDEN_SCOPE: "create a CapacityPool with spec.scope.pods All",
-    ChangeKind.ADD_LABELS: "create a CapacityPool with {labels} in spec.labels",
-    ChangeKind.SET_DRIVERS: "create a CapacityPool with spec.drivers.profiles [{drivers}]",
 }
+# … or to write into the pool that somebody will create.
+_OF_NEW_POOL: Final[dict[ChangeKind, str]] = {
+    ChangeKind.ALLOW_PARTS: "spec.fractional Allow, so that {share} is offered",
+    ChangeKind.ADD_SCHEDULER: "{scheduler} in spec.scope.schedulerNames",
+    ChangeKind.WIDEN_SCOPE: "spec.scope.pods All",
+    ChangeKind.ADD_LABELS: "{labels} in spec.labels",
+    ChangeKind.SET_DRIVERS: "spec.drivers.profiles [{drivers}]",
+}
+_CREATE: Final = "create a CapacityPool with"
 
 
 def change_text(change: Change) -> str:
-    """ "pool gpu: add spot to spec.capacityTypes"; changes that are made together are joined."""
-    if change.parts:
-        return "; and ".join(map(change_text, change.parts))
-    template = _TEXTS[change.kind] if change.subject else _WITHOUT_POOL.get(change.kind, _TEXTS[change.kind])
+    """ "pool gpu: add spot to spec.capacityTypes"; what is changed together in one object is one sentence."""
+    objects: dict[str, list[str]] = {}
+    for part in change.parts or (change,):
+        new = not part.subject and part.kind in _OF_NEW_POOL
+        objects.setdefault(_CREATE if new else part.subject and f"{part.subject}:", []).append(_part_text(part))
+    *first, last = (f"{head} {_listed(found)}".strip() for head, found in objects.items())
+    return "; and ".join(("; ".join(first), last)) if first else last
+
+
+def _part_text(change: Change) -> str:
+    """What is changed, without the object."""
+    of_none = _OF_NEW_POOL | _WITHOUT_POOL
+    template = _TEXTS[change.kind] if change.subject else of_none.get(change.kind, _TEXTS[change.kind])
     facts = {key: fact_text(value) for key, value in change.detail.items()}
     if "condition" in facts:
         facts["condition"] = one_line_cel(facts["condition"])
     wanted = {name for _, name, _, _ in string.Formatter().parse(template) if name}
-    sentence = template.format_map({name: facts.get(name, "?") for name in wanted})
-    return f"{change.subject}: {sentence}" if change.subject else sentence
+    return template.format_map({name: facts.get(name, "?") for name in wanted})
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join((", ".join(texts[:-1]), texts[-1])) if len(texts) > 1 else texts[0]
 
 
 def result_text(result: Result) -> str:
@@ -70,7 +88,8 @@ def result_text(result: Result) -> str:
     if not result.launches:
         return ", ".join(parts)
     price = "no price known" if result.usd_per_hour is None else f"{money(result.usd_per_hour)} $/h"
-    return f"{', '.join(parts)}, {price}"
+    whole = f", as slices of {result.hosts} hosts, which are planned and not launched yet" if result.hosts > 1 else ""
+    return f"{', '.join(parts)}, {price}{whole}"
 
 
 def advice_lines(found: Iterable[Advice]) -> list[str]:

@@ -25,7 +25,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.COUNTERS_EXHAUSTED: ("the shared counters {counter_sets} are exhausted", "shared counters are exhausted"),
     Code.CAPACITY_INSUFFICIENT: (
-        "no device has enough free capacity of exactly the name {capacities}",
+        "no device has a capacity with the name {missing}",
+        "no device has enough capacity left: {capacities} requested",
         "too little capacity left",
     ),
     Code.DEVICE_TAINTED: ("device taints are not tolerated: {taints}", "a device taint is not tolerated"),
@@ -69,7 +70,12 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.RUNTIME_ATTRIBUTE: ("depends on {attributes}: known only once the node runs",),
     Code.CATALOG_UNKNOWN: ("depends on {attributes}: not in the catalog",),
     Code.PLANNING_FAILED: ("planning fails on it: report it with the log line unexpected_error",),
-    Code.UNSUPPORTED: ("{feature} is not supported", "fields not supported: {fields}", "is not supported"),
+    Code.UNSUPPORTED: (
+        "driver profile {drivers} leaves out {types} instance types, such as {example}: {problem}",
+        "{feature} is not supported",
+        "fields not supported: {fields}",
+        "is not supported",
+    ),
     Code.CONTESTED_RESOURCE: (
         "{resource} is served or not, depending on the order in which kube-scheduler saw two DeviceClasses with one "
         "extendedResourceName: give one of them another name, or request the extendedResourceName itself",
@@ -148,6 +154,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "{instance_type} would fit with drivers {drivers}, but no CapacityPool allows it",
         "an offering would fit, but no CapacityPool allows it",
     ),
+    Code.GIVES_WAY: ("node {node} gives way to a pod that waits at a limit",),
     Code.POOL_LIMIT: ("the limit of pool {pool} on {resource} ({limit}) is reached",),
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
     Code.NO_PRICE: (

@@ -187,12 +187,13 @@ def driver_facts() -> FrozenMap[str, DriverFacts]:
 @dataclass(frozen=True, slots=True)
 class DevicePlugin:
     """A device plugin hands out the devices of `driver` without DRA. `images` are ends of its image's repository,
-    `resource_prefixes` beginnings of the extended resources it offers."""
+    `resource_prefixes` beginnings of the extended resources it offers; a `managed` one is installed by the cloud."""
 
     driver: str
     images: tuple[str, ...]
     resource_prefixes: tuple[str, ...]
     source: str
+    managed: bool = False
 
 
 @cache
@@ -200,7 +201,9 @@ def device_plugins() -> tuple[DevicePlugin, ...]:
     """The device plugins that compete with a driver for its devices (device_plugins.yaml)."""
     content = contents("drivers")["device_plugins"]
     return tuple(
-        DevicePlugin(row["of"], tuple(row["images"]), tuple(row["resources"]), row["source"])
+        DevicePlugin(
+            row["of"], tuple(row["images"]), tuple(row["resources"]), row["source"], managed=row.get("managed", False)
+        )
         for row in content["plugins"]
     )
 

@@ -30,6 +30,7 @@ PROVISIONED_NODE: Final = "foreslice.dev/provisioned-node"  # label: the Provisi
 CAPACITY_TYPE: Final = "foreslice.dev/capacity-type"  # label and requirement key: capacity-block, reserved, ...
 CAPACITY_BLOCK: Final = "foreslice.dev/capacity-block"  # label and default taint of a block's nodes: its name
 CAPACITY_ENDS_AT: Final = "foreslice.dev/capacity-ends-at"  # annotation: when the provider takes the machine back
+RESIZE_TRIED: Final = "foreslice.dev/resize-requests-tried"  # annotation of a GCPNodeTemplate: its groups in a trial
 ACCELERATOR: Final = "foreslice.dev/accelerator"  # label and requirement key: the catalog's accelerator key
 CLOUD: Final = "foreslice.dev/cloud"  # requirement key: aws, gcp
 PLACEHOLDERS: Final = "foreslice.dev/placeholders"  # annotation of printed slices: values that only exist at run time
@@ -65,6 +66,7 @@ GKE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"  # "2x4"; the same
 GKE_GPU_DRA_DRIVER: Final = "cloud.google.com/gke-gpu-dra-driver"  # pools without the built-in device plugin
 GKE_MACHINE_FAMILY: Final = "cloud.google.com/machine-family"  # g2, a3
 GKE_SPOT: Final = "cloud.google.com/gke-spot"  # "true" on Spot nodes
+GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"  # "true" on nodes of flex-start node pools
 GKE_PROVISIONING: Final = "cloud.google.com/gke-provisioning"  # spot, standard
 GKE_NO_DEVICE_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 

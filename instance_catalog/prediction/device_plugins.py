@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from instance_catalog.drivers.facts import device_plugins
+from instance_catalog.drivers.facts import DevicePlugin, device_plugins
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.instance_type import InstanceType
@@ -40,5 +40,14 @@ def plugin_resources(instance_type: InstanceType) -> FrozenMap[str, FrozenMap[st
 
 def is_plugin_resource(resource: str) -> bool:
     """Whether a known device plugin hands the extended resource out; nvidia.com/gpumem is no nvidia.com/gpu."""
-    known = [prefix for plugin in device_plugins() for prefix in plugin.resource_prefixes]
+    return plugin_of(resource) is not None
+
+
+def plugin_of(resource: str) -> DevicePlugin | None:
+    """The device plugin that hands the extended resource out."""
+    return next((found for found in device_plugins() if _hands_out(found, resource)), None)
+
+
+def _hands_out(plugin: DevicePlugin, resource: str) -> bool:
+    known = plugin.resource_prefixes
     return any(resource == one or (one.endswith("-") and resource.startswith(one)) for one in known)

@@ -33,8 +33,9 @@ _EKS_CAPACITY: Final = {
     CapacityType.ON_DEMAND.value: "ON_DEMAND",
 }
 
-# Reserved capacity has no entry: which value GKE writes for it was not seen.
+# Reserved capacity has no entry, and flex-start no GKE_PROVISIONING: which value GKE writes for them was not seen.
 _GKE_CAPACITY: Final = {
+    CapacityType.FLEX_START.value: FrozenMap({labels.GKE_FLEX_START: "true"}),
     CapacityType.SPOT.value: FrozenMap({labels.GKE_SPOT: "true", labels.GKE_PROVISIONING: "spot"}),
     CapacityType.ON_DEMAND.value: FrozenMap({labels.GKE_PROVISIONING: "standard"}),
 }
@@ -46,6 +47,7 @@ SYSTEM_KEYS: Final = frozenset(
         labels.GKE_ACCELERATOR_COUNT,
         labels.GKE_MACHINE_FAMILY,
         labels.GKE_SPOT,
+        labels.GKE_FLEX_START,
         labels.GKE_PROVISIONING,
         labels.KARPENTER_CAPACITY_TYPE,
         labels.EKS_CAPACITY_TYPE,

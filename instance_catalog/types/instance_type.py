@@ -36,6 +36,7 @@ class CapacityType(Enum):
 
     CAPACITY_BLOCK = "capacity-block"  # prepaid for a period: AWS Capacity Block, GCP calendar reservation
     RESERVED = "reserved"  # held for us: AWS ODCR, GCP reservation
+    FLEX_START = "flex-start"  # waits until there is some, and ends by itself: GCP flex-start
     SPOT = "spot"
     ON_DEMAND = "on-demand"
 

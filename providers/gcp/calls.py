@@ -30,6 +30,7 @@ CALLS: Final = (
     Call("instanceGroupManagers.createInstances", _UPDATE, changes=True),
     Call("instanceGroupManagers.deleteInstances", _UPDATE, changes=True),
     Call("instanceGroupManagerResizeRequests.get", ("compute.instanceGroupManagers.get",)),
+    Call("instanceGroupManagerResizeRequests.list", ("compute.instanceGroupManagers.get",), by_person=True),
     Call("instanceGroupManagerResizeRequests.insert", _UPDATE, changes=True),
     Call("instanceGroupManagerResizeRequests.cancel", _UPDATE, changes=True),
     Call("instanceGroupManagerResizeRequests.delete", _UPDATE, changes=True),

@@ -40,7 +40,11 @@ STATES: Final[Mapping[str, InstanceState]] = {
 }
 # On its way to a stop or an end.
 LEAVING: Final = frozenset({"PENDING_STOP", "STOPPING", "DEPROVISIONING"})
-_MODELS: Final = {"SPOT": CapacityType.SPOT, "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK}
+_MODELS: Final = {
+    "SPOT": CapacityType.SPOT,
+    "FLEX_START": CapacityType.FLEX_START,
+    "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK,
+}
 Held = Callable[[Ref], Reservation | None]
 # So many ids fit into a URL.
 _IDS: Final = 50

@@ -27,6 +27,9 @@ _PLACE: Final = " running in "
 _ON_SPOT: Final = "Spot Preemptible "
 _GPU_ON_SPOT: Final = " attached to Spot Preemptible VMs"
 _PREEMPTIBLE: Final = "Preemptible"
+# Flex-start is what the catalogue calls Defined Duration of the Dynamic Workload Scheduler.
+_ON_FLEX: Final = "DWS Defined Duration "
+_GPU_ON_FLEX: Final = " attached to DWS Defined Duration VMs"
 # In the descriptions of SKUs that are not billed to who just starts a machine.
 _OTHER_TERMS: Final = frozenset(
     {"Commitment", "Committed", "Reservation", "Reserved", "DWS", "Calendar", "Defined", "Flex", "Pod"}
@@ -35,7 +38,7 @@ _WORD: Final = re.compile(r"\w+")
 _CHIPS: Final = re.compile(r"-(\d{1,2})t\Z")  # ct6e-standard-4t
 _GIB: Final = 2**30
 # Machine types do not say how they are sold; what has a price can be bought so.
-_SOLD: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
+_SOLD: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT, CapacityType.FLEX_START)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,26 @@ def sku_row(description: str, regions: Sequence[str], usd: Decimal) -> Row | Non
     head, found, _ = description.partition(_PLACE)
     spot = head.startswith(_ON_SPOT) or head.endswith(_GPU_ON_SPOT)
     part = head.removeprefix(_ON_SPOT).removesuffix(_GPU_ON_SPOT)
-    if not found or part not in _billed():
-        part, spot = _chip(description), _PREEMPTIBLE in description
+    kind = CapacityType.SPOT if spot else CapacityType.ON_DEMAND
+    flexible = _flexible(head) if found else ""
+    if flexible:
+        part, kind = flexible, CapacityType.FLEX_START
+    elif not found or part not in _billed():
+        part, kind = _chip(description), CapacityType.SPOT if _PREEMPTIBLE in description else CapacityType.ON_DEMAND
         if not part:
             return None
-    kind = CapacityType.SPOT if spot else CapacityType.ON_DEMAND
     return {"part": part, "regions": list(regions), "kind": kind.value, "usd": str(usd)}
+
+
+def _flexible(head: str) -> str:
+    """The part that a flex-start SKU bills; "" of others. Cores and memory lack a word in it, TPUs a prefix."""
+    if head.endswith(_GPU_ON_FLEX):
+        part = head.removesuffix(_GPU_ON_FLEX)
+        return part if part in _billed() else ""
+    rest = head.removeprefix(_ON_FLEX)
+    known = {part.replace(" Instance ", " "): part for part in _billed()}
+    known |= {part: part for part in _billed()} | {word.removeprefix("Tpu"): word for word in tpus().values()}
+    return known.get(rest, "") if rest != head else ""
 
 
 def _chip(description: str) -> str:

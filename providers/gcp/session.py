@@ -37,6 +37,7 @@ _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "instanceGroupManagers.createInstances": (compute_v1.InstanceGroupManagersClient, "create_instances_unary"),
     "instanceGroupManagers.deleteInstances": (compute_v1.InstanceGroupManagersClient, "delete_instances_unary"),
     "instanceGroupManagerResizeRequests.get": (compute_v1.InstanceGroupManagerResizeRequestsClient, "get"),
+    "instanceGroupManagerResizeRequests.list": (compute_v1.InstanceGroupManagerResizeRequestsClient, "list"),
     "instanceGroupManagerResizeRequests.insert": (compute_v1.InstanceGroupManagerResizeRequestsClient, "insert_unary"),
     "instanceGroupManagerResizeRequests.cancel": (compute_v1.InstanceGroupManagerResizeRequestsClient, "cancel_unary"),
     "instanceGroupManagerResizeRequests.delete": (compute_v1.InstanceGroupManagerResizeRequestsClient, "delete_unary"),

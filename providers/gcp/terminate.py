@@ -10,8 +10,7 @@ from instance_catalog.frozen_map import FrozenMap
 from providers.contract import Clock, TerminateAnswer
 from providers.errors import GoneError, PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.describe import LEAVING, by_id, group_of, owned
-from providers.gcp.in_group.members import delete, listed
-from providers.gcp.launch import CHUNK
+from providers.gcp.in_group.members import CHUNK, delete, listed
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.session import Gcp
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -20,11 +20,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest, TemplateRef
-from providers.errors import GoneError, ProviderError, TemplateError, UncertainError
+from providers.errors import GoneError, ProviderError, TemplateError, UncertainError, WaitingError
 from providers.gcp.describe import by_id, group_of, owned
 from providers.gcp.describe import listed as machines
-from providers.gcp.in_group.members import delete, listed
-from providers.gcp.launch import CHUNK, Launcher
+from providers.gcp.in_group.members import CHUNK, delete, listed
+from providers.gcp.in_group.resize_requests import cancel, forget, open_of
+from providers.gcp.launch import Launcher
 from providers.gcp.node_template.groups import Group
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.terminate import terminate
@@ -32,6 +33,8 @@ from providers.trials import Outcome, without_secrets
 
 # One, and a gang of two.
 MACHINES: Final = 3
+# Those of a resize request.
+QUEUED: Final = 2
 # The time for which the cost is stated. It is no bound: the trial is over then, or says what is left, unless killed.
 _LONGEST: Final = timedelta(hours=1)
 _LOOK: Final = 2.0  # seconds between two looks
@@ -47,7 +50,8 @@ def cluster_of_trials(cluster: str) -> str:
 
 @dataclass
 class Trial:
-    """A trial in one group. `launcher` is that of `cluster_of_trials`; `outcomes` is what is known so far."""
+    """A trial in one group. `launcher` is that of `cluster_of_trials`; `outcomes` is what is known so far.
+    `queued`: it tries resize requests, with two machines."""
 
     launcher: Launcher
     template: GroupTemplate
@@ -55,6 +59,7 @@ class Trial:
     usd_per_hour: Decimal | None
     told: Callable[[Outcome], None] = lambda outcome: None
     outcomes: list[Outcome] = field(default_factory=list)
+    queued: bool = False
 
     def __post_init__(self) -> None:
         self._mark = f"{self.launcher.cluster} {self.launcher.clock.now().isoformat()}"
@@ -66,15 +71,30 @@ class Trial:
             step = "choose another type with --type, or set its price with an InstanceTypeOverlay or a catalog file"
             raise TemplateError(f"the price of {self.group.instance_type} is not known", next_step=step)
         hours = Decimal(int(_LONGEST.total_seconds())) / 3600
-        return (self.usd_per_hour * MACHINES * hours).quantize(Decimal("0.01"))
+        return (self.usd_per_hour * self.machines * hours).quantize(Decimal("0.01"))
+
+    @property
+    def machines(self) -> int:
+        """How many it starts."""
+        return QUEUED if self.queued else MACHINES
+
+    @property
+    def proven(self) -> bool:
+        """Whether resize requests have done in this group all that launches rely on."""
+        return self.queued and bool(self.outcomes) and all(outcome.passed for outcome in self.outcomes)
 
     def run(self) -> None:
         """Everything. Deletes what it started, whatever is raised meanwhile."""
         self.clean()
         try:
-            ids = self._launched("one machine", 1) | self._launched("gang of two", 2)
+            if self.queued:
+                ids = self._launched("resize request", QUEUED)
+            else:
+                ids = self._launched("one machine", 1) | self._launched("gang of two", 2)
             if ids:
                 self._ending(ids)
+            if ids and self.queued:
+                self._withdrawing()
         finally:
             self.clean()
 
@@ -85,6 +105,8 @@ class Trial:
         while True:
             waited = timedelta(seconds=self._monotonic() - began)
             try:
+                for ref in groups:
+                    self._cancel(ref)
                 names = self._names(groups)
                 for ref, found in names.items():
                     self._delete(ref, sorted(found - deleted))
@@ -107,6 +129,21 @@ class Trial:
         if deleted:
             self._tell("clean-up", True, f"deleted {', '.join(sorted(deleted))}", began)
 
+    def _cancel(self, group: GroupRef) -> None:
+        """End the resize requests of trials in a group: one that waits may start machines for weeks."""
+        gcp, clock = self.launcher.gcp, self.launcher.clock
+        try:
+            found = tuple(open_of(gcp, group, self.launcher.cluster))
+        except GoneError:
+            return
+        for one in found:
+            key = f"trial {self._mark} {group} {one.name} {clock.now().isoformat()}"
+            over = (
+                one if not one.waits else cancel(gcp, clock, one, request_id=str(uuid5(NAMESPACE_URL, f"cancel {key}")))
+            )
+            if over is not None:
+                forget(gcp, clock, over, request_id=str(uuid5(NAMESPACE_URL, f"forget {key}")))
+
     def _delete(self, group: GroupRef, going: Sequence[str]) -> None:
         for start in range(0, len(going), CHUNK):
             key = f"trial {self._mark} {group} {' '.join(going)} {start} {self.launcher.clock.now().isoformat()}"
@@ -123,8 +160,10 @@ class Trial:
             for scoped in page.items.values():
                 for one in scoped.instance_group_managers:
                     zone = one.zone.rpartition("/")[2]  # "" of a regional group, which no template names
-                    if zone and (one.target_size or one.current_actions.deleting):
-                        found.add(GroupRef(zone, one.name))
+                    ref = GroupRef(zone, one.name)
+                    holds = zone and any(open_of(gcp, ref, self.launcher.cluster))
+                    if zone and (one.target_size or one.current_actions.deleting or holds):
+                        found.add(ref)
         return found
 
     def _names(self, groups: Iterable[GroupRef]) -> dict[GroupRef, set[str]]:
@@ -167,6 +206,10 @@ class Trial:
         while True:
             try:
                 return self.launcher.launch(request, self.template)
+            except WaitingError as error:
+                if timedelta(seconds=self._monotonic() - began) > _LONGEST_LAUNCH:
+                    self._tell(name, None, f"cancelled, since it still waits: {error.message}", began)
+                    return None
             except UncertainError as error:
                 if timedelta(seconds=self._monotonic() - began) > _LONGEST_LAUNCH:
                     self._tell(name, False, f"still unknown: {error.message}", began)
@@ -175,6 +218,25 @@ class Trial:
                 self._tell(name, False, f"refused: {error.message}", began)
                 return None
             self.launcher.clock.wait(_LOOK)
+
+    def _withdrawing(self) -> None:
+        """Ask for two machines and cancel the request at once. What came all the same, the clean-up deletes."""
+        began, request = self._monotonic(), self._request("withdrawn", QUEUED)
+        with self._looking("withdraw", began):
+            with suppress(WaitingError, UncertainError):
+                self.launcher.launch(request, self.template)
+            while True:
+                try:
+                    came = len(self.launcher.withdraw(request).instances)
+                    break
+                except UncertainError as error:
+                    if timedelta(seconds=self._monotonic() - began) > _LONGEST_LAUNCH:
+                        self._tell("withdraw", False, f"it is not cancelled: {error.message}", began)
+                        return
+                self.launcher.clock.wait(_LOOK)
+            waits = self.launcher.waits(request)
+            what = "it still waits" if waits else f"cancelled; {came} machines had come" if came else "cancelled"
+            self._tell("withdraw", not waits, what, began)
 
     def _request(self, name: str, count: int) -> LaunchRequest:
         token = hashlib.sha256(f"{self._mark} {name}".encode()).hexdigest()

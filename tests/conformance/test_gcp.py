@@ -14,7 +14,7 @@ from providers.contract import OfferingKey, Provider, TemplateRef
 from tests.fakes.clocks import ShiftedClock
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, Fault, refused
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour
-from tests.gcp import A2, A3, TEMPLATE_REF, ZONE, Rig
+from tests.gcp import A2, A3, FLEX, TEMPLATE_REF, ZONE, Rig
 
 NOT_APPLICABLE: dict[str, str] = {}
 
@@ -105,4 +105,12 @@ def test_the_gcp_provider_keeps(check: Check, behaviour: Behaviour) -> None:
 def test_a_resize_request_keeps(check: Check, behaviour: Behaviour) -> None:
     harness = GcpHarness(behaviour)
     harness.rig.templates.found = replace(harness.rig.templates.found, resize_requests=True)
+    check.run(harness)
+
+
+@pytest.mark.parametrize("behaviour", [pytest.param(PROMPT, id="prompt"), pytest.param(SLUGGISH, id="sluggish")])
+@pytest.mark.parametrize("check", WAITS, ids=lambda check: check.name)
+def test_flex_start_keeps(check: Check, behaviour: Behaviour) -> None:
+    harness = GcpHarness(behaviour, plenty=FLEX)
+    harness.rig.flex(lasts=timedelta(days=7))
     check.run(harness)

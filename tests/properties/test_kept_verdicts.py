@@ -15,7 +15,7 @@ from autoscaler.model.pod import Pod, PodAffinityTerm, Toleration
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement import existing
-from autoscaler.planning.placement.kept_verdicts import Answers, KeptVerdicts
+from autoscaler.planning.placement.kept_verdicts import AboutNodes, KeptVerdicts
 from autoscaler.scheduling import node_state
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -110,15 +110,15 @@ def _without_a_device(piece: ResourceSlice) -> ResourceSlice:
 def test_what_is_kept_is_what_nodes_would_say_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     life, kept, told = Life(Random(seed)), KeptVerdicts(), 0
     monkeypatch.setattr(node_state, "_last", {})
-    of = Answers.of
+    of = AboutNodes.of
 
-    def counted(self: Answers, name: str, world: object) -> int | None:
+    def counted(self: AboutNodes, name: str, world: object) -> int | None:
         nonlocal told
         found = of(self, name, world)  # type: ignore[arg-type]
         told += found is not None and existing._KEPT is kept
         return found
 
-    monkeypatch.setattr(Answers, "of", counted)
+    monkeypatch.setattr(AboutNodes, "of", counted)
     for _ in range(20):
         life.come()
         state = life.snapshot()

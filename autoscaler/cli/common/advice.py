@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import click
 
@@ -16,18 +16,33 @@ _MOST = 3  # workloads; `explain` answers for every pod
 _THEN = 6  # plans for ignored pods, beside those that were spent before
 
 
-def print_advice(helping: Mapping[str, str]) -> None:
-    """Nothing where nothing that was tried helps."""
+def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
+    """Nothing where nothing that was tried helps. Each change places all pods of a workload."""
     if helping:
         click.echo("")
         click.echo("Smallest change that places it")
-        pods: dict[str, list[str]] = {}
+        alike, pods = _alike(found, helping), dict[str, list[str]]()
         for pod, line in helping.items():
-            pods.setdefault(line, []).append(pod)
-        for line, alike in pods.items():
-            each = " (each alone)" if len(alike) > 1 and "→" in line else ""
-            for part in folded(f"  {few(alike)}{each}: {line}", WIDTH):
+            more = f" and {len(alike[pod]) - 1} more" if len(alike[pod]) > 1 else ""
+            pods.setdefault(line, []).append(f"{pod}{more}")
+        for line, names in pods.items():
+            each = " (each alone)" if len(names) > 1 and "→" in line else ""
+            for part in folded(f"  {few(names)}{each}: {line}", WIDTH):
                 click.echo(part)
+
+
+def _alike(found: Decided, helping: Iterable[str]) -> dict[str, list[str]]:
+    """By pod: itself and the others of its workload that have no place."""
+    from autoscaler.advice.situation import workload_of
+
+    groups = ({entry.pod for entry in found.plan.left_out}, {entry.pod for entry in found.plan.outside})
+    pods = {pod.key: pod for pod in found.snapshot.pods}
+    return {
+        key: [
+            each for keys in groups if key in keys for each in keys if workload_of(pods[each]) == workload_of(pods[key])
+        ]
+        for key in helping
+    }
 
 
 def print_further_obstacles(found: Decided, helping: Mapping[str, str]) -> None:
@@ -38,7 +53,8 @@ def print_further_obstacles(found: Decided, helping: Mapping[str, str]) -> None:
     from autoscaler.advice.ignored import as_if_served
     from autoscaler.report.tables.plan_summary import left_out_lines
 
-    served = as_if_served(found.plan, found.snapshot, found.catalog, found.policy, found.now, beside=helping)
+    beside = {each for alike in _alike(found, helping).values() for each in alike}
+    served = as_if_served(found.plan, found.snapshot, found.catalog, found.policy, found.now, beside=beside)
     if served is None:
         return
     groups: dict[tuple[str, ...], list[str]] = {}
@@ -74,9 +90,12 @@ def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:
 
 
 def _first_of_each_workload(found: Decided) -> list[Pod]:
+    from autoscaler.advice.pool_opening import worth_serving
+    from autoscaler.advice.situation import workload_of
+
     pods = {pod.key: pod for pod in found.snapshot.pods}
-    first: dict[str, Pod] = {}
-    for entry in (*found.plan.left_out, *found.plan.outside):
-        pod = pods[entry.pod]
-        first.setdefault(f"{pod.namespace} {pod.owner or pod.name}", pod)
+    first: dict[tuple[object, ...], Pod] = {}
+    worth = (entry for entry in found.plan.outside if worth_serving(entry, pods[entry.pod]))
+    for entry in (*found.plan.left_out, *worth):
+        first.setdefault(workload_of(pods[entry.pod]), pods[entry.pod])
     return list(first.values())

@@ -24,6 +24,7 @@ from providers.plugins import Surroundings
     "--max-usd", required=True, type=float, metavar="DOLLARS", help="The most that an hour of its machines may cost."
 )
 @click.option("--report", default="gcp-trial.json", show_default=True, metavar="PATH", help="File for the report.")
+@click.option("--resize-requests", is_flag=True, help="Try resize requests, which flex-start needs, with two machines.")
 @click.option("--yes", is_flag=True, help="Really launch. Without it the command only says what it would do.")
 @click.pass_context
 def trial_gcp(
@@ -35,32 +36,40 @@ def trial_gcp(
     instance_type: str,
     max_usd: float,
     report: str,
+    resize_requests: bool,  # click's
     yes: bool,  # click's
 ) -> None:
     """One machine and a gang of two, in a group of a GCPNodeTemplate. Checked are names that are asked for again, how
     long Google takes to list and to end a machine, and that no name is left in the group. On GKE the machines join the
     cluster for these minutes, and pods may come to them: use a node pool with a taint. Every name is deleted, also
-    after Ctrl-C. Nothing but the end of the command, or the next trial of this cluster, ends its machines: after a
-    crash they run and cost until a trial, with any group, deletes them. The report names no project, key or user.
+    after Ctrl-C. With --resize-requests it asks for two machines by a resize request instead, and cancels a second
+    request; when both are as expected, it notes the group in an annotation of the GCPNodeTemplate, which lets
+    flex-start be launched there. Nothing but the end of the command, or the next trial of this cluster, ends its
+    machines: after a crash they run and cost until a trial, with any group, deletes them. The report names no project,
+    key or user.
 
     \b
     Try:
       foreslice gcp trial --template gpu --max-usd 5
       foreslice gcp trial --template gpu --type g2-standard-4 --max-usd 5 --yes
+      foreslice gcp trial --template flex --resize-requests --max-usd 100 --yes
 
     Exit code 0: all is as expected, or nothing was launched; 3: something is not; 1: Google Cloud cannot be asked, or
     an hour of the machines costs more.
     """
     # With google-cloud-compute; `--help` needs none of it.
-    from autoscaler.composition.gcp import gcp_trial
+    from autoscaler.composition.gcp import gcp_trial, note_tried
 
     api = connected(kubeconfig, context)
     uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
     surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
     with as_input_error():
-        trial = gcp_trial(surroundings, GcpSettings(project=project), template, instance_type=instance_type, told=show)
+        settings = GcpSettings(project=project)
+        trial = gcp_trial(
+            surroundings, settings, template, instance_type=instance_type, resize_requests=resize_requests, told=show
+        )
         cost, kind = trial.cost(), trial.group.instance_type
-        click.echo(f"three machines of {kind} in group {trial.group.ref}: an hour of them costs ${cost}")
+        click.echo(f"{trial.machines} machines of {kind} in group {trial.group.ref}: an hour of them costs ${cost}")
         click.echo("the command ends them within minutes; if it is killed, they run until the next trial deletes them")
         check_cost(cost, max_usd)
         if not yes:
@@ -70,4 +79,7 @@ def trial_gcp(
         code = carried_out(
             trial.run, trial.outcomes, report=report, about=about, sdks=("google-cloud-compute", "google-auth")
         )
+        if trial.proven:
+            note_tried(api, template, trial.group.ref)
+            click.echo(f"noted in GCPNodeTemplate {template}: resize requests work in group {trial.group.ref}")
     ctx.exit(code)

@@ -139,7 +139,8 @@ def _detail(code: Code, plan: RequestPlan, before: Sequence[PooledDevice]) -> di
     if code is Code.DEVICE_TAINTED:
         return {"taints": tuple(sorted({f"{t.key}={t.value}:{t.effect}" for p in before for t in p.taints}))}
     if code is Code.CAPACITY_INSUFFICIENT:
-        return {"capacities": tuple(plan.capacity)}
+        missing = tuple(name for name in plan.capacity if not any(name in p.device.capacity for p in before))
+        return {"missing": missing} if missing else {"capacities": tuple(plan.capacity)}
     if code is Code.COUNTERS_EXHAUSTED:
         return {"counter_sets": tuple(sorted({counter[0] for p in before for counter, _ in p.draws}))}
     return {}

@@ -148,9 +148,9 @@ class CapacityPoolSpec(ApiModel):
     """An offering must meet all of them: instance type, zone, architecture, capacity type, accelerator, ..."""
     capacity_types: Annotated[
         Items[CapacityTypeName],
-        Field(min_length=1, max_length=4, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        Field(min_length=1, max_length=5, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = ("capacity-block", "reserved", "on-demand")
-    """In order of preference. spot must be asked for."""
+    """In order of preference. spot and flex-start must be asked for."""
     node_template_ref: TemplateReference | None = None
     """Required to launch."""
     labels: Labels = NO_ENTRIES

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from autoscaler.kube.custom.node_template import NodeTemplateStatus
 from autoscaler.kube.custom.objects import read_spec
-from autoscaler.kube.custom.schema import ApiModel, Items, LongText, Rule, Text
+from autoscaler.kube.custom.schema import (
+    DURATION_PATTERN,
+    SHORT,
+    ApiModel,
+    Items,
+    LongText,
+    Rule,
+    Text,
+    duration,
+)
 from autoscaler.kube.problem import Problems
 
 # Names of Google Cloud resources (RFC 1035).
 _NAME = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
 Name = Annotated[str, StringConstraints(max_length=63, pattern=_NAME)]
+# Source: Compute Engine, about resize requests: requestedRunDuration.
+_SHORTEST, _LONGEST = timedelta(minutes=10), timedelta(days=7)
+
+
+def _run_duration(text: str) -> str:
+    if not _SHORTEST <= duration(text) <= _LONGEST:
+        raise ValueError(f"{text!r} is not a run duration: Google takes from 10m to 7d")
+    return text
+
+
+RunDurationText = Annotated[
+    str,
+    AfterValidator(_run_duration),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": SHORT}),
+]
 
 
 class GcpCluster(ApiModel):
@@ -31,6 +56,13 @@ class GcpInstanceGroup(ApiModel):
     name: Name
 
 
+class GcpFlexStart(ApiModel):
+    """How flex-start machines are asked for."""
+
+    run_duration: RunDurationText
+    """How long they run before Google ends them, from 10m to 7d. Nodes are drained before."""
+
+
 class GCPNodeTemplateSpec(ApiModel):
     """Node pools and groups that exist already; Foreslice starts and ends their machines one by one, by name.
 
@@ -46,6 +78,8 @@ class GCPNodeTemplateSpec(ApiModel):
     """How the machines of a gang are asked for. `Instances`: all in one call, and those that came are deleted when
     others cannot be had. `ResizeRequest`: the group starts all of them at once or none, and waits until it can; the
     request is cancelled when no pod needs it any more. Google does not document it for the groups of GKE."""
+    flex_start: GcpFlexStart | None = None
+    """Launch in groups of flex-start machines in which `foreslice gcp trial --resize-requests` has succeeded."""
 
     RULES = (
         Rule(

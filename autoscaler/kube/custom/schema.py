@@ -257,7 +257,7 @@ Labels = Annotated[
 # taints), and from its offering, drivers and block.
 RecordedLabels = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=128)]
 Quantities = Annotated[dict[str, QuantityValue], Field(max_length=16)]
-CapacityTypeName = Literal["capacity-block", "reserved", "spot", "on-demand"]
+CapacityTypeName = Literal["capacity-block", "reserved", "flex-start", "spot", "on-demand"]
 # namespace/name: 63 characters, a slash, and the 253 of a DNS subdomain.
 PodKey = Annotated[str, StringConstraints(min_length=1, max_length=63 + 1 + 253)]
 PodKeys = Annotated[Items[PodKey], Field(max_length=512)]

@@ -113,7 +113,7 @@ def _scope_refusal(
 ) -> Reason | None:
     scope, subject = pool.scope, f"pod {pod.key}"
     if scope.pods is PodScope.DEVICE_CLAIMS and not _claims_devices(pod, extended_resources):
-        plugins = tuple(sorted({r for r in _requested(pod) if "/" in r}))
+        plugins = tuple(sorted({r for r in requested_resources(pod) if "/" in r}))
         named: dict[str, Fact] = {"resources": plugins} if plugins else {}
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
@@ -135,10 +135,13 @@ def _gated(resources: Iterable[str], snapshot: Snapshot) -> dict[str, str]:
 
 
 def _claims_devices(pod: Pod, extended_resources: Mapping[str, DeviceClass]) -> bool:
-    return any(entry.claim != "" for entry in pod.claims) or any(r in extended_resources for r in _requested(pod))
+    return any(entry.claim != "" for entry in pod.claims) or any(
+        r in extended_resources for r in requested_resources(pod)
+    )
 
 
-def _requested(pod: Pod) -> Iterator[str]:
+def requested_resources(pod: Pod) -> Iterator[str]:
+    """What its containers ask for some of."""
     for container in (*pod.containers, *pod.init_containers):
         yield from (resource for resource, amount in container.requests.items() if amount.sign > 0)
 

@@ -8,7 +8,7 @@ once than the pool's budgets allow. lifecycle/leaving.py says for which reasons 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -32,6 +32,8 @@ from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import awaited_bindings, pending_pods
+from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.baseline import baseline_nodes, is_open
 from autoscaler.planning.supply.candidates import capacity_type_facts
 from autoscaler.planning.supply.drivers import readable
@@ -53,6 +55,13 @@ def decide(
     """
     run = _Run(snapshot, needed, now, custom)
     return tuple(run.decide(n) for n in snapshot.provisioned if may_take_pods(n) or (has_failed(n) and has_machine(n)))
+
+
+def needed_nodes(snapshot: Snapshot, planned: Collection[str], now: datetime) -> frozenset[str]:
+    """The names of nodes that pending pods go to, as planned now or when they were bought, and that requests booked."""
+    bindings = awaited_bindings(snapshot, now)
+    awaited = (bindings[pod.key] for pod in pending_pods(snapshot) if pod.key in bindings)
+    return frozenset({*planned, *awaited, *booked_nodes(snapshot)})
 
 
 class _Run:

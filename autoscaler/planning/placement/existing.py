@@ -24,10 +24,10 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
+from autoscaler.model.verdict import Fatal, Fits, Unknown
 from autoscaler.planning.demand.bundles import Bundle, BundleClass
 from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, why_postponed
-from autoscaler.planning.placement.kept_verdicts import REFUSED, Answers, KeptVerdicts
+from autoscaler.planning.placement.kept_verdicts import REFUSED, AboutNodes, KeptVerdicts
 from autoscaler.planning.supply.blocks import admission
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import readable
@@ -311,7 +311,7 @@ class _Run:
         bundle: Bundle,
         open_nodes: Sequence[str],
         refused: set[str],
-        answers: Answers | None,
+        answers: AboutNodes | None,
         *,
         ask_all: bool,
     ) -> tuple[str, Fits] | str | Fatal | Unknown | None:
@@ -324,7 +324,7 @@ class _Run:
                 refused.add(name)
                 passed += 1
                 continue
-            verdict: Verdict | None = None
+            taken: tuple[str, Fits] | str = name
             if preference is None:
                 verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
                 if isinstance(verdict, Fatal):
@@ -339,9 +339,9 @@ class _Run:
                 if not isinstance(verdict, Fits):
                     refused.add(name)
                     continue
-                preference = verdict.preference
+                preference, taken = verdict.preference, (name, verdict)
             if best is None or preference < least:
-                best, least = (name, verdict) if verdict else name, preference
+                best, least = taken, preference
             if not least and not ask_all:
                 break
         if passed and over_budget(spent := self._ledger.glance_at_present(index, bundle.pods[0], passed)):

@@ -45,14 +45,14 @@ class KeptVerdicts:
     _rules: tuple[object, ...] = ()
     _known: dict[Hashable, dict[str, _Kept]] = field(default_factory=dict)
 
-    def about(self, bundle: Bundle, world: World) -> Answers | None:
+    def about(self, bundle: Bundle, world: World) -> AboutNodes | None:
         """What is kept of nodes for such a bundle; None if nothing may be kept for it."""
         if (asked := question(bundle, world)) is None:
             return None
         rules = (world.profile, world.devices.taint_rules, world.drivers)
         if rules != self._rules or sum(map(len, self._known.values())) > _MOST:
             self._rules, self._known = rules, {}
-        return Answers(self._known.setdefault(asked, {}), bool(bundle.pods[0].claims))
+        return AboutNodes(self._known.setdefault(asked, {}), bool(bundle.pods[0].claims))
 
     def forget(self) -> None:
         """Everything."""
@@ -60,7 +60,7 @@ class KeptVerdicts:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AboutNodes:
     """Of nodes by name, about one question; `claims`: whether it is about devices."""
 
     nodes: dict[str, _Kept]

@@ -18,7 +18,7 @@ from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.demand.demand import claim_keys, running_members
-from autoscaler.planning.demand.scope import Scopes, pools_of
+from autoscaler.planning.demand.scope import Scopes, pools_of, requested_resources
 from autoscaler.planning.packing.problem import GangRule, Item, Kind, Problem
 from autoscaler.planning.placement.architecture import asks_for_architecture, offered_unasked
 from autoscaler.planning.placement.trial import PackingOracle
@@ -36,6 +36,7 @@ from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
+from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.types.catalog import Catalog
 
 ADMITTED = Admission()
@@ -221,6 +222,7 @@ def build_packing_input(
             named_drivers(classes, snapshot),
             sharing_gates(classes, snapshot),
             named_topologies(classes),
+            named_plugins(classes),
         ),
     )
     shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
@@ -276,6 +278,12 @@ def named_topologies(classes: Sequence[BundleClass]) -> frozenset[str]:
     asked = (r for term in terms for r in term.match_expressions if r.key == key and r.operator == "In")
     selected = {pod.node_selector[key] for pod in pods if key in pod.node_selector}
     return frozenset(selected.union(*(r.values for r in asked)))
+
+
+def named_plugins(classes: Sequence[BundleClass]) -> frozenset[str]:
+    """The drivers whose devices pods ask for as extended resources of device plugins."""
+    asked = {resource for c in classes for pod in c.sample.pods for resource in requested_resources(pod)}
+    return frozenset(plugin.driver for resource in asked if (plugin := plugin_of(resource)) is not None)
 
 
 def named_drivers(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozenset[str]:

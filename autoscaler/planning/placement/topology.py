@@ -2,12 +2,13 @@
 
 Each such gang is placed on its own, before everything else, in the best single domain. A domain is known by its label
 value; an NVLink domain across machines has none before launch, so every offering that is sold as such a unit is one
-domain of limited size. A key that hypothetical nodes do not have cannot be promised by buying.
+domain of limited size. On GKE a TPU slice of several hosts is a node pool of its own, and without any CapacityPool so
+is every purchase. A key that hypothetical nodes do not have cannot be promised by buying.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from autoscaler.model.gang import Gang
@@ -50,7 +51,7 @@ def place_gang(
     """The gang in the best domain that takes it; None if no domain does."""
     classes = {i: c for i, c in enumerate(packing.classes) if c.sample.gang == gang.key}
     best: tuple[tuple[int, Score], PlacedGang] | None = None
-    for domain in _domains(gang, packing, present):
+    for domain in _domains(gang, classes, packing, present):
         found = _in_domain(gang, classes, domain, packing, present, offered, policy)
         if found is not None and (best is None or found[0] < best[0]):
             best = found
@@ -84,7 +85,7 @@ def _in_domain(
     return (wanted - placed - bought, buying.score), PlacedGang(assigned, buying)
 
 
-def _domains(gang: Gang, packing: PackingInput, present: Present) -> Iterator[Domain]:
+def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present: Present) -> Iterator[Domain]:
     """The domains to try; only the one that running members are in, if there are any."""
     key = gang.topology_key or ""
     values = {name: present.world.nodes[name].node.labels.get(key) for name in present.targets}
@@ -106,6 +107,20 @@ def _domains(gang: Gang, packing: PackingInput, present: Present) -> Iterator[Do
     for (value, _), found in sorted(offers.items()):
         if value not in names and (not held or value in held):
             yield from _new_domains(value, found, packing)
+    if key == labels.GKE_NODE_POOL and not held:
+        yield from _new_node_pools(classes, packing)
+
+
+def _new_node_pools(classes: Iterable[int], packing: PackingInput) -> Iterator[Domain]:
+    """Node pools of GKE that would be made: a slice of several hosts is all of one (GKE: multi-host TPU slices)."""
+    wanted = tuple(classes)
+    for index, candidate in enumerate(packing.candidates):
+        if candidate.barred or not any(packing.trials.takes(packing.shape_of[index], item) for item in wanted):
+            continue
+        if candidate.hosts > 1:
+            yield Domain(frozenset(), frozenset({index}), most_nodes=candidate.hosts)
+        elif candidate.pool.implicit and candidate.instance_type.cloud == "gcp":
+            yield Domain(frozenset(), frozenset({index}))
 
 
 def _new_domains(value: str, found: set[int], packing: PackingInput) -> Iterator[Domain]:

@@ -16,7 +16,7 @@ from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
-from autoscaler.planning.supply.drivers import driver_sets, readable, running_drivers
+from autoscaler.planning.supply.drivers import driver_sets, handed_out, plans_slices, readable, running_drivers
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.profile import DriverSet
@@ -77,13 +77,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Zones and regions that a demand names, the drivers (by name) of the DeviceClasses that it uses, and the feature
-    gates of drivers without which these refuse its claims, as (profile name, gate), and topologies of TPU slices."""
+    """Zones and regions that a demand names, drivers (by name) of its DeviceClasses, feature gates of drivers without
+    which these refuse its claims, as (profile name, gate), topologies of TPU slices, and drivers whose devices it wants
+    of device plugins."""
 
     places: tuple[Place, ...] = ()
     drivers: frozenset[str] = frozenset()
     gates: frozenset[tuple[str, str]] = frozenset()
     topologies: frozenset[str] = frozenset()
+    plugged: frozenset[str] = frozenset()
 
 
 _ADMITTED: Final = LastAnswers[tuple["Candidate", ...]]()
@@ -106,7 +108,8 @@ def candidates_of(
     pools = pools_of(snapshot)
     origins = tuple(pool.origin for pool in pools)  # of which equality takes no notice
     bought = (policy.where, policy.buy_unpriced)
-    of = (Same(catalog), tuple(pools), origins, snapshot.profile, running_drivers(snapshot), bought, named)
+    run = (running_drivers(snapshot), handed_out(snapshot))
+    of = (Same(catalog), tuple(pools), origins, snapshot.profile, run, bought, named)
     return _ADMITTED.of(of, compute)
 
 
@@ -116,7 +119,7 @@ def every_candidate(
     """The same with what the requirements of the pools exclude, for explanations."""
     named = named or Named()
     found: list[Candidate] = []
-    running = running_drivers(snapshot)
+    running, handed = running_drivers(snapshot), handed_out(snapshot)
     for pool in (narrowed(pool, policy.where) for pool in pools_of(snapshot)):
         offers = [
             *_block_offers(pool, snapshot, catalog, now=now),
@@ -135,6 +138,7 @@ def every_candidate(
                     wanted=named.drivers,
                     gates=named.gates,
                     topologies=named.topologies,
+                    plugged=(handed, named.plugged),
                 )
             )
         ]
@@ -246,6 +250,8 @@ def _barred(
     unusable = why_not_runnable(candidate.instance_type, candidate.drivers)
     if unusable is not None:
         return Reason.of(Code.NOT_RUNNABLE, subject, problem=unusable.problem, source=unusable.source)
+    if candidate.hosts > 1 and not plans_slices(candidate.pool):
+        return Reason.of(Code.SLICE_NOT_LAUNCHED, subject, hosts=candidate.hosts, instance_type=ref.instance_type)
     if candidate.instance_type.share and candidate.pool.fractional != "Allow":
         return Reason.of(Code.FRACTION_UNASKED, subject, share=candidate.instance_type.share)
     if offering.capacity_type.needs_reservation and not offering.reservation:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.resource_claim import FirstAvailable, Request
 from autoscaler.model.snapshot import NO_DRIVERS, Snapshot
@@ -20,6 +20,7 @@ from instance_catalog.drivers.profile import (
     with_gates,
 )
 from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.prediction.device_plugins import plugin_resources
 from instance_catalog.prediction.predict import expected_unasked, unpredictable
 from instance_catalog.prediction.variants import implicit_driver_sets, slice_variants, with_drivers
 from instance_catalog.types.instance_type import InstanceType
@@ -47,6 +48,11 @@ def running_drivers(snapshot: Snapshot) -> DriverSet:
     return DriverSet(tuple(found.values()), tuple(dict.fromkeys(notes)))
 
 
+def handed_out(snapshot: Snapshot) -> frozenset[str]:
+    """The drivers whose devices a device plugin of the cluster hands out."""
+    return frozenset(found.device_plugin for found in snapshot.daemon_sets if found.device_plugin)
+
+
 def driver_sets(
     pool: CapacityPool,
     instance_type: InstanceType,
@@ -57,13 +63,18 @@ def driver_sets(
     wanted: frozenset[str] = frozenset(),
     gates: frozenset[tuple[str, str]] = frozenset(),
     topologies: frozenset[str] = frozenset(),
+    plugged: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset()),
 ) -> tuple[DriverSet, ...]:
     """The drivers that a node of the pool may run, in order of preference.
 
     As the pool or the block lists them; every variant in implicit pools, with those of `wanted` (driver names) too; for
     Auto those of `running` that are known to have devices on the type. Where no driver runs, and where the provider
     publishes by itself, the plainest variant is assumed. Where drivers are assumed, they may have `gates` (profile
-    name, feature gate) on as well: nobody knows that they are off. Implicit pools have TPU slices of the `topologies`.
+    name, feature gate) on as well: nobody knows that they are off. TPU machines then form slices of the `topologies`.
+
+    `plugged` names drivers whose devices a device plugin of the cluster hands out, and those whose devices the demand
+    wants handed out: a type with such devices and with none of a driver that runs is offered as if none ran; one whose
+    devices no driver is known to publish, without any.
     """
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
@@ -71,14 +82,23 @@ def driver_sets(
         return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
     if running.profiles and not pool.implicit and pool.node_template.kind not in PUBLISHING_TEMPLATES:
         there = DriverSet(tuple(p for p in running.profiles if expected_unasked(instance_type, p)))
-        return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
+        if there.profiles or not plugged[0] & plugin_resources(instance_type).keys():
+            return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
     variants = implicit_driver_sets(instance_type, kubernetes)
+    if not variants and not instance_type.slice_topologies and plugged[1] & plugin_resources(instance_type).keys():
+        variants = (NO_DRIVERS,)
     assumed = variants if pool.implicit else variants[:1]
     gated = (found for variant in assumed if gates and (found := with_gates(variant, gates)) is not None)
-    if not pool.implicit:
-        return (*assumed, *gated)
     sliced = slice_variants(instance_type, assumed[:1], topologies)
+    if not pool.implicit:
+        return (*assumed, *sliced, *gated)
     return (*assumed, *sliced, *gated, *with_drivers(instance_type, kubernetes, wanted))
+
+
+def plans_slices(pool: CapacityPool) -> bool:
+    """Whether slices of several hosts are a choice for the pool: no provider launches them yet. A pool that lists them
+    is held back as a whole by a check (SliceNotLaunched)."""
+    return bool(pool.drivers) or pool.mode is Mode.OBSERVE or pool.node_template.kind in PUBLISHING_TEMPLATES
 
 
 def wanted_drivers(requests: Iterable[Request], classes: Mapping[str, DeviceClass]) -> frozenset[str]:

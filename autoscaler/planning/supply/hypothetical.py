@@ -18,6 +18,7 @@ from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate, offering_labels
 from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
+from autoscaler.planning.supply.drivers import handed_out
 from autoscaler.planning.supply.places import OLD_KEYS
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits
@@ -142,9 +143,8 @@ class Plugins:
 def plugins_of(snapshot: Snapshot) -> Plugins:
     """The same for a snapshot."""
     sets = snapshot.daemon_sets
-    handed = frozenset(daemon_set.device_plugin for daemon_set in sets if daemon_set.device_plugin)
     drivers = frozenset(profile.driver for daemon_set in sets for profile in daemon_set.drivers.profiles)
-    return Plugins(handed, drivers, bool(sets))
+    return Plugins(handed_out(snapshot), drivers, bool(sets))
 
 
 def _allocatable(candidate: Candidate, plugins: Plugins) -> FrozenMap[str, Quantity]:

@@ -290,7 +290,7 @@ def _own_resource(resource: str) -> str:
 
 def _unqualified(reason: Reason) -> str:
     """What to write for capacities that are named with a domain: drivers publish their own without."""
-    found = reason.detail.get("capacities", ())
+    found = reason.detail.get("missing", reason.detail.get("capacities", ()))
     names = [name for name in (found if isinstance(found, tuple) else (str(found),)) if "/" in name]
     return f"; drivers publish their own without a domain: {names[0].rpartition('/')[2]}" if names else ""
 

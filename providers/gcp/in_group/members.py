@@ -16,6 +16,8 @@ from providers.gcp.session import Gcp
 
 # Before these have passed a machine has no host, and its creation may still fail.
 _COMING: Final = frozenset({"", "PENDING", "PROVISIONING"})
+# Google takes at most so many machines in one call.
+CHUNK: Final = 1000
 LEAVING: Final = frozenset({"DELETING", "ABANDONING"})
 # Errors of an attempt that the group's next attempt may not meet.
 _PASSING: Final = (ThrottledError, BusyError, UncertainError)

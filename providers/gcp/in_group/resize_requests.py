@@ -8,16 +8,17 @@ v1, instanceGroupManagerResizeRequests; client google-cloud-compute 1.56.0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, Clock, LaunchRequest
 from providers.errors import AmbiguousError, GoneError, ProviderError, RefusedError, ShortageError, WaitingError
 from providers.gcp.errors import of_code
-from providers.gcp.names import Names
+from providers.gcp.names import Names, read
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.operations import finished
 from providers.gcp.session import Gcp
@@ -67,6 +68,12 @@ def together(request: LaunchRequest) -> bool:
     return 1 < request.minimum == len(request.nodes)
 
 
+def may_wait(request: LaunchRequest) -> bool:
+    """Whether a group may hold a request of the launch: for what comes together, and for flex-start machines."""
+    flexible = CapacityType.FLEX_START.value
+    return together(request) or any(offering.capacity_type == flexible for offering in request.offerings)
+
+
 def name_of(cluster: str, request: LaunchRequest) -> str:
     """The name of the launch's request in whatever group."""
     return Names(cluster, request.tags.get(TAG_BATCH, ""), request.token, "", _PREFIX).of(0)
@@ -74,7 +81,6 @@ def name_of(cluster: str, request: LaunchRequest) -> str:
 
 def find(gcp: Gcp, group: GroupRef, name: str) -> ResizeRequest | None:
     """The request as the group has it; None when it has none, or when there is no such group."""
-    what = f"resize request {name} in group {group}"
     try:
         found = gcp.call(
             "instanceGroupManagerResizeRequests.get",
@@ -85,11 +91,25 @@ def find(gcp: Gcp, group: GroupRef, name: str) -> ResizeRequest | None:
         )
     except GoneError:
         return None
+    return _read(group, found)
+
+
+def open_of(gcp: Gcp, group: GroupRef, cluster: str) -> Iterator[ResizeRequest]:
+    """The requests of the group that launches of this cluster have made, whatever came of them."""
+    asked = {"about": str(group), "zone": group.zone, "instance_group_manager": group.name}
+    for page in gcp.pages("instanceGroupManagerResizeRequests.list", **asked):
+        for one in page.items:
+            if one.name.startswith(f"{_PREFIX}-") and read(one.name, cluster) is not None:
+                yield _read(group, one)
+
+
+def _read(group: GroupRef, found: Any) -> ResizeRequest:
+    what = f"resize request {found.name} in group {group}"
     fatal = next(iter(found.status.error.errors), None)
     tried = next(iter(found.status.last_attempt.error.errors), None)
     return ResizeRequest(
         group=group,
-        name=name,
+        name=found.name,
         state=found.state,
         machines=tuple(one.name for one in found.instances),
         since=_moment(found.creation_timestamp),
@@ -98,8 +118,11 @@ def find(gcp: Gcp, group: GroupRef, name: str) -> ResizeRequest | None:
     )
 
 
-def ask(gcp: Gcp, group: GroupRef, name: str, machines: Sequence[str], *, request_id: str) -> Any:
-    """Ask for machines by name. Answers with the operation; raises what refuses the request at once."""
+def ask(
+    gcp: Gcp, group: GroupRef, name: str, machines: Sequence[str], *, lasts: timedelta | None, request_id: str
+) -> Any:
+    """Ask for machines by name, which run so long; None: until they are ended. Answers with the operation; raises what
+    refuses the request at once."""
     return gcp.call(
         "instanceGroupManagerResizeRequests.insert",
         about=f"{group} {name}",
@@ -109,6 +132,7 @@ def ask(gcp: Gcp, group: GroupRef, name: str, machines: Sequence[str], *, reques
         instance_group_manager_resize_request_resource={
             "name": name,
             "instances": [{"name": machine} for machine in machines],
+            **({"requested_run_duration": {"seconds": int(lasts.total_seconds())}} if lasts is not None else {}),
         },
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
@@ -24,6 +24,7 @@ _LIFETIME: Final = timedelta(minutes=5)
 _DRA_LABELS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT)
 _MODELS: Final = {
     "SPOT": CapacityType.SPOT,
+    "FLEX_START": CapacityType.FLEX_START,
     "STANDARD": CapacityType.ON_DEMAND,
     "": CapacityType.ON_DEMAND,
     "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK,
@@ -56,7 +57,9 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group and what it starts. `unsupported` says why nothing is launched in it; "" when something may be."""
+    """A group and what it starts. `unsupported` says why nothing is launched in it; "" when something may be,
+    and `step` what to do about it, where that is more than to name another group. `run_duration` is how long its
+    machines run, of flex-start ones."""
 
     ref: GroupRef
     base: str
@@ -67,6 +70,8 @@ class Group:
     pool: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     unsupported: str = ""
+    step: str = ""
+    run_duration: timedelta | None = None
     reservation: str = ""
     reserved: Ref | None = None
 
@@ -114,9 +119,9 @@ class Groups:
         """The groups of a template as they are now. Raises TemplateError when one of them does not exist."""
         for name in template.node_pools:
             for ref in self.pool(template, name).groups:
-                yield self.group(ref, pool=name)
+                yield _for(template, self.group(ref, pool=name))
         for ref in template.groups:
-            yield self.group(ref)
+            yield _for(template, self.group(ref))
 
     def existing(self, template: GroupTemplate) -> Iterator[tuple[Group | None, ProviderError | None]]:
         """Each of its groups, or why it cannot be read."""
@@ -126,12 +131,12 @@ class Groups:
             except ProviderError as error:
                 yield None, error
                 continue
-            yield from (self._tried(ref, name) for ref in refs)
-        yield from (self._tried(ref, "") for ref in template.groups)
+            yield from (self._tried(template, ref, name) for ref in refs)
+        yield from (self._tried(template, ref, "") for ref in template.groups)
 
-    def _tried(self, ref: GroupRef, pool: str) -> tuple[Group | None, ProviderError | None]:
+    def _tried(self, template: GroupTemplate, ref: GroupRef, pool: str) -> tuple[Group | None, ProviderError | None]:
         try:
-            return self.group(ref, pool=pool), None
+            return _for(template, self.group(ref, pool=pool)), None
         except ProviderError as error:
             return None, error
 
@@ -299,6 +304,22 @@ def pool_faults(template: GroupTemplate, pool: Pool) -> Iterator[PoolFault]:
         )
 
 
+def _for(template: GroupTemplate, group: Group) -> Group:
+    """The group as the template lets it be used: flex-start machines need resize requests, which Google does not
+    document for the groups of GKE."""
+    if group.unsupported or group.capacity_type != CapacityType.FLEX_START.value:
+        return group
+    if template.flex_start is None:
+        why = "its machines are flex-start, and the GCPNodeTemplate does not say how long they shall run"
+        return replace(
+            group, unsupported=why, step="set spec.flexStart.runDuration of the GCPNodeTemplate (docs/gcp.md)"
+        )
+    if not template.on_trial and group.ref not in template.tried:
+        step = f"foreslice gcp trial --template {template.name} --type {group.instance_type} --resize-requests"
+        return replace(group, unsupported="no trial has started machines in it by a resize request", step=step)
+    return replace(group, run_duration=template.flex_start)
+
+
 def _slice_topology(machine_type: str, placement: Mapping[str, Any]) -> str:
     """The topology of a node pool whose machines are one TPU slice of several hosts; "" of all others.
 
@@ -324,6 +345,8 @@ def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservat
         return f"the provisioning model {model} is not supported yet"
     if model == "SPOT" and reserved is not None:
         return "Spot machines of a reservation do not exist"
+    if model == "FLEX_START" and reserved is not None:
+        return "flex-start machines of a reservation do not exist"
     if affinity.consume_reservation_type not in _AFFINITIES:
         return f"the reservation affinity {affinity.consume_reservation_type} is not supported yet"
     if reserved is not None and len(affinity.values) > 1:

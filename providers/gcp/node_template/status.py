@@ -87,7 +87,9 @@ class Verdicts:
 def _of_group(group: Group) -> Iterator[TemplateFault]:
     field = "nodePools" if group.pool else "groups"
     if group.unsupported:
-        step = "name a group that starts on-demand or Spot machines, or those of a whole reservation (docs/gcp.md)"
+        step = group.step or (
+            "name a group that starts on-demand or Spot machines, or those of a whole reservation (docs/gcp.md)"
+        )
         yield TemplateFault(field, "NotSupported", f"group {group.ref}: {group.unsupported}", step)
     try:
         _ = Names("", "", "", "", group.base).width

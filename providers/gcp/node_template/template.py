@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol
 
 from instance_catalog.frozen_map import EMPTY, FrozenMap
@@ -26,7 +27,9 @@ class GroupTemplate:
     """Groups that exist already: the node pools of a GKE cluster, and managed instance groups by zone and name.
 
     `cluster` and `location` (a region or zone) are those of the GKE cluster. `resize_requests`: what has to come
-    together is asked for by a resize request.
+    together is asked for by a resize request. `flex_start`: how long flex-start machines run; None: none are launched.
+    `tried` are the groups in which a trial has started machines by a resize request, and `on_trial` is the template of
+    a trial.
     """
 
     name: str
@@ -35,6 +38,9 @@ class GroupTemplate:
     node_pools: tuple[str, ...] = ()
     groups: tuple[GroupRef, ...] = ()
     resize_requests: bool = False
+    flex_start: timedelta | None = None
+    tried: frozenset[GroupRef] = frozenset()
+    on_trial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.concrete import make_concrete
 from tests.e2e.harness.control_plane import ApiError, ControlPlane, Json
+from tests.e2e.harness.toolbox import Kwok
 
 Devices = Counter[tuple[str, str, str]]  # (request, driver, device) of all claims of a pod
 NODES: Final = "/api/v1/nodes"
@@ -89,6 +90,10 @@ class Cluster:
         """All pods, by name."""
         return sorted(self._list(PODS), key=lambda pod: str(pod["metadata"]["name"]))
 
+    def outline(self) -> list[str]:
+        """Where each pod stands, a line each: what a failed wait shows before the components' logs."""
+        return [_standing(pod) for pod in self.pods()]
+
     def wait_for_pods(self, count: int) -> list[Json]:
         """Until there are `count` pods and every claim made from a template exists."""
 
@@ -96,7 +101,7 @@ class Cluster:
             pods = self.pods()
             return len(pods) == count and all(_claims_made(pod) for pod in pods)
 
-        self.control_plane.wait_until(complete, f"{count} pods with their claims")
+        self.control_plane.wait_until(complete, f"{count} pods with their claims", found=self.outline)
         return self.pods()
 
     def nominate(self, pod: Json, node: str) -> None:
@@ -110,16 +115,16 @@ class Cluster:
         def bound() -> bool:
             return sum("nodeName" in pod["spec"] for pod in self.pods()) == count
 
-        self.control_plane.wait_until(bound, f"{count} bound pods", found=self.pods)
+        self.control_plane.wait_until(bound, f"{count} bound pods", found=self.outline)
         return self.pods()
 
-    def wait_until_running(self) -> None:
+    def wait_until_running(self, kwok: Kwok) -> None:
         """Until all pods run; they do once KWOK is there."""
 
         def running() -> bool:
             return {pod["status"]["phase"] for pod in self.pods()} == {"Running"}
 
-        self.control_plane.wait_until(running, "running pods", found=self.pods)
+        self.control_plane.wait_until(running, "running pods", found=lambda: (self.outline(), kwok.log_end()))
 
     def wait_until_refused(self, count: int) -> dict[str, tuple[str, str]]:
         """Until the scheduler has said no to all pods: reason and message of PodScheduled, by pod."""
@@ -174,9 +179,15 @@ class Cluster:
             self.call("DELETE", place, {"kind": "DeleteOptions", "apiVersion": "v1", **at_once})
         for group in self._list(POD_GROUPS):
             self.call("DELETE", f"{POD_GROUPS}/{group['metadata']['name']}")
-        self.control_plane.wait_until(
-            lambda: not any(self._list(place) for place in (JOBS, PODS, CLAIMS, SLICES, NODES)), "an empty cluster"
-        )
+
+        def left() -> list[str]:
+            return [
+                f"{place}/{item['metadata']['name']}"
+                for place in (JOBS, PODS, CLAIMS, SLICES, NODES)
+                for item in self._list(place)
+            ]
+
+        self.control_plane.wait_until(lambda: not left(), "an empty cluster", found=left)
 
     def _create(self, place: str, manifest: Json) -> None:
         self.call("POST", place, manifest)
@@ -202,6 +213,14 @@ def _claim_names(pod: Json) -> Iterator[str]:
     yield from (entry["resourceClaimName"] for entry in status.get("resourceClaimStatuses", ()) if _named(entry))
     if "extendedResourceClaimStatus" in status:
         yield status["extendedResourceClaimStatus"]["resourceClaimName"]
+
+
+def _standing(pod: Json) -> str:
+    status = pod.get("status", {})
+    claims = [entry.get("resourceClaimName") for entry in status.get("resourceClaimStatuses", ())]
+    name, node, nominated = pod["metadata"]["name"], pod["spec"].get("nodeName"), status.get("nominatedNodeName")
+    refusal = " ".join(_refusal(pod) or ())
+    return f"{name}: {status.get('phase')} on {node}, nominated {nominated}, claims {claims} {refusal}".rstrip()
 
 
 def _named(entry: Json) -> bool:

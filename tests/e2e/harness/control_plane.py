@@ -116,7 +116,7 @@ class ControlPlane:
         while not done():
             dead = [name for name, child in self._children.items() if child.poll() is not None]
             if dead or time.monotonic() > deadline:
-                logs = "\n".join(f"--- {name}\n{self._log(name)[-3000:]}" for name in (dead or self._children))
+                logs = "\n".join(f"--- {name}\n{self._log(name)[-1500:]}" for name in (dead or self._children))
                 raise AssertionError(f"{what}: {f'{dead} exited' if dead else f'not in time, {found()}'}\n{logs}")
             time.sleep(0.05)
 

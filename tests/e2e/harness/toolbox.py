@@ -61,6 +61,10 @@ class Kwok:
         self._process.kill()
         self._process.wait()
 
+    def log_end(self) -> str:
+        """The last 2,000 characters that KWOK logged."""
+        return self._log.read_text(errors="replace")[-2000:]
+
 
 def downloaded(folder: Path, module: str) -> str:
     """Where Go keeps a module that the one in `folder` requires: stages, charts and definitions come with the code.

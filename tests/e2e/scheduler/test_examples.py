@@ -174,8 +174,10 @@ def test_the_scheduler_does_what_was_planned(
             real_outcome(cluster, plan, cluster.wait_until_bound(len(plan.placements))),
         )
         # Only now, so that nodes become ready when everything is published and not before.
-        with Kwok(cluster.control_plane.identity("kwok", "system:masters"), tmp_path / "kwok.log", jobs_end=False):
-            cluster.wait_until_running()
+        with Kwok(
+            cluster.control_plane.identity("kwok", "system:masters"), tmp_path / "kwok.log", jobs_end=False
+        ) as kwok:
+            cluster.wait_until_running(kwok)
     finally:
         cluster.clear()
     agreement.update(agreeing(ours, real))

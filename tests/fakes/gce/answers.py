@@ -47,6 +47,8 @@ def instance(project: Project, machine: Machine) -> compute_v1.Instance:
     holding = project.holding(machine.zone, machine.reservation)
     if holding is not None and holding.bound and holding.ends is not None:
         status.scheduling = compute_v1.ResourceStatusScheduling(termination_timestamp=moment(holding.ends))
+    if machine.ends is not None:
+        status.scheduling = compute_v1.ResourceStatusScheduling(termination_timestamp=moment(machine.ends))
     return compute_v1.Instance(
         id=machine.id,
         name=machine.name,

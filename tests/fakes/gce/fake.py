@@ -192,6 +192,8 @@ class FakeGce:
             return again
         if not names or len(names) > _MOST or len(set(names)) != len(names):
             raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
+        if group.model == "FLEX_START":  # which has no run duration then
+            raise ApiError(400, "invalid", f"Group {group.name} starts machines by resize requests only")
         for name in names:
             if not _NAME.fullmatch(name) or not name.startswith(f"{group.base}-"):
                 raise ApiError(400, "invalid", f"Invalid value for field 'resource.instances[].name': '{name}'")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from google.cloud import compute_v1
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tests.fakes.gce.state import Group
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+# Seconds that flex-start machines may run.
+_SHORTEST, _LONGEST = 600, 604_800
 _KIND: Final = "compute.instanceGroupManagerResizeRequests"
 
 
@@ -41,8 +44,14 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
         for name in names:
             fake.unused(group, name)
         now, accepted = fake.clock.now(), fake.clock.now() + fake.behaviour.operation
-        group.asked[body.name] = Resize(body.name, names, now, accepted, accepted)
+        lasts = timedelta(seconds=body.requested_run_duration.seconds) or None
+        group.asked[body.name] = Resize(body.name, names, now, accepted, accepted, lasts)
         return fake.begun(request, group, f"{_KIND}.insert")
+
+    def listed(request: Request) -> Any:
+        group = fake.of(request)
+        shown = [_shown(group, one) for one in group.asked.values()]
+        return compute_v1.InstanceGroupManagerResizeRequestsListResponse(items=shown)
 
     def cancel(request: Request) -> Any:
         again = fake.repeated(request)
@@ -68,6 +77,7 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
 
     return (
         ("POST", "resizeRequests.insert", "/resizeRequests", insert),
+        ("GET", "resizeRequests.list", "/resizeRequests", listed),
         ("GET", "resizeRequests.get", one, lambda request: _shown(*found(request))),
         ("POST", "resizeRequests.cancel", f"{one}/cancel", cancel),
         ("DELETE", "resizeRequests.delete", one, delete),
@@ -82,7 +92,8 @@ def _checked(group: Group, body: Any, names: tuple[str, ...]) -> None:
         raise ApiError(409, "alreadyExists", f"The resource 'resizeRequests/{body.name}' already exists")
     if body.resize_by or not names or len(names) > 1000 or len(set(names)) != len(names):
         raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
-    if body.requested_run_duration.seconds:
+    lasts = body.requested_run_duration.seconds
+    if bool(lasts) != (group.model == "FLEX_START") or (lasts and not _SHORTEST <= lasts <= _LONGEST):
         raise ApiError(400, "invalid", "Invalid value for field 'resource.requestedRunDuration'")
     for name in names:
         if not _NAME.fullmatch(name) or not name.startswith(f"{group.base}-"):

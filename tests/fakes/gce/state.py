@@ -62,6 +62,7 @@ class Machine:
     deleting: bool = False
     stopped: bool = False
     maintenance: datetime | None = None
+    ends: datetime | None = None  # the end of its run duration
     labels: dict[str, str] = field(default_factory=dict)
 
     def status(self, now: datetime, behaviour: Behaviour) -> str:
@@ -165,6 +166,7 @@ class Project:
     def catch_up(self) -> None:
         """Let everything happen that is due by now."""
         self._stop_bound()
+        self._end_runs()
         for group in self.groups.values():
             for asked in group.asked.values():
                 advance(self, group, asked)
@@ -178,6 +180,15 @@ class Project:
             holding = self.holding(machine.zone, machine.reservation)
             if holding is not None and holding.bound and holding.ends is not None and now >= holding.ends:
                 machine.ended = machine.ended or holding.ends
+
+    def _end_runs(self) -> None:
+        """A group deletes machines whose run duration is over, and with them their names."""
+        for machine in self.machines.values():
+            if machine.ends is not None and machine.ended is None and self.clock.now() >= machine.ends:
+                machine.ended, machine.deleting = machine.ends, True
+                member = self.groups[machine.zone, machine.group].members.get(machine.name)
+                if member is not None:
+                    member.action = "DELETING"
 
     def holding(self, zone: str, named: str) -> Holding | None:
         """The reservation that an instance template names: NAME, or projects/OWNER/reservations/NAME."""
@@ -245,10 +256,11 @@ class Project:
         """A name that the group keeps from now on."""
         group.members[name] = Member(name, "CREATING", self.clock.now())
 
-    def start(self, group: Group, name: str, at: datetime) -> None:
+    def start(self, group: Group, name: str, at: datetime, *, lasts: timedelta | None = None) -> None:
         """A machine of a group."""
         machine = Machine(self.new_id(), name, group.zone, group.machine_type, group.model, at, group.name)
         machine.reservation = group.reservation
+        machine.ends = at + lasts if lasts is not None else None
         self.machines[machine.id] = machine
         self.note("insert", machine)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class Resize:
     created: datetime
     accepted: datetime
     tries_at: datetime
+    lasts: timedelta | None = None  # how long its machines run
     state: str = "CREATING"
     error: Error | None = None  # of its last attempt, or what it failed with
 
@@ -45,5 +46,5 @@ def advance(project: Project, group: Group, asked: Resize) -> None:
         return
     for name in asked.names:
         project.member(group, name)
-        project.start(group, name, now)
+        project.start(group, name, now, lasts=asked.lasts)
     asked.state = "SUCCEEDED"

@@ -122,10 +122,10 @@ def test_an_ignored_pod_is_told_what_else_it_lacks(tmp_path: Path) -> None:
     file = tmp_path / "other.yaml"
     file.write_text(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  schedulerName: volcano\n"
-        "  nodeSelector: {team: mars}\n"
+        "  nodeSelector: {topology.kubernetes.io/region: mars-1}\n"
         '  containers: [{name: c, image: i, resources: {limits: {aws.amazon.com/neuron: "1"}}}]\n'
     )
     told = data(file, "p")["ifServed"]
-    assert "node selector wants team=mars" in told[0]
-    assert "create a CapacityPool with team=mars in spec.labels" in told[1]
+    assert "node selector wants topology.kubernetes.io/region=mars-1" in told[0]
+    assert "drop nodeSelector topology.kubernetes.io/region=mars-1" in told[1]
     assert "In a pool that serves it:" in run(file, "p").output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.externalgrpc.kubernetes_types import POD
+from autoscaler.externalgrpc.messages import METHODS
 from autoscaler.externalgrpc.refusal import Status
 from autoscaler.externalgrpc.wire import encode
 from autoscaler.planning.supply.hypothetical import template_of
@@ -19,11 +20,12 @@ def cluster() -> Cluster:
     return made
 
 
-def test_options_are_those_that_were_asked_with(cluster: Cluster) -> None:
-    group = cheapest(cluster)
-    asked = b"\x09anything, also of a later release"
-    found = cluster.call("NodeGroupGetOptions", id=group, defaults=asked)
-    assert found == {"nodeGroupAutoscalingOptions": asked}
+def test_options_are_left_to_the_caller(cluster: Cluster) -> None:
+    """Seen with Cluster Autoscaler 1.36.1: options without MaxNodeStartupTime, which the message does not have, read as
+    a node that may not boot, and each of its loops ordered one more for the same pod."""
+    method, asked = METHODS["NodeGroupGetOptions"], b"\x09anything, also of a later release"
+    found = cluster.call("NodeGroupGetOptions", id=cheapest(cluster), defaults=asked)
+    assert encode(method[1], found) == b""
 
 
 def test_no_node_has_the_gpu_label(cluster: Cluster) -> None:

@@ -18,10 +18,12 @@ from autoscaler.lifecycle.quarantine import (
     mispredicted,
     quarantined,
 )
+from autoscaler.model.gang import Gang
 from autoscaler.model.node import Node
-from autoscaler.model.plan import Placement, Plan, Target
+from autoscaler.model.plan import LeftOut, Placement, Plan, Target
 from autoscaler.model.pod import GangRef, Pod, PodClaim
 from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from instance_catalog.frozen_map import FrozenMap
@@ -47,7 +49,8 @@ KEY = ("gpu", "g6.xlarge", ("nvidia",))
 HERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n1"),))
 ELSEWHERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n2"),))
 ANEW = Plan(placements=(Placement(POD.key, Target.NEW, "n9"),))
-NOWHERE = Plan()
+LIMIT = Reason.of(Code.POOL_LIMIT, "pool gpu", pool="gpu", resource="nodes", limit="1")
+NOWHERE = Plan(left_out=(LeftOut(POD.key, "does-not-fit", (LIMIT,)),))
 GIVEN = Plan(placements=(*ANEW.placements, Placement("default/request:train:a-0", Target.EXISTING, "n1")))
 VIRTUAL = Pod("default", "request:train:a-0")
 
@@ -94,7 +97,8 @@ def failed(name: str, why: str = "BootTimedOut") -> ProvisionedNode:
     ("plan", "ready_for", "wrong"),
     [
         pytest.param(ANEW, WATCH_SKEW, True, id="another-node-would-be-bought"),
-        pytest.param(NOWHERE, WATCH_SKEW, True, id="fits-nothing-any-more"),
+        pytest.param(NOWHERE, WATCH_SKEW, True, id="another-node-would-be-bought-below-the-limit"),
+        pytest.param(Plan(), WATCH_SKEW, False, id="no-new-node-would-take-it-either"),
         pytest.param(ANEW, timedelta(seconds=1), False, id="its-binding-may-not-have-been-seen-yet"),
         pytest.param(HERE, timedelta(0), False, id="the-scheduler-has-not-looked-yet"),
         pytest.param(HERE, SCHEDULER_GRACE, True, id="the-scheduler-looked-and-refused"),
@@ -141,6 +145,13 @@ def test_a_gang_waits_for_its_other_nodes() -> None:
     coming = replace(NODE, name="n2", node_name="n2", phase=Phase.LAUNCHED, pods=("default/other",))
     assert mispredicted(scene(*members, provisioned=(NODE, coming)), NOWHERE, NOW) == ()
     assert len(mispredicted(scene(*members), NOWHERE, NOW)) == 1
+
+
+@pytest.mark.parametrize(("wanted", "wrong"), [(1, True), (2, False)])
+def test_a_gang_that_wants_more_than_was_bought_says_nothing_about_the_type(wanted: int, *, wrong: bool) -> None:
+    member = replace(POD, gang=GangRef("default", "g"))
+    gangs = FrozenMap({"default/g": Gang("default", "g", "PodGroup", wanted)})
+    assert bool(mispredicted(scene(member, gangs=gangs), NOWHERE, NOW)) is wrong
 
 
 def test_three_failed_boots_in_a_row_and_each_counts_once() -> None:

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from autoscaler.cluster.api import Object
+from autoscaler.cluster.api import Object, list_all
 from autoscaler.cluster.resources import (
     CAPACITY_BUFFERS,
     CAPACITY_POOLS,
     CLAIM_TEMPLATES,
     DEPLOYMENTS,
+    NODES,
     POD_TEMPLATES,
     PODS,
 )
 from autoscaler.simulation.simulation import Simulation
+from instance_catalog.kubernetes import labels
 from tests.builders import pool_manifest, shipped
 from tests.unit.simulation.queue import RUNS_FOR, claim_template, condition, machines, named, template
 
@@ -24,9 +26,9 @@ START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 STRATEGY = "foreslice.dev/active-capacity"
 
 
-def cluster(limit: int = 6) -> Simulation:
-    simulation = Simulation(catalog=shipped("g6.xlarge"), start=START)
-    simulation.api.create(CAPACITY_POOLS, pool_manifest(nodes=limit))
+def cluster(limit: int = 6, types: tuple[str, ...] = ("g6.xlarge",), **spec: Any) -> Simulation:
+    simulation = Simulation(catalog=shipped(*types), start=START)
+    simulation.api.create(CAPACITY_POOLS, pool_manifest(nodes=limit, **spec))
     simulation.api.create(CLAIM_TEMPLATES, claim_template("gpu", 1))
     simulation.api.create(POD_TEMPLATES, {"metadata": named("warm"), "template": template("warm", "1", "gpu")})
     return simulation
@@ -47,8 +49,14 @@ def run(simulation: Simulation, minutes: float) -> None:
     simulation.run(simulation.clock.now() + timedelta(minutes=minutes))
 
 
-def work(simulation: Simulation, name: str, runs_for: str) -> None:
-    pod = template(name, "1", "gpu")
+def nodes(simulation: Simulation) -> dict[str, str]:
+    """uid -> instance type."""
+    found = list_all(simulation.api, NODES)[0]
+    return {node["metadata"]["uid"]: node["metadata"]["labels"][labels.INSTANCE_TYPE] for node in found}
+
+
+def work(simulation: Simulation, name: str, runs_for: str, claims: str = "gpu") -> None:
+    pod = template(name, "1", claims)
     metadata = {**named(name), "annotations": {RUNS_FOR: runs_for}}
     simulation.api.create(PODS, {"metadata": metadata, "spec": pod["spec"]})
 
@@ -95,6 +103,38 @@ def test_real_pods_come_first_where_there_is_not_room_for_both() -> None:
     said = condition(status(simulation), "Provisioning")
     assert (said["status"], said["reason"]) == ("False", "CapacityIsNotFound")
     assert "limit" in said["message"]
+
+
+A10G = 'device.attributes["gpu.nvidia.com"].productName == "NVIDIA A10G"'
+
+
+def test_nodes_of_a_buffer_give_way_to_a_pod_of_another_type_and_no_more_of_them_than_it_needs() -> None:
+    simulation = cluster(limit=3, types=("g6.xlarge", "g5.xlarge"))
+    buffer(simulation, replicas=9)
+    run(simulation, 30)
+    assert machines(simulation.api) == 3, "the buffer fills the limit of the pool"
+    before = nodes(simulation)
+    simulation.api.create(CLAIM_TEMPLATES, claim_template("a10g", 1, A10G))
+    work(simulation, "job", "2h", claims="a10g")
+    run(simulation, 15)
+    assert simulation.api.get(PODS, "job", namespace="default")["spec"].get("nodeName"), "one node gave way to it"
+    after = nodes(simulation)
+    assert sorted(after.values()) == ["g5.xlarge", "g6.xlarge", "g6.xlarge"]
+    assert len(before.keys() & after.keys()) == 2
+    run(simulation, 60)
+    assert nodes(simulation) == after, "and nothing more ends, or is bought, because of it"
+
+
+def test_nodes_of_a_buffer_stay_where_their_end_would_help_no_pod() -> None:
+    simulation = cluster(types=("g6.xlarge", "g6.12xlarge"), limits={"accelerators": 3})
+    buffer(simulation, replicas=3)
+    run(simulation, 30)
+    before = nodes(simulation)
+    simulation.api.create(CLAIM_TEMPLATES, claim_template("four", 4))
+    work(simulation, "job", "2h", claims="four")
+    run(simulation, 60)
+    assert len(before) == 3
+    assert nodes(simulation) == before
 
 
 def test_a_buffer_that_is_deleted_gives_its_nodes_back() -> None:

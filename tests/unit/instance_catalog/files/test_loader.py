@@ -165,12 +165,12 @@ def _problem(tmp_path: Path, text: str) -> str:
         (
             ("[on-demand]", "[ondemand]"),
             "bad.yaml:9: instance type big-box: capacityTypes[0]: found 'ondemand'; "
-            "allowed: 'capacity-block', 'reserved', 'spot' or 'on-demand'; did you mean 'on-demand'?",
+            "allowed: 'capacity-block', 'reserved', 'flex-start', 'spot' or 'on-demand'; did you mean 'on-demand'?",
         ),
         (
             ("      on-demand: {", "      on-demnd: {"),
             "bad.yaml:11: instance type big-box: prices.on-demnd: found 'on-demnd'; "
-            "allowed: 'capacity-block', 'reserved', 'spot' or 'on-demand'; did you mean 'on-demand'?",
+            "allowed: 'capacity-block', 'reserved', 'flex-start', 'spot' or 'on-demand'; did you mean 'on-demand'?",
         ),
         (
             ("usdPerHour: 1,", ""),

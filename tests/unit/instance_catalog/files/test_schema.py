@@ -99,7 +99,7 @@ def test_known_fields_of_nowhere_are_none() -> None:
     ("path", "choices"),
     [
         (("architecture",), ("amd64", "arm64")),
-        (("capacityTypes",), ("capacity-block", "reserved", "spot", "on-demand")),
+        (("capacityTypes",), ("capacity-block", "reserved", "flex-start", "spot", "on-demand")),
         (("networkCards", 0, "kind"), ("ena", "efa", "gvnic", "rdma")),
         (("vcpu",), ()),
         (("nowhere", 0), ()),

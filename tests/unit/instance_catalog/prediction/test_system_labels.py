@@ -80,3 +80,7 @@ def test_nodes_of_gke_say_how_they_are_provisioned() -> None:
 def test_every_label_is_among_those_that_offerings_are_compared_by() -> None:
     written = {key for t in CATALOG for key in type_labels(t)}
     assert written <= SYSTEM_KEYS
+
+
+def test_flex_start_nodes_of_gke_say_so() -> None:
+    assert dict(capacity_labels("gcp", "flex-start")) == {"cloud.google.com/gke-flex-start": "true"}

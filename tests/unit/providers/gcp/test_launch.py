@@ -210,7 +210,7 @@ def test_autopilot_is_refused() -> None:
     ("change", "why"),
     [
         ({"reservation": "r"}, "reservations/r does not exist"),
-        ({"model": "FLEX_START"}, "FLEX_START is not supported yet"),
+        ({"model": "FLEX_START"}, "does not say how long they shall run"),
     ],
 )
 def test_what_is_not_supported_is_not_offered(change: dict[str, str], why: str) -> None:

@@ -227,3 +227,24 @@ def test_a_part_with_two_names_counts_once_and_one_with_two_prices_not_at_all(
     assert price.usd_per_hour == 208 * Decimal("0.03") + 1872 * Decimal("0.0025") + 8 * 9
     again = sku_row("Nvidia H100 80GB Mega GPU running in Americas", ["us-central1"], Decimal(10))
     assert list(composed([mega], [row for row in (*rows, again) if row])) == []
+
+
+def test_flex_start_has_the_price_of_its_own_skus(listing: GcpListing, clock: VirtualClock) -> None:
+    """The catalogue words them otherwise than the others; calendar capacity and commitments are no flex-start."""
+    (a3,) = [one for one in listing.interpreted(fetch(listing, clock).rows, date="").types if "a3" in one.name]
+    parts = [
+        ("DWS Defined Duration A3 Core", "0.01"),
+        ("DWS Defined Duration A3 Ram", "0.001"),
+        ("Nvidia H100 80GB GPU attached to DWS Defined Duration VMs", "4"),
+        ("Nvidia H100 80GB GPU attached to DWS Calendar Mode VMs", "5"),
+    ]
+    rows = [sku_row(f"{name} running in Americas", ["us-central1"], Decimal(usd)) for name, usd in parts]
+    assert rows[-1] is None
+    found = list(composed([replace(a3, name="a3-highgpu-8g")], [row for row in rows if row]))
+    assert [(one.capacity_type.value, one.usd_per_hour) for one in found] == [
+        ("flex-start", 208 * Decimal("0.01") + 1872 * Decimal("0.001") + 8 * 4)
+    ]
+    assert list(composed([replace(a3, name="a3-highgpu-8g")], [row for row in rows[1:] if row])) == []
+    tpu = sku_row("DWS Defined Duration V6e running in Columbus", ["us-east5"], Decimal("1.35"))
+    assert tpu is not None
+    assert (tpu["part"], tpu["kind"]) == ("TpuV6e", "flex-start")

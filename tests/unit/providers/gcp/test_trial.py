@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,18 +15,24 @@ from click.testing import CliRunner, Result
 
 from autoscaler.cli.gcp.group import gcp as command
 from autoscaler.cluster.resources import GCP_NODE_TEMPLATES, NAMESPACES
+from autoscaler.composition.gcp import tried_groups
 from autoscaler.errors import BadInputError
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType, Price
 from providers.contract import OfferingKey
-from providers.errors import TemplateError, UncertainError
+from providers.errors import TemplateError, UncertainError, WaitingError
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.trial import Trial, cluster_of_trials
 from providers.trials import Outcome, without_secrets
 from tests.fakes.gce.errors import CUT_AFTER, THROTTLED, refused
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour
-from tests.gcp import A2, A3, CLUSTER, ZONE, Rig, Written, gcp
+from tests.gcp import A2, A3, CLUSTER, FLEX, ZONE, Rig, Written, gcp
 
+FLEX_GROUP = "gke-c1-flex-0a1b2c3d-grp"
+FLEX_PRICE = FrozenMap({CapacityType.FLEX_START: Price(Decimal(40), "us-central1", "2026-11-01")})
 SPEC = {"instanceGroups": [{"zone": ZONE, "name": "gke-c1-a3-on-0a1b2c3d-grp"}]}
 
 
@@ -208,3 +216,74 @@ def test_the_command_writes_a_report(rig: Rig, tmp_path: Path) -> None:
     assert {row["passed"] for row in report["outcomes"]} == {True}
     assert "gpu-project" not in path.read_text()
     assert left(rig) == []
+
+
+FLEX_SPEC = {"instanceGroups": [{"zone": ZONE, "name": FLEX_GROUP}], "flexStart": {"runDuration": "2h"}}
+
+
+def tried(api: ApiServer) -> frozenset[GroupRef]:
+    return tried_groups(api.get(GCP_NODE_TEMPLATES, "flex"))
+
+
+@pytest.fixture
+def flex_api(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> ApiServer:
+    rig.flex(tried=False)
+    api = ApiServer(rig.clock)
+    api.create(GCP_NODE_TEMPLATES, {"metadata": {"name": "flex"}, "spec": FLEX_SPEC})
+    api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
+    monkeypatch.setattr("autoscaler.cli.gcp.trial.connected", lambda *_: api)
+    priced = replace(load_catalog().get("a3-highgpu-8g"), zone_prices=FrozenMap({ZONE: FLEX_PRICE}))
+    catalog = replace(load_catalog(), types=FrozenMap({"a3-highgpu-8g": priced}))
+    monkeypatch.setattr("autoscaler.cli.gcp.trial.load_catalog", lambda: catalog)
+    return api
+
+
+def flex_trial(tmp_path: Path) -> Result:
+    asked = ["--template", "flex", "--resize-requests", "--max-usd", "1000", "--yes"]
+    return CliRunner().invoke(command, ["trial", *asked, "--report", str(tmp_path / "trial.json")])
+
+
+def test_resize_requests_that_work_are_noted_for_their_group(rig: Rig, flex_api: ApiServer, tmp_path: Path) -> None:
+    result = flex_trial(tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "resize request: launch" in result.output
+    assert "withdraw" in result.output
+    assert (rig.fake.calls["createInstances"], rig.fake.calls["resizeRequests.insert"]) == (0, 2)
+    assert tried(flex_api) == {GroupRef(ZONE, FLEX_GROUP)}
+    assert left(rig) == []
+    assert rig.group(FLEX).asked == {}
+
+
+def test_what_still_waits_is_cancelled_and_not_noted(rig: Rig, flex_api: ApiServer, tmp_path: Path) -> None:
+    rig.fake.project.stock[rig.key(FLEX)] = 0
+    result = flex_trial(tmp_path)
+    assert "cancelled, since it still waits" in result.output
+    assert tried(flex_api) == frozenset()
+    assert (rig.fake.calls["resizeRequests.insert"], rig.group(FLEX).asked) == (1, {})
+
+
+def test_a_request_that_cannot_be_cancelled_proves_nothing() -> None:
+    rig = Rig()
+    rig.flex()
+    rig.fake.project.stock[rig.key(FLEX)] = 0
+    found = trial(rig, of=FLEX)
+    found.queued, found.template = True, replace(found.template, flex_start=timedelta(hours=1), on_trial=True)
+    rig.fake.faults.inject("resizeRequests.cancel", *[refused("forbidden", 403)] * 1000)
+    found._withdrawing()
+    assert [(one.name, one.passed) for one in found.outcomes] == [("withdraw", False)]
+    assert not found.proven
+
+
+def test_a_request_of_a_trial_that_was_killed_is_cancelled_by_the_next() -> None:
+    rig = Rig()
+    rig.flex()
+    rig.fake.project.stock[rig.key(FLEX)] = 0
+    first = trial(rig, of=FLEX)
+    first.template = replace(first.template, flex_start=timedelta(hours=1), on_trial=True)
+    with pytest.raises(WaitingError):
+        first.launcher.launch(first._request("resize request", 2), first.template)
+    rig.advance(timedelta(minutes=1))
+    trial(rig).clean()
+    rig.fake.project.stock[rig.key(FLEX)] = 9
+    rig.advance(timedelta(hours=1))
+    assert (rig.group(FLEX).asked, left(rig)) == ({}, [])

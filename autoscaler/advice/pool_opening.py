@@ -1,0 +1,98 @@
+"""Everything that lets a pool serve an ignored pod, as one change: scheduler, scope, labels, drivers, volume claims.
+
+Each obstacle alone hides the next, and nobody wants to meet them one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from autoscaler.advice.change import Change, ChangeKind
+from autoscaler.advice.pod_changes import missing_volume_claims
+from autoscaler.advice.pool_changes import add_labels, add_scheduler, set_drivers, widen_scope
+from autoscaler.advice.situation import Situation
+from autoscaler.model.capacity import CapacityPool, PodScope
+from autoscaler.model.plan import LeftOut, Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code
+from autoscaler.model.snapshot import DaemonSet, Snapshot
+from autoscaler.planning.demand.scope import requested_resources
+from autoscaler.planning.supply.drivers import handed_out
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.device_plugins import EFA, plugin_of
+
+_NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
+
+
+def openings(asked: Situation) -> Iterator[Change]:
+    """By pool: what it takes to serve the pod; then also with the labels that the pod selects, which the pool's node
+    template may give as well. What the cloud installs on its nodes is expected there, but not where all is known."""
+    if not worth_serving(asked.left_out, asked.pod):
+        return
+    volumes = tuple(missing_volume_claims(asked))
+    plugins = tuple(_plugins(asked, managed=False))
+    for pool in asked.pools:
+        serving, labelling = tuple(_serving(asked, pool)), tuple(add_labels(asked, pool))
+        if not serving:
+            continue
+        if labelling and not pool.implicit:
+            yield Change.together(*serving, *volumes, *plugins)
+        yield Change.together(*serving, *labelling, *volumes, *plugins)
+        if asked.snapshot.daemon_sets and (every := tuple(_plugins(asked, managed=True))) != plugins:
+            yield Change.together(*serving, *labelling, *volumes, *every)
+
+
+def _plugins(asked: Situation, *, managed: bool) -> Iterator[Change]:
+    """The device plugins that the pod relies on and that no DaemonSet in sight is; `managed`: also those that the cloud
+    installs."""
+    handed = handed_out(asked.snapshot)
+    wanted = {resource: plugin_of(resource) for resource in sorted(set(requested_resources(asked.pod)))}
+    missing = {
+        resource: plugin.driver
+        for resource, plugin in wanted.items()
+        if plugin and plugin.driver not in handed and (managed or not plugin.managed)
+    }
+    for resource, driver in missing.items():
+        yield Change.of(ChangeKind.RUN_PLUGIN, "", partial(_running, driver=driver), resource=resource)
+
+
+def _running(snapshot: Snapshot, driver: str) -> Snapshot:
+    """With a DaemonSet of the plugin; what it takes of a node is not known."""
+    plugin = DaemonSet("", f"{driver}-device-plugin", _NOWHERE, device_plugin=driver)
+    return replace(snapshot, daemon_sets=(*snapshot.daemon_sets, plugin))
+
+
+def worth_serving(entry: LeftOut, pod: Pod) -> bool:
+    """Whether the pod is left to others and worth a node: it claims devices, asks for what device plugins hand out, or
+    names a scheduler of its own. Nobody wants a network card alone: such a pod has lost its accelerators. A part of a
+    GPU by KAI's annotations is not planned for."""
+    reasons = {reason.code: reason for reason in entry.reasons}
+    if Code.OUT_OF_SCOPE not in reasons:
+        return Code.OTHER_SCHEDULER in reasons
+    resources = reasons[Code.OUT_OF_SCOPE].detail.get("resources")
+    if resources:
+        return resources != (EFA,)
+    in_parts = pod.annotations.get(labels.KAI_GPU_FRACTION) or pod.annotations.get(labels.KAI_GPU_MEMORY)
+    return Code.OTHER_SCHEDULER in reasons and not in_parts
+
+
+def _serving(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
+    if asked.pod.scheduler_name not in pool.scope.schedulers:
+        yield add_scheduler(asked, pool)
+    if pool.scope.pods is PodScope.DEVICE_CLAIMS and any(r.code is Code.OUT_OF_SCOPE for r in asked.left_out.reasons):
+        yield widen_scope(pool)
+
+
+def with_drivers(asked: Situation, change: Change, found: Plan) -> Change | None:
+    """The change with the drivers that a plan without drivers of its own chose for the pods; None where it chose
+    several sets of them."""
+    nodes = {place.node for place in found.placements if place.pod in asked.keys}
+    chosen = {node.drivers for node in found.launches if node.name in nodes}
+    pool, drivers = asked.pools[0], min(chosen, default=())
+    if len(chosen) != 1 or not pool.implicit:
+        return None
+    return Change.together(change, set_drivers(pool, drivers)) if drivers else None

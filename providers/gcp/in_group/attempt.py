@@ -1,0 +1,289 @@
+"""One launch in one group: its names, what the group makes of them, and what is given up.
+
+Once the names may have been accepted, only the group says what came of them. When another call fails, to read the
+operation, to list the group or to delete names, the outcome is unknown, whatever the error is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import NAMESPACE_URL, uuid5
+
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import TAG_BATCH, TAG_CLUSTER, Clock, Instance, InstanceState, LaunchRequest
+from providers.errors import (
+    AmbiguousError,
+    CapacityError,
+    GoneError,
+    ProviderError,
+    RefusedError,
+    TemplateError,
+    TokenReusedError,
+    UncertainError,
+)
+from providers.gcp.in_group.members import CHUNK, LEAVING, Member, delete, listed
+from providers.gcp.in_group.resize_requests import (
+    ResizeRequest,
+    ask,
+    cancel,
+    find,
+    forget,
+    may_wait,
+    name_of,
+    together,
+)
+from providers.gcp.names import Names, provider_id, read
+from providers.gcp.node_template.groups import Group
+from providers.gcp.operations import outcome
+from providers.gcp.session import Gcp
+
+# A launch takes no longer than another provider's slowest call.
+PATIENCE: Final = timedelta(seconds=45)
+_LOOK: Final = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request in one group. `cluster` is whose launches they are."""
+
+    gcp: Gcp
+    clock: Clock
+    cluster: str
+    request: LaunchRequest
+    group: Group
+
+    @property
+    def names(self) -> Names:
+        batch = self.request.tags.get(TAG_BATCH, "")
+        if self.request.tags[TAG_CLUSTER] != self.cluster:
+            raise TemplateError("the request is of another cluster than this provider's")
+        return Names(self.cluster, batch, self.request.token, fingerprint(self.request), self.group.base)
+
+    def members(self) -> dict[str, Member]:
+        """The names of this launch that the group has. Raises TokenReusedError when other parameters chose some, and
+        TemplateError when there is no such group: an earlier call may have launched all the same."""
+        names = self.names
+        try:
+            members = tuple(listed(self.gcp, self.group.ref, self.cluster))
+        except GoneError as error:
+            step = "correct the GCPNodeTemplate, or find out who deletes the group"
+            raise TemplateError(
+                f"there is no instance group {self.group.ref}", code="NoGroup", next_step=step
+            ) from error
+        found = {member.name: member for member in members if names.has(member.launched)}
+        if any(not names.alike(member.launched) for member in found.values()):
+            raise TokenReusedError(f"token {self.request.token} was used with other parameters")
+        return found
+
+    def asked(self) -> ResizeRequest | None:
+        """The resize request of this launch. Raises TokenReusedError when other parameters chose its machines."""
+        if not may_wait(self.request):
+            return None
+        found = find(self.gcp, self.group.ref, name_of(self.cluster, self.request))
+        machines = () if found is None else tuple(read(name, self.cluster) for name in found.machines)
+        if any(one is None or not self.names.has(one) or not self.names.alike(one) for one in machines):
+            raise TokenReusedError(f"token {self.request.token} was used with other parameters")
+        return found
+
+    def begun(self) -> bool:
+        """Whether the group knows anything of this launch."""
+        return bool(self.members()) or self.asked() is not None
+
+    def run(self, *, adopt: bool, queue: bool) -> tuple[list[Instance], ProviderError | None]:
+        """The machines, and why some are missing. Raises what refuses the launch as a whole. `queue`: what has to come
+        together is asked for by a resize request. Flex-start machines are asked for by nothing else."""
+        wanted = {self.names.of(index): node for index, node in enumerate(self.request.nodes)}
+        asked = self.asked() if adopt else None
+        if not adopt:
+            try:
+                if self.group.run_duration is not None or (queue and together(self.request)):
+                    asked = self._ask(list(wanted))
+                else:
+                    adopt = not self._create(list(wanted))
+            except CapacityError as error:
+                return [], error
+        if asked is not None and asked.waits:
+            raise asked.waiting
+        with _open(f"group {self.group.ref}"):
+            started, failure = self._over(asked) if asked is not None else self._carried_out(wanted, adopt=adopt)
+        if failure is not None and not started and not isinstance(failure, CapacityError):
+            if isinstance(failure, RefusedError):
+                failure.settled = True  # the group has no name of this token any more
+            raise failure
+        return self._machines(started), failure
+
+    def _carried_out(
+        self, wanted: Mapping[str, str], *, adopt: bool
+    ) -> tuple[Mapping[str, Member], ProviderError | None]:
+        """The members that stay, and why others failed. Those are deleted."""
+        found = self._settled(wanted, adopt=adopt)
+        started = {name: member for name, member in found.items() if member.started}
+        errors = [member.failure for member in found.values() if member.failure is not None]
+        given_up = [name for name, member in found.items() if not member.started and member.action not in LEAVING]
+        if len(started) < self.request.minimum:
+            given_up, started = [*given_up, *started], {}
+        self._give_up(given_up)
+        return started, next(iter(errors), None)
+
+    def _settled(self, wanted: Mapping[str, str], *, adopt: bool) -> dict[str, Member]:
+        """The members once each has a machine or an error. Raises AmbiguousError when that takes too long."""
+        clock, seen = self.clock, set[str]()
+        deadline = clock.monotonic() + PATIENCE.total_seconds()
+        while True:
+            found = self.members()
+            seen |= found.keys()
+            # A name that was accepted and is not listed yet is on its way; one that was listed once has left.
+            expected = set(wanted) if not adopt else set(found)
+            open_ = [
+                name
+                for name in expected
+                if (name not in found and name not in seen) or (name in found and not found[name].settled)
+            ]
+            if not open_:
+                return found
+            if clock.monotonic() >= deadline:
+                raise AmbiguousError(
+                    f"group {self.group.ref} has not started {len(open_)} of {len(wanted)} machines yet",
+                    next_step="Nothing to do: it is checked again until the group has started its machines.",
+                )
+            clock.wait(_LOOK.total_seconds())
+
+    def withdraw(self) -> list[Instance]:
+        """Let it start nothing more. Answers with the machines that it has started."""
+        asked = self.asked()
+        with _open(f"group {self.group.ref}"):
+            if asked is not None and asked.waits:
+                asked = cancel(self.gcp, self.clock, asked, request_id=self._request_id("cancel"))
+            wanted = dict.fromkeys(self.members(), "")
+            started, _ = self._over(asked) if asked is not None else self._carried_out(wanted, adopt=True)
+        return self._machines(started)
+
+    def _over(self, asked: ResizeRequest) -> tuple[Mapping[str, Member], ProviderError | None]:
+        """What a resize request has come to. It is deleted once that is known, or its token would be used up."""
+        members = self.members()
+        failure = asked.failure
+        if failure is None:
+            there = [name for name in asked.machines if name in members or self._exists(name)]
+            started, failure = self._carried_out(dict.fromkeys(there, ""), adopt=False)
+        else:
+            started = {}
+            self._give_up([name for name, member in members.items() if member.action not in LEAVING])
+        forget(self.gcp, self.clock, asked, request_id=self._request_id("forget"))
+        return started, failure
+
+    def _exists(self, name: str) -> bool:
+        """A list of members may lag, and a machine may have ended since its request succeeded."""
+        try:
+            self.gcp.call("instances.get", about=name, zone=self.group.ref.zone, instance=name)
+        except GoneError:
+            return False
+        return True
+
+    def _ask(self, machines: Sequence[str]) -> ResizeRequest:
+        """Ask for the machines by a resize request, and read what the group makes of it. Raises what refuses it."""
+        gcp, group, name = self.gcp, self.group.ref, name_of(self.cluster, self.request)
+        lasts = self.group.run_duration
+        begun = ask(gcp, group, name, machines, lasts=lasts, request_id=self._request_id("ask"))
+        what = f"resize request {name} in group {group}"
+        with _open(what):
+            error = outcome(gcp, self.clock, begun, zone=group.zone, what=what)
+            found = self.asked()
+            if found is not None:
+                return found
+        if error is not None:
+            raise error
+        raise AmbiguousError(f"{what} is not there yet")
+
+    def _create(self, names: Sequence[str]) -> bool:
+        """Ask for the names; whether the group has accepted them all. Raises what refuses them, also when the operation
+        says so later and the group has none of them."""
+        about = str(self.group.ref)
+        begun = self.gcp.call(
+            "instanceGroupManagers.createInstances",
+            about=about,
+            zone=self.group.ref.zone,
+            instance_group_manager=self.group.ref.name,
+            request_id=self._request_id("create"),
+            instance_group_managers_create_instances_request_resource={"instances": [{"name": n} for n in names]},
+        )
+        what, zone = f"createInstances {about}", self.group.ref.zone
+        with _open(what):
+            error = outcome(self.gcp, self.clock, begun, zone=zone, what=what)
+            if error is None or self.members():
+                return error is None
+        raise error
+
+    def _give_up(self, names: Sequence[str]) -> None:
+        """Delete names, with or without machines. Raises AmbiguousError unless the group is rid of them: the repetition
+        of the launch deletes them then."""
+        if not names:
+            return
+        for start in range(0, len(names), CHUNK):
+            delete(
+                self.gcp,
+                self.clock,
+                self.group.ref,
+                names[start : start + CHUNK],
+                request_id=self._request_id("delete"),
+            )
+        left = [name for name, member in self.members().items() if name in names and member.action not in LEAVING]
+        if left:
+            step = "Nothing to do: the call is repeated until the group has deleted them."
+            raise AmbiguousError(f"group {self.group.ref} still has {', '.join(left)}", next_step=step)
+
+    def _request_id(self, what: str) -> str:
+        """Of this call alone: Google ignores a second call with an equal one, and a token that yielded nothing is used
+        again. What makes a repetition harmless are the names."""
+        now = self.clock.now().isoformat()
+        return str(uuid5(NAMESPACE_URL, f"{what} {self.request.token} {self.group.ref} {now}"))
+
+    def _machines(self, started: Mapping[str, Member]) -> list[Instance]:
+        """By the index in the name: a group that got another base since has names that would not be chosen now."""
+        zone, now, nodes = self.group.ref.zone, self.clock.now(), self.request.nodes
+        return [
+            Instance(
+                id=member.id,
+                provider_id=provider_id(self.gcp.project, zone, member.name),
+                offering=self.group.offering,
+                state=InstanceState.PENDING,
+                launched_at=now,
+                tags=FrozenMap(self.request.tags),
+                node=nodes[member.launched.node],
+            )
+            for member in sorted(started.values(), key=lambda one: one.launched.node)
+            if member.launched.node < len(nodes)
+        ]
+
+
+@contextmanager
+def _open(what: str) -> Iterator[None]:
+    """Around what follows a launch that may have been accepted: no error of these calls settles it."""
+    try:
+        yield
+    except (UncertainError, TokenReusedError):
+        raise
+    except ProviderError as error:
+        raise AmbiguousError(
+            f"{what}: the launch was accepted, and what came of it is not known: {error.message}",
+            code=error.code,
+            next_step=error.next_step,
+            retry_after=error.retry_after,
+        ) from error
+
+
+def fingerprint(request: LaunchRequest) -> str:
+    """Equal for equal requests, whatever their template says by now."""
+    parameters = (
+        request.nodes,
+        [str(offering) for offering in request.offerings],
+        sorted(request.tags.items()),
+        request.minimum,
+        (request.template.kind, request.template.name),
+    )
+    return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]

@@ -1,0 +1,194 @@
+"""Every change that a plan proposes is carried out as its text says, and the plan with it is what was promised.
+
+The pool is written from the words alone: what the text does not say is not in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from autoscaler.cli.main import foreslice
+from tests.golden.test_examples import WARNINGS
+
+_ADVICE = re.compile(r"^  (?P<pod>\S+/\S+?)(?: and (?P<more>\d+) more)?: (?P<change>.*) → (?P<result>.*)$")
+_LAUNCH = re.compile(r"(\d+) × (\S+) \(")
+_PLUGIN_IMAGES = {
+    "aws.amazon.com/neuron": "public.ecr.aws/neuron/neuron-device-plugin:2",
+    "vpc.amazonaws.com/efa": "registry.example/aws-efa-k8s-device-plugin:0.5",
+    "google.com/tpu": "gke.gcr.io/tpu-device-plugin:1",
+}
+TPU_SLICE = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "4x4"}
+TPU_HOST = {**TPU_SLICE, "cloud.google.com/gke-tpu-topology": "2x2"}
+
+
+def template(resources: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "registry.example/main:1", "resources": {"limits": resources}}
+    return {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container], **spec}}
+
+
+def workload(kind: str, version: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "x", **metadata}, "spec": spec}
+
+
+CHIPS, NEURON = {"google.com/tpu": 4}, {"aws.amazon.com/neuron": 1}
+SELECTOR = {"selector": {"matchLabels": {"app": "x"}}}
+WAITING = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+CASES = {
+    "LeaderWorkerSet": workload(
+        "LeaderWorkerSet",
+        "leaderworkerset.x-k8s.io/v1",
+        {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": template(CHIPS, nodeSelector=TPU_SLICE)}},
+    ),
+    "StatefulSet with an unfilled slice": workload(
+        "StatefulSet",
+        "apps/v1",
+        {"replicas": 3, "serviceName": "x", "template": template(CHIPS, nodeSelector=TPU_SLICE), **SELECTOR},
+    ),
+    "Deployment on one host": workload(
+        "Deployment", "apps/v1", {"replicas": 2, "template": template(CHIPS, nodeSelector=TPU_HOST), **SELECTOR}
+    ),
+    "Job that waits for a volume": workload(
+        "Job",
+        "batch/v1",
+        {
+            "template": template(
+                {"aws.amazon.com/neuron": 16, "vpc.amazonaws.com/efa": 8}, restartPolicy="Never", **WAITING
+            )
+        },
+    ),
+    "Ray workers with several hosts": workload(
+        "RayCluster",
+        "ray.io/v1",
+        {
+            "headGroupSpec": {"template": template({"cpu": 2})},
+            "workerGroupSpecs": [
+                {
+                    "groupName": "tpu",
+                    "replicas": 1,
+                    "numOfHosts": 4,
+                    "template": template({**CHIPS, "cpu": 8}, nodeSelector=TPU_SLICE),
+                }
+            ],
+        },
+    ),
+    "other scheduler, labels of people": workload(
+        "Deployment",
+        "apps/v1",
+        {"template": template(NEURON, nodeSelector={"team": "a", "disk": "b"}, schedulerName="mine"), **SELECTOR},
+    ),
+}
+
+
+def planned(*files: Path, form: str = "table") -> str:
+    arguments = [part for file in files for part in ("-f", str(file))]
+    return CliRunner().invoke(foreslice, ["plan", *arguments, "-o", form], catch_exceptions=False).stdout
+
+
+def proposals(text: str) -> list[re.Match[str]]:
+    """The lines below the heading, unfolded."""
+    _, found, section = text.partition("Smallest change that places it\n")
+    section = section.partition("\n\n")[0]
+    lines = re.sub(r"\n {4,}", " ", section).splitlines() if found else []
+    return [match for line in lines if (match := _ADVICE.match(line))]
+
+
+def carried_out(change: str) -> list[dict[str, Any]] | None:
+    """What a person writes who does what the text says; None where that changes another object."""
+    objects: list[dict[str, Any]] = []
+    rest = change
+    if pool := re.match(r"create a CapacityPool with ([^;]*)", rest):
+        objects.append(_pool(pool[1]))
+        rest = rest.replace(pool[0], "")
+    for plugin in re.findall(r"run the device plugin of (\S+)", rest):
+        objects.append(_plugin(plugin.rstrip(";")))
+    for claim in re.findall(r"pod \S+: create PersistentVolumeClaim (\S+) \(.*?\)", rest):
+        objects += _volume(*claim.split("/"))
+    rest = re.sub(r"run the device plugin of \S+|pod \S+: create PersistentVolumeClaim \S+ \(.*?\)", "", rest)
+    return objects if re.fullmatch(r"(;|and|\s)*", rest) else None
+
+
+def _pool(words: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"limits": {"nodes": 100}}
+    if "spec.scope.pods All" in words:
+        spec.setdefault("scope", {})["pods"] = "All"
+    if scheduler := re.search(r"(\S+) in spec.scope.schedulerNames", words):
+        spec.setdefault("scope", {})["schedulerNames"] = [scheduler[1]]
+    if labels := re.search(r"((?:\S+=\S+ )+)in spec.labels", words):
+        spec["labels"] = dict(pair.rstrip(",").split("=") for pair in labels[1].split())
+    if drivers := re.search(r"spec.drivers.profiles \[(.*?)\]", words):
+        spec["drivers"] = {"profiles": drivers[1].split(", ")}
+    if "spec.fractional Allow" in words:
+        spec["fractional"] = "Allow"
+    head = {"apiVersion": "foreslice.dev/v1alpha1", "kind": "CapacityPool", "metadata": {"name": "new"}}
+    return {**head, "spec": spec}
+
+
+def _plugin(resource: str) -> dict[str, Any]:
+    name = resource.partition("/")[2]
+    content = {"containers": [{"name": name, "image": _PLUGIN_IMAGES[resource]}]}
+    spec = {
+        "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}}, "spec": content},
+    }
+    metadata = {"name": name, "namespace": "kube-system"}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
+
+
+def _volume(namespace: str, name: str) -> list[dict[str, Any]]:
+    common: dict[str, Any] = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    volume = {**common, "capacity": {"storage": "1Gi"}, "nfs": {"server": "x", "path": "/"}}
+    volume["claimRef"] = {"namespace": namespace, "name": name}
+    claim = {**common, "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}}
+    return [
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": volume},
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": claim,
+            "status": {"phase": "Bound"},
+        },
+    ]
+
+
+def _kept(manifest: Path, tmp_path: Path) -> int:
+    """How many of the proposals were carried out, each of which kept its promise."""
+    count = 0
+    for number, advice in enumerate(proposals(planned(manifest))):
+        objects = carried_out(advice["change"])
+        if objects is None:
+            continue
+        written = tmp_path / f"{number}.yaml"
+        written.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+        plan = json.loads(planned(manifest, written, form="json"))
+        nodes = {p["pod"]: p["node"] for p in plan["placements"]}
+        assert advice["pod"] in nodes, advice["change"]
+        types = {n["name"]: plan["offerings"][n["offering"]]["instanceType"] for n in plan["launches"]}
+        promised = {kind: int(many) for many, kind in _LAUNCH.findall(advice["result"])}
+        got = Counter(types.values())
+        assert types[nodes[advice["pod"]]] in promised
+        assert all(got[kind] >= many for kind, many in promised.items()), (advice["result"], got)
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_plan_proposes_places_the_pods(case: str, tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.yaml"
+    manifest.write_text(yaml.safe_dump(CASES[case]), encoding="utf-8")
+    assert _kept(manifest, tmp_path) == 1
+
+
+def test_so_do_the_proposals_of_the_examples(tmp_path: Path) -> None:
+    kept = {example.stem: _kept(example, tmp_path) for example in WARNINGS}
+    assert kept["tpu-slices"] == 1
+    assert kept["ray-inferentia"] == 2
+    assert sum(kept.values()) >= 8
