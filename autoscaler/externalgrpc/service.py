@@ -135,8 +135,8 @@ class CloudProvider:
 
     def _node_group_for_node(self, asked: Json) -> Json:
         node = self._node(asked.get("node", {}))
-        # A node that leaves is in no group: a ready one would stand for the node that was ordered in its place, which is
-        # then ordered again, and its taint would become one of the group's template.
+        # A node that leaves is in no group: a ready one would stand for the node that was ordered in its place, and
+        # one more would be ordered; its taint would become one of the group's template.
         if node is None or not is_counted(node):
             return {"nodeGroup": {"id": ""}}
         return {"nodeGroup": _described(self._groups[key_of_node(node).id])}

@@ -244,7 +244,7 @@ def test_nodes_of_other_pools_are_nobodys() -> None:
 
 
 def test_a_node_that_leaves_is_in_no_group(cluster: Cluster) -> None:
-    """Seen with Cluster Autoscaler 1.36.1: a drained, ready node of a group counted as the one that had been ordered."""
+    """Cluster Autoscaler 1.36.1 counted a drained, ready node of a group as the one that it had ordered there."""
     group = cheapest(cluster)
     cluster.call("NodeGroupIncreaseSize", id=group, delta=1)
     cluster.run(minutes=10)
