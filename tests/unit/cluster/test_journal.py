@@ -103,6 +103,23 @@ def test_a_gang_is_not_launched_together_with_others() -> None:
     assert len(batches_of(launches, Snapshot(pods=pods, pools=(POOL,)))) == 2
 
 
+@pytest.mark.parametrize(
+    ("capacity_type", "gang", "batches"),
+    [
+        pytest.param("on-demand", None, 1, id="on-demand"),
+        pytest.param("flex-start", None, 2, id="one-that-waits-keeps-no-other-waiting"),
+        pytest.param("flex-start", GangRef("default", "g"), 1, id="a-gang-waits-together"),
+    ],
+)
+def test_flex_start_nodes_wait_each_in_a_request_of_its_own(
+    capacity_type: str, gang: GangRef | None, batches: int
+) -> None:
+    offering = replace(A, capacity_type=capacity_type)
+    launches = [planned(name, offering, pods=(f"default/{name}",)) for name in ("n1", "n2")]
+    pods = tuple(Pod("default", name, gang=gang) for name in ("n1", "n2"))
+    assert len(batches_of(launches, Snapshot(pods=pods, pools=(POOL,)))) == batches
+
+
 def test_taints_tell_batches_apart() -> None:
     tainted = planned("n2")
     tainted = replace(tainted, node=replace(tainted.node, taints=(Taint("k"),)))
