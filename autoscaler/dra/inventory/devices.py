@@ -77,28 +77,11 @@ class _Layers:
     def of_pool(self, driver: str, pool: str) -> Sequence[ResourceSlice]:
         return self.below.pools.get((driver, pool), ()) + self.above.pools.get((driver, pool), ())
 
-    def only_below(self, node: str) -> bool:
-        """Whether nothing of hypothetical nodes is around the node: neither their devices nor parts of its pools."""
-        above = self.above
-        return not above.pools or not (
-            above.shared or node in above.local or any(key in self.below.pools for key in above.pools)
-        )
-
     def around(self, node: str) -> Slices:
         """Every slice that the node's pools may depend on."""
         near = (*self.local(node), *self.shared())
         pools = dict.fromkeys((slice_.driver, slice_.pool.name) for slice_ in near)
         return (*near, *(slice_ for key in pools for slice_ in self.of_pool(*key)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Indexed:
-    """Slices of a snapshot under taint rules, indexed, and the pools of nodes with nothing but these around them."""
-
-    slices: Slices
-    rules: tuple[DeviceTaintRule, ...]
-    layer: SliceLayer
-    nodes: dict[_Key, _Gathered] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +95,6 @@ class NodeMemory:
 
     engine: SelectorEngine
     _known: dict[_Key, tuple[Slices, _Gathered]] = field(default_factory=dict)
-    _last: list[_Indexed] = field(default_factory=list)
 
     def of(self, key: _Key, around: Slices) -> _Gathered | None:
         """What was remembered of the node with these slices."""
@@ -133,18 +115,6 @@ class NodeMemory:
         there_no_more = [(n, found) for n, found in self._known if n != PLACEHOLDER_NODE and there.get(n) != found]
         for key in there_no_more:
             self._known.pop(key, None)
-            for indexed in self._last:
-                indexed.nodes.pop(key, None)
-
-    def indexed(self, slices: Slices, rules: tuple[DeviceTaintRule, ...], empty: SliceLayer) -> _Indexed:
-        """The slices by what a node asks for, with what is known of nodes: the last ones if nothing has changed."""
-        for last in self._last:
-            same = last.rules == rules and len(last.slices) == len(slices) and all(map(is_, last.slices, slices))
-            if same:
-                return last
-        found = _Indexed(slices, rules, empty.plus(with_rules(slice_, rules) for slice_ in slices))
-        self._last[:] = [found]
-        return found
 
     def __len__(self) -> int:
         return len(self._known)
@@ -196,7 +166,6 @@ class ClusterDevices:
     answers: AllocationCache = field(default_factory=AllocationCache)
     memory: NodeMemory | None = None
     _nodes: dict[_Key, _Gathered] = field(default_factory=dict)
-    _below: dict[_Key, _Gathered] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -218,18 +187,13 @@ class ClusterDevices:
             engine = CelSelectors(profile)
         rules = rules_in_force(taint_rules, profile)
         empty = SliceLayer(profile.allocator.counter_slices_follow_node_filter)
-        if memory is not None:
-            indexed = memory.indexed(tuple(slices), rules, empty)
-        else:
-            indexed = _Indexed((), rules, empty.plus(with_rules(slice_, rules) for slice_ in slices))
         return ClusterDevices(
             profile=profile,
             classes={device_class.name: device_class for device_class in classes},
             taint_rules=rules,
             engine=engine,
             memory=memory,
-            layers=_Layers(indexed.layer, empty),
-            _below=indexed.nodes,
+            layers=_Layers(empty.plus(with_rules(slice_, rules) for slice_ in slices), empty),
         )
 
     def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:
@@ -242,11 +206,7 @@ class ClusterDevices:
         key = (node.name, node.labels)
         found = self._nodes.get(key)
         if found is None:
-            below = self._below if self.layers.only_below(node.name) else self._nodes
-            found = below.get(key)
-            if found is None:
-                found = self._remembered(key, node) if self.memory is not None else self._gathered(node)
-            below[key] = self._nodes[key] = found
+            found = self._nodes[key] = self._remembered(key, node) if self.memory is not None else self._gathered(node)
         return found
 
     def _gathered(self, node: Node) -> _Gathered:

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
 
 from autoscaler.cel.common.evaluation import BudgetSpentError
 from autoscaler.lifecycle.ownership import is_node_of
@@ -27,7 +26,6 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fatal, Fits, Unknown
 from autoscaler.planning.demand.bundles import Bundle, BundleClass
 from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, why_postponed
-from autoscaler.planning.placement.kept_verdicts import REFUSED, AboutNodes, KeptVerdicts
 from autoscaler.planning.supply.blocks import admission
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import readable
@@ -40,7 +38,6 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.types.catalog import Catalog
 
-_KEPT: Final = KeptVerdicts()
 # Taints of a node that is starting: they go by themselves, or were left over by a drain that did not take place.
 _STARTING = (labels.NOT_READY_TAINT, labels.UNINITIALIZED_TAINT, labels.DRAINING_TAINT)
 
@@ -289,68 +286,24 @@ class _Run:
         self, index: int, bundle: Bundle, open_nodes: list[str], *, ask_all: bool
     ) -> tuple[str, Fits] | Fatal | Unknown | None:
         """The best node; nodes that refuse are struck off the list. All are asked once, to see a fatal verdict."""
-        answers = _KEPT.about(bundle, self.world)
-        refused: set[str] = set()
-        found = self._searched(index, bundle, open_nodes, refused, answers, ask_all=ask_all)
-        if refused:
-            open_nodes[:] = [name for name in open_nodes if name not in refused]
-        if not isinstance(found, str):
-            return found
-        # An earlier plan knows that the node takes it; what the claims get there is not kept.
-        verdict = self._ledger.fit_present(index, bundle.pods, found, self.world)
-        if isinstance(verdict, Fits):
-            return found, verdict
-        if over_budget(verdict):
-            return verdict
-        _KEPT.forget()  # it was wrong, which is a bug: nothing is decided by what else is kept
-        return self._best(index, bundle, open_nodes, ask_all=ask_all)
-
-    def _searched(
-        self,
-        index: int,
-        bundle: Bundle,
-        open_nodes: Sequence[str],
-        refused: set[str],
-        answers: AboutNodes | None,
-        *,
-        ask_all: bool,
-    ) -> tuple[str, Fits] | str | Fatal | Unknown | None:
-        """The same; the name alone where it is kept that the node takes the bundle. Adds to `refused`."""
-        best: tuple[str, Fits] | str | None = None
-        least, passed = 0, 0  # of the best; nodes that were passed by without a look
-        for name in self._by_nomination(bundle, open_nodes):
-            preference = answers.of(name, self.world) if answers else None
-            if preference == REFUSED:
-                refused.add(name)
-                passed += 1
-                continue
-            taken: tuple[str, Fits] | str = name
-            if preference is None:
-                verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
-                if isinstance(verdict, Fatal):
-                    return verdict
-                if over_budget(verdict):
-                    # What the other nodes would say is not known: nothing is bought for it.
-                    return best or verdict
-                if isinstance(verdict, Unknown):
-                    self.undecided.setdefault(index, verdict)
-                if answers:
-                    answers.keep(name, self.world, verdict)
-                if not isinstance(verdict, Fits):
-                    refused.add(name)
-                    continue
-                preference, taken = verdict.preference, (name, verdict)
-            if best is None or preference < least:
-                best, least = taken, preference
-            if not least and not ask_all:
-                break
-        if passed and over_budget(spent := self._ledger.glance_at_present(index, bundle.pods[0], passed)):
-            return best or spent
-        return best
-
-    def _by_nomination(self, bundle: Bundle, names: Sequence[str]) -> Sequence[str]:
+        best: tuple[str, Fits] | None = None
         nominated = {pod.nominated_node for pod in bundle.pods}
-        return sorted(names, key=lambda name: name not in nominated)  # a stable sort: those come first
+        for name in sorted(open_nodes, key=lambda name: name not in nominated):  # a stable sort: those come first
+            verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
+            if isinstance(verdict, Fatal):
+                return verdict
+            if over_budget(verdict):
+                # What the other nodes would say is not known: nothing is bought for it.
+                return best or verdict
+            if isinstance(verdict, Unknown):
+                self.undecided.setdefault(index, verdict)
+            if not isinstance(verdict, Fits):
+                open_nodes.remove(name)
+            elif best is None or verdict.preference < best[1].preference:
+                best = (name, verdict)
+            if best and not best[1].preference and not ask_all:
+                break
+        return best
 
     def _order(self) -> Iterator[str]:
         """Nodes that are there, then coming ones."""
