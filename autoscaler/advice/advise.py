@@ -13,8 +13,10 @@ from itertools import combinations
 
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.claim_changes import constraints, counts, device_tolerations, dropped_conditions
+from autoscaler.advice.disks import larger_disks
 from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
+    gives_up_accelerator,
     lower_requests,
     node_selectors,
     renamed_types,
@@ -47,6 +49,10 @@ from autoscaler.planning.policy import Policy
 from instance_catalog.types.catalog import Catalog
 
 _PAIRS = 10  # tried at most, of the smallest changes
+_PREPARING = frozenset(
+    {ChangeKind.ADD_LABELS, ChangeKind.ADD_SCHEDULER, ChangeKind.WIDEN_SCOPE, ChangeKind.RUN_PLUGIN}
+    | {ChangeKind.TOLERATE, ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.SET_DRIVERS}
+)
 # Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, or the plan has no
 # work left for it, which a plan for this pod alone would hide.
 _NOT_ABOUT_NODES = frozenset(
@@ -117,7 +123,34 @@ def advise(
             found += _with_drivers(change, trials, budget)
         if len(found) >= most:
             break
-    return tuple(found) or _pair(tried, trials, budget)
+    return tuple(found) or _onward(tried, trials, budget) or _pair(tried, trials, budget)
+
+
+def _onward(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
+    """What a pool lacks, with what the plan after that lacks: the next obstacle shows only once the first is gone."""
+    for first in (change for change in tried if _prepares(change)):
+        if not budget.take():
+            break
+        after = trials.after(first)
+        for second in _next_obstacles(after, budget) if after is not None else ():
+            change = Change.together(first, second)
+            if not budget.take():
+                return ()
+            result = trials.result(trials.plan(change))
+            if result is not None:
+                return (Advice(change, result),)
+    return ()
+
+
+def _prepares(change: Change) -> bool:
+    """Whether it only makes nodes of a pool what the pod selects; it gives up nothing."""
+    return all(part.kind in _PREPARING for part in change.parts or (change,))
+
+
+def _next_obstacles(after: Replanner, budget: Budget) -> Iterator[Change]:
+    yield from tolerations(after.asked)
+    yield from volume_claims(after.asked)
+    yield from _requests(after.asked, after, budget)
 
 
 def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator[Advice]:
@@ -135,7 +168,7 @@ def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator
 
 def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
     """Two of the changes together, where none places the pod alone: two templates, or a claim and a node selector."""
-    pairs = sorted(combinations(range(len(tried)), 2), key=sum)
+    pairs = sorted(combinations(range(len(tried)), 2), key=lambda pair: (_given_up(tried, pair), sum(pair)))
     sensible = [(a, b) for a, b in pairs if not _undone(tried[a], tried[b])]
     for first, second in sensible[:_PAIRS]:
         change = Change.together(tried[first], tried[second])
@@ -147,6 +180,11 @@ def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[A
         if result is not None:
             return (Advice(change, result),)
     return ()
+
+
+def _given_up(tried: Sequence[Change], pair: tuple[int, int]) -> int:
+    """How many of them let a pod have any accelerator where it names one."""
+    return sum(gives_up_accelerator(tried[index]) for index in pair)
 
 
 def _undone(one: Change, other: Change) -> bool:
@@ -201,7 +239,8 @@ def _needed(asked: Situation, pool: CapacityPool, resource: str, found: Plan) ->
 
 
 def _requests(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:
-    """What is short, down to what the type has free that fits otherwise and needs the smallest cut."""
+    """A larger root disk, where only that is short; else what is short, down to what the type has free that fits
+    otherwise and needs the smallest cut."""
     short = short_resources(asked)
     if not short or not budget.take():
         return
@@ -213,11 +252,9 @@ def _requests(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[C
         for entry in demand.considered
         if entry.outcome == "chosen" or (entry.outcome == "fits" and not entry.reasons)
     }
-    cuts = [
-        found
-        for entry in asked.considered
-        if (entry.pool, entry.drivers, entry.offering) in fitting and (found := shortages(entry.reasons)) is not None
-    ]
+    entries = [entry for entry in asked.considered if (entry.pool, entry.drivers, entry.offering) in fitting]
+    yield from larger_disks(entries, asked.catalog)
+    cuts = [found for entry in entries if (found := shortages(entry.reasons)) is not None]
     if cuts:
         change = lower_requests(asked, min(cuts, key=_cut))
         if change is not None:

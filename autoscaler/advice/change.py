@@ -16,9 +16,11 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.catalog import Catalog
 
 Edit: TypeAlias = Callable[[Snapshot], Snapshot]
 EditWhere: TypeAlias = Callable[[Where], Where]
+EditCatalog: TypeAlias = Callable[[Catalog], Catalog]
 
 
 class ChangeKind(Enum):
@@ -35,6 +37,9 @@ class ChangeKind(Enum):
     RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
+    ENLARGE_DISK = (
+        "EnlargeDisk"  # instance_type, disk, allocatable: a larger root disk, and what the catalog is told of it
+    )
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead
     SET_DRIVERS = "SetDrivers"  # drivers
@@ -67,6 +72,7 @@ class Change:
     edit: Edit = field(compare=False, repr=False)
     detail: FrozenMap[str, Fact] = field(default_factory=FrozenMap)
     where: EditWhere = field(default=unchanged, compare=False, repr=False)  # of what the command line allows
+    catalog: EditCatalog = field(default=unchanged, compare=False, repr=False)  # of what is known of instance types
     parts: tuple[Change, ...] = ()  # the changes that are made together; () for a single one
 
     @staticmethod
@@ -86,6 +92,7 @@ class Change:
             "",
             lambda snapshot: reduce(lambda found, part: part.edit(found), parts, snapshot),
             where=lambda where: reduce(lambda found, part: part.where(found), parts, where),
+            catalog=lambda catalog: reduce(lambda found, part: part.catalog(found), parts, catalog),
             parts=parts,
         )
 

@@ -17,6 +17,17 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
+# Labels by which people choose an accelerator.
+_ACCELERATOR_KEYS = TYPE_KEYS | {
+    "cloud.google.com/gke-accelerator",
+    "cloud.google.com/gke-tpu-accelerator",
+    "cloud.google.com/gke-tpu-topology",
+    "eks.amazonaws.com/instance-family",
+    "eks.amazonaws.com/instance-gpu-name",
+    "karpenter.k8s.aws/instance-family",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "nvidia.com/gpu.product",
+}
 _MEBI = 2**20
 _GIBI = 2**30
 
@@ -92,13 +103,21 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     """Without one key of nodeSelector, or one requirement of node affinity."""
     if not asked.codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NO_CANDIDATE}:
         return
-    for key, value in asked.pod.node_selector.items():
+    keys = sorted(asked.pod.node_selector, key=lambda key: key in _ACCELERATOR_KEYS)  # nobody wants to drop these
+    for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))
         yield Change.of(ChangeKind.DROP_NODE_SELECTOR, _subject(asked), edit, key=key, value=value)
     terms = asked.pod.affinity.terms if asked.pod.affinity else ()
-    for key in dict.fromkeys(r.key for term in terms for r in term.match_expressions):
+    named = dict.fromkeys(r.key for term in terms for r in term.match_expressions)
+    for key in sorted(named, key=lambda key: key in _ACCELERATOR_KEYS):
         edit = on_pods(asked.keys, partial(_without_affinity, key=key))
         yield Change.of(ChangeKind.DROP_NODE_AFFINITY, _subject(asked), edit, key=key)
+
+
+def gives_up_accelerator(change: Change) -> bool:
+    """Whether the pod no longer says which accelerator it wants."""
+    dropped = change.kind in (ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY)
+    return dropped and change.detail["key"] in _ACCELERATOR_KEYS
 
 
 def _without_key(pod: Pod, key: str) -> Pod:

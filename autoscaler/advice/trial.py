@@ -76,7 +76,15 @@ class Replanner:
         seen = _EVERYTHING if thorough else 0
         where = change.where(self.policy.where)
         policy = replace(self.policy, considered=seen, shown_fits=seen, explains=False, where=where)
-        return plan_for(snapshot, self.asked.catalog, policy, self.now)
+        return plan_for(snapshot, change.catalog(self.asked.catalog), policy, self.now)
+
+    def after(self, change: Change) -> Replanner | None:
+        """Plans with further changes beside this one; None where the plan with it leaves the pods nothing to ask for."""
+        snapshot, catalog = change.edit(self.asked.snapshot), change.catalog(self.asked.catalog)
+        pods = {pod.key: pod for pod in snapshot.pods}
+        where = change.where(self.policy.where)
+        found = Situation.of(pods[self.asked.pod.key], snapshot, catalog, self.plan(change, thorough=True), where)
+        return None if found is None else Replanner(found, replace(self.policy, where=where), self.now)
 
     def result(self, plan: Plan) -> Result | None:
         """What the plan gives the pods; None if it does not place all of them, or displaces another."""

@@ -28,6 +28,10 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.RUN_PLUGIN: "run the device plugin of {resource}",
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",
+    ChangeKind.ENLARGE_DISK: (
+        "give {instance_type} a root disk of {disk} or more ({setting}), and tell the catalog: `foreslice catalog set "
+        "{instance_type} allocatable.ephemeral-storage={allocatable} --into DIR --reason WHY`"
+    ),
     ChangeKind.LOWER_REQUEST: "request {requests}",
     ChangeKind.LOWER_COUNT: "request {instead} devices instead of {wanted}",
     ChangeKind.SET_DRIVERS: "set spec.drivers.profiles to [{drivers}]",

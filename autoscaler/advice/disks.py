@@ -1,0 +1,93 @@
+"""A larger root disk, where it is all that an instance type lacks: nobody gives up an accelerator for a disk.
+
+How large root disks are is a fact that people decide and the catalog assumes, so the change names both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from math import ceil
+from typing import Final
+
+from autoscaler.advice.change import Change, ChangeKind, unchanged
+from autoscaler.advice.pod_changes import shortages
+from autoscaler.model.plan import Considered
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import InstanceType
+from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, node_allocatable
+
+_STEP: Final = 10 * 2**30  # root disks are asked for in tens of GiB
+_LARGEST: Final = 16 * 2**40  # of a volume
+_SETTINGS: Final[Mapping[str, str]] = {
+    "aws": "spec.rootVolume.size of the AWSNodeTemplate, or diskSize of the EKS node group",
+    "gcp": "--disk-size of the GKE node pool",
+}
+_DEAREST: Final = Decimal("Infinity")
+
+
+def larger_disks(entries: Collection[Considered], catalog: Catalog) -> Iterator[Change]:
+    """For the cheapest of these offerings that lack nothing but ephemeral storage."""
+    short = [(entry, found[EPHEMERAL_STORAGE]) for entry in entries if (found := _short_of_disk(entry)) is not None]
+    for entry, (free, wanted) in sorted(short, key=_cheapest_first):
+        change = _enlarged(catalog.types[entry.offering.instance_type], wanted - free)
+        if change is not None:
+            yield change
+            return
+
+
+def _short_of_disk(entry: Considered) -> Mapping[str, tuple[int, int]] | None:
+    found = shortages(entry.reasons)
+    return found if found is not None and found.keys() == {EPHEMERAL_STORAGE} else None
+
+
+def _cheapest_first(short: tuple[Considered, tuple[int, int]]) -> tuple[Decimal, str]:
+    price = short[0].offering.usd_per_hour
+    return (_DEAREST if price is None else price), short[0].offering.instance_type
+
+
+def _enlarged(instance_type: InstanceType, more: int) -> Change | None:
+    """None where its ephemeral storage was measured, or is on local disks, or no disk is large enough."""
+    now = node_allocatable(instance_type)[EPHEMERAL_STORAGE].int64_value()
+    allocatable = ceil((now + more) / 2**30) * 2**30
+    disk = _disk_for(instance_type, allocatable)
+    if disk is None or EPHEMERAL_STORAGE in instance_type.allocatable:
+        return None
+    amount = Quantity.parse(f"{allocatable // 2**30}Gi")
+    change = Change.of(
+        ChangeKind.ENLARGE_DISK,
+        "",
+        unchanged,
+        instance_type=instance_type.name,
+        disk=f"{disk // 2**30}Gi",
+        setting=_SETTINGS.get(instance_type.cloud, "in its node template"),
+        allocatable=str(amount),
+    )
+    return replace(change, catalog=partial(_knowing, name=instance_type.name, amount=amount))
+
+
+def _disk_for(instance_type: InstanceType, allocatable: int) -> int | None:
+    """The smallest disk of whole tens of GiB that leaves so much to pods."""
+    low, high = 0, _LARGEST // _STEP
+    if _left_by(instance_type, high) < allocatable:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _left_by(instance_type, middle) >= allocatable else (middle + 1, high)
+    return low * _STEP
+
+
+def _left_by(instance_type: InstanceType, steps: int) -> int:
+    disk = Quantity.of(steps * _STEP, "BinarySI")
+    return node_allocatable(instance_type, root_disk=disk)[EPHEMERAL_STORAGE].int64_value()
+
+
+def _knowing(catalog: Catalog, name: str, amount: Quantity) -> Catalog:
+    """The catalog as `foreslice catalog set` would leave it."""
+    known = catalog.types[name]
+    told = replace(known, allocatable=known.allocatable.with_items({EPHEMERAL_STORAGE: amount}))
+    digest = f"{catalog.digest}/{name}/{amount}"
+    return replace(catalog, types=catalog.types.with_items({name: told}), digest=digest)

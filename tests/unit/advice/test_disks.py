@@ -1,0 +1,90 @@
+"""Where only the root disk is short, a larger one is the change: nobody is told to give up an accelerator for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from autoscaler.advice.advise import Advice, advise
+from autoscaler.advice.change import ChangeKind
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.pod import Container
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.node_allocatable import node_allocatable
+from tests.builders import NOW, claim, gpus, plan, pod, shipped, snapshot, types
+
+L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+LATEST = {"cloud.google.com/gke-gpu-driver-version": "latest"}
+CATALOG = shipped("g2-standard-24", "g2-standard-48", "a3-highgpu-8g")
+DISK = (
+    "give g2-standard-48 a root disk of 160Gi or more (--disk-size of the GKE node pool), and tell the catalog: "
+    "`foreslice catalog set g2-standard-48 allocatable.ephemeral-storage=80Gi --into DIR --reason WHY` "
+    "→ 1 × g2-standard-48 (on-demand), 4.00 $/h"
+)
+
+
+def wanting(
+    selector: dict[str, str], *pools: CapacityPool, disk: str = "80Gi", memory: str = "80Gi", count: int = 4
+) -> Snapshot:
+    asked = {"cpu": "10", "memory": memory, "ephemeral-storage": disk}
+    container = Container("main", FrozenMap({name: Quantity.parse(text) for name, text in asked.items()}))
+    waiting = replace(pod("p", "c", node_selector=FrozenMap(selector)), containers=(container,))
+    return snapshot([waiting], [claim("c", gpus(count))], pools=pools)
+
+
+def advice(given: Snapshot, catalog: Catalog = CATALOG) -> tuple[Advice, ...]:
+    policy = Policy(considered=10_000)
+    found = plan_for(given, catalog, policy, NOW)
+    return advise(given.pods[0], given, catalog, found, policy, NOW, most=1)
+
+
+def test_the_disk_comes_before_a_smaller_request() -> None:
+    assert advice_lines(advice(wanting(L4))) == [DISK]
+
+
+def test_no_accelerator_is_given_up_for_a_disk_behind_a_label() -> None:
+    label = "create a CapacityPool with cloud.google.com/gke-gpu-driver-version=latest in spec.labels; and "
+    assert advice_lines(advice(wanting(L4 | LATEST))) == [label + DISK]
+
+
+def test_the_change_does_what_it_says_when_it_is_carried_out() -> None:
+    (found,) = advice(wanting(L4 | LATEST))
+    told = found.change.parts[1].detail
+    assert (told["instance_type"], told["allocatable"]) == ("g2-standard-48", "80Gi")
+    known = CATALOG.types["g2-standard-48"]
+    disk = Quantity.parse(str(told["disk"]))
+    wanted = Quantity.parse("80Gi").value
+    assert node_allocatable(known, root_disk=disk)["ephemeral-storage"].value >= wanted
+    smaller = Quantity.of(disk.int64_value() - 10 * 2**30, "BinarySI")
+    assert node_allocatable(known, root_disk=smaller)["ephemeral-storage"].value < wanted
+
+    stated = replace(known, allocatable=FrozenMap({"ephemeral-storage": Quantity.parse(str(told["allocatable"]))}))
+    pool = CapacityPool("gpu", labels=FrozenMap(LATEST), capacity_types=("on-demand",))
+    after = plan(wanting(L4 | LATEST, pool), catalog=Catalog.of([stated, CATALOG.types["a3-highgpu-8g"]]))
+    assert types(after) == ["g2-standard-48"]
+    assert after.launches[0].usd_per_hour == found.result.usd_per_hour
+    assert found.result.usd_per_hour is not None
+    assert found.result.usd_per_hour < Decimal(5)
+
+
+def test_a_disk_that_was_measured_is_not_enlarged() -> None:
+    measured = {"ephemeral-storage": Quantity.parse("45Gi")}
+    known = [replace(CATALOG.types[name], allocatable=FrozenMap(measured)) for name in ("g2-standard-48",)]
+    (found,) = advice(wanting(L4), Catalog.of(known))
+    assert found.change.kind is ChangeKind.LOWER_REQUEST
+
+
+def test_a_disk_beyond_every_volume_is_not_named() -> None:
+    (found,) = advice(wanting(L4, disk="40Ti"))
+    assert found.change.kind is ChangeKind.LOWER_REQUEST
+
+
+def test_memory_that_is_short_as_well_is_no_matter_of_disks() -> None:
+    kinds = [entry.change.kind for entry in advice(wanting(L4, memory="900Gi"))]
+    assert ChangeKind.ENLARGE_DISK not in kinds
