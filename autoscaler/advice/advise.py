@@ -37,7 +37,8 @@ from autoscaler.advice.pool_changes import (
     raise_limit,
     requirements,
 )
-from autoscaler.advice.pool_opening import openings, with_drivers
+from autoscaler.advice.pool_opening import openings, plugins, with_drivers
+from autoscaler.advice.prices import prices
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Replanner, Result, in_use
 from autoscaler.model.capacity import CapacityPool
@@ -113,9 +114,11 @@ def advise(
     for change in dict.fromkeys(_changes(asked, trials, budget)):
         if not trials.tries(change) or any(_answered(change, entry.change) for entry in found):
             continue
+        if found and (change.kind is ChangeKind.SET_PRICE or gives_up_accelerator(change)):
+            continue
         if not budget.take():
             break
-        result = trials.result(trials.plan(change))
+        result = trials.tried(change)
         tried.append(change)
         if result is not None:
             found.append(Advice(change, result))
@@ -136,7 +139,7 @@ def _onward(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple
             change = Change.together(first, second)
             if not budget.take():
                 return ()
-            result = trials.result(trials.plan(change))
+            result = trials.tried(change)
             if result is not None:
                 return (Advice(change, result),)
     return ()
@@ -150,6 +153,8 @@ def _prepares(change: Change) -> bool:
 def _next_obstacles(after: Replanner, budget: Budget) -> Iterator[Change]:
     yield from tolerations(after.asked)
     yield from volume_claims(after.asked)
+    yield from plugins(after.asked)
+    yield from prices(after.asked)
     yield from _requests(after.asked, after, budget)
 
 
@@ -161,7 +166,7 @@ def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator
     complete = with_drivers(trials.asked, change, assumed) if trials.result(assumed) is not None else None
     if complete is None or not trials.tries(complete) or not budget.take():
         return
-    result = trials.result(trials.plan(complete))
+    result = trials.tried(complete)
     if result is not None:
         yield Advice(complete, result)
 
@@ -176,7 +181,7 @@ def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[A
             continue
         if not budget.take():
             break
-        result = trials.result(trials.plan(change))
+        result = trials.tried(change)
         if result is not None:
             return (Advice(change, result),)
     return ()
@@ -211,12 +216,14 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from volume_claims(asked)
     yield from _limits(asked, trials, budget)
     yield from openings(asked)
+    yield from plugins(asked)
     yield from rewritten_selectors(asked)
     yield from renamed_types(asked)
     yield from _requests(asked, trials, budget)
     yield from counts(asked)
     yield from driver_profiles(asked)
     yield from node_labels(asked)
+    yield from prices(asked)
     yield from node_selectors(asked)
     yield from requirements(asked)
     yield from elsewhere(asked)

@@ -37,13 +37,12 @@ class ChangeKind(Enum):
     RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
-    ENLARGE_DISK = (
-        "EnlargeDisk"  # instance_type, disk, allocatable: a larger root disk, and what the catalog is told of it
-    )
+    ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead
     SET_DRIVERS = "SetDrivers"  # drivers
     ADD_LABELS = "AddLabels"  # labels: to the nodes of a pool
+    SET_PRICE = "SetPrice"  # instance_type: of what fits and nobody knows the price of
     DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value
     DROP_NODE_AFFINITY = "DropNodeAffinity"  # key
     DROP_REQUIREMENT = "DropRequirement"  # key, operator, values

@@ -8,7 +8,7 @@ from functools import partial
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.situation import Situation
-from autoscaler.lint.other_systems import TYPE_KEYS, ec2_name
+from autoscaler.lint.other_systems import ACCELERATOR_KEYS, TYPE_KEYS, ec2_name, unknown_accelerator, unknown_type
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from instance_catalog.frozen_map import FrozenMap
@@ -103,13 +103,16 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     """Without one key of nodeSelector, or one requirement of node affinity."""
     if not asked.codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NO_CANDIDATE}:
         return
-    keys = sorted(asked.pod.node_selector, key=lambda key: key in _ACCELERATOR_KEYS)  # nobody wants to drop these
+    # Nobody wants to drop these; and no type is near to an accelerator that the catalog lacks.
+    lacking = {key for key in ACCELERATOR_KEYS if unknown_accelerator(asked.pod, key, asked.catalog)}
+    lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) else set()
+    keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in _ACCELERATOR_KEYS, key))
     for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))
         yield Change.of(ChangeKind.DROP_NODE_SELECTOR, _subject(asked), edit, key=key, value=value)
     terms = asked.pod.affinity.terms if asked.pod.affinity else ()
     named = dict.fromkeys(r.key for term in terms for r in term.match_expressions)
-    for key in sorted(named, key=lambda key: key in _ACCELERATOR_KEYS):
+    for key in sorted(named.keys() - lacking, key=lambda key: (key in _ACCELERATOR_KEYS, key)):
         edit = on_pods(asked.keys, partial(_without_affinity, key=key))
         yield Change.of(ChangeKind.DROP_NODE_AFFINITY, _subject(asked), edit, key=key)
 

@@ -41,7 +41,9 @@ _NAMES_OF_POOLS = (
     "cloud.google.com/gke-nodepool",
     "cloud.google.com/compute-class",
     "cloud.google.com/gke-gpu-driver-version",
+    "cloud.google.com/gke-tpu-slice",
 )
+_GROUP = "NAME"  # of a group of nodes that people name
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
 
@@ -143,13 +145,18 @@ def widen_scope(pool: CapacityPool) -> Change:
 
 def node_labels(asked: Situation) -> Iterator[Change]:
     """The labels that the pod selects and that people give to nodes, in spec.labels of each pool."""
-    for pool in asked.pools if Code.NODE_SELECTOR_MISMATCH in asked.codes else ():
+    for pool in asked.pools if asked.codes & {Code.NODE_SELECTOR_MISMATCH, Code.GANG_TOPOLOGY} else ():
         yield from add_labels(asked, pool)
 
 
 def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     """Those of the labels that the pool does not have yet."""
     wanted = {key: value for key, value in asked.pod.node_selector.items() if _given_by_people(key)}
+    # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
+    # is a slice or nothing that a label makes.
+    groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS and key != "cloud.google.com/gke-nodepool"}
+    shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
+    wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
     if labels:
         shown = tuple(f"{key}={value}" for key, value in labels.items())

@@ -46,6 +46,15 @@ def openings(asked: Situation) -> Iterator[Change]:
             yield Change.together(*serving, *labelling, *volumes, *every)
 
 
+def plugins(asked: Situation) -> Iterator[Change]:
+    """The device plugins of resources that no node of a pool that serves the pod has."""
+    if Code.INSUFFICIENT_RESOURCE not in asked.codes:
+        return
+    for managed in (False, True):
+        if missing := tuple(_plugins(asked, managed=managed)):
+            yield Change.together(*missing)
+
+
 def _plugins(asked: Situation, *, managed: bool) -> Iterator[Change]:
     """The device plugins that the pod relies on and that no DaemonSet in sight is; `managed`: also those that the cloud
     installs."""

@@ -81,6 +81,12 @@ class Situation:
         return tuple(claim for claim in found if claim is not None and claim.allocation is None)
 
     @cached_property
+    def gang_keys(self) -> tuple[str, ...]:
+        """The node labels that all pods of the pod's gang must share."""
+        gang = None if self.pod.gang is None else self.snapshot.gangs.get(self.pod.gang.key)
+        return (gang.topology_key,) if gang is not None and gang.topology_key else ()
+
+    @cached_property
     def pools(self) -> tuple[CapacityPool, ...]:
         """The pools that may launch; the implicit one if there is none."""
         return pools_of(self.snapshot)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
-from autoscaler.advice.change import Change, as_assumed, as_created
+from autoscaler.advice.change import Change, ChangeKind, as_assumed, as_created
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
@@ -79,12 +79,18 @@ class Replanner:
         return plan_for(snapshot, change.catalog(self.asked.catalog), policy, self.now)
 
     def after(self, change: Change) -> Replanner | None:
-        """Plans with further changes beside this one; None where the plan with it leaves the pods nothing to ask for."""
+        """Plans with further changes beside this one; None where the plan with it leaves nothing to ask for."""
         snapshot, catalog = change.edit(self.asked.snapshot), change.catalog(self.asked.catalog)
         pods = {pod.key: pod for pod in snapshot.pods}
         where = change.where(self.policy.where)
         found = Situation.of(pods[self.asked.pod.key], snapshot, catalog, self.plan(change, thorough=True), where)
         return None if found is None else Replanner(found, replace(self.policy, where=where), self.now)
+
+    def tried(self, change: Change) -> Result | None:
+        """What the change does; a price that people have yet to find out is none."""
+        found = self.result(self.plan(change))
+        unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.parts or (change,))
+        return replace(found, usd_per_hour=None) if unpriced and found is not None else found
 
     def result(self, plan: Plan) -> Result | None:
         """What the plan gives the pods; None if it does not place all of them, or displaces another."""

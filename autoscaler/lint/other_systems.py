@@ -6,7 +6,8 @@ README), Volcano's vGPU device plugin, and the instance types of Amazon SageMake
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Final
 
 from autoscaler.lint.advice import surprise
@@ -28,6 +29,7 @@ _SHARED_RESOURCES: Final = {
     "volcano.sh/vgpu-cores": "Volcano's vGPU device plugin",
 }
 _SAGEMAKER: Final = "ml."
+ACCELERATOR_KEYS: Final = (labels.GKE_ACCELERATOR, labels.GKE_TPU_ACCELERATOR)
 TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
 
 
@@ -35,7 +37,10 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     """One warning of each kind, about the first pod that it concerns."""
     yield from _of_first(snapshot, _kai_part, _kai)
     yield from _of_first(snapshot, _shared_resource, _shared)
-    yield from _of_first(snapshot, lambda pod: _unknown_type(pod, catalog), lambda name: _type(name, catalog))
+    yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
+    for key in ACCELERATOR_KEYS:
+        unknown = partial(unknown_accelerator, key=key, catalog=catalog)
+        yield from _of_first(snapshot, unknown, partial(_accelerator, key=key, catalog=catalog))
 
 
 def _of_first(
@@ -84,14 +89,44 @@ def ec2_name(name: str, catalog: Catalog) -> str:
     return own if own != name and own in catalog.types else ""
 
 
-def _unknown_type(pod: Pod, catalog: Catalog) -> str:
+def unknown_type(pod: Pod, catalog: Catalog) -> str:
     """An instance type that the pod selects, alone, and that nobody sells under this name; or nothing."""
+    machines = {one.machine_type for one in catalog} | catalog.types.keys()
+    return next((names[0] for names in _selected(pod, TYPE_KEYS) if not machines & set(names)), "")
+
+
+def unknown_accelerator(pod: Pod, key: str, catalog: Catalog) -> str:
+    """An accelerator that the pod selects by this label of GKE and that no type of the catalog has; or nothing."""
+    known = _accelerators(key, catalog)
+    return next((names[0] for names in _selected(pod, {key}) if not known & set(names)), "")
+
+
+def _selected(pod: Pod, keys: Collection[str]) -> list[tuple[str, ...]]:
+    """For each of these keys that the pod requires, the values of which a node must have one."""
     terms = pod.affinity.terms if pod.affinity else ()
     required = [r for term in terms for r in term.match_expressions] if len(terms) == 1 else []
-    values: list[tuple[str, ...]] = [(value,) for key, value in pod.node_selector.items() if key in TYPE_KEYS]
-    values += [tuple(r.values) for r in required if r.key in TYPE_KEYS and r.operator == "In"]
-    machines = {one.machine_type for one in catalog} | catalog.types.keys()
-    return next((names[0] for names in values if not machines & set(names)), "")
+    values: list[tuple[str, ...]] = [(value,) for key, value in pod.node_selector.items() if key in keys]
+    return values + [tuple(r.values) for r in required if r.key in keys and r.operator == "In"]
+
+
+def _accelerators(key: str, catalog: Catalog) -> frozenset[str]:
+    """The values of a label of GKE that the catalog's types give to nodes."""
+    models = [one.accelerator for one in catalog if one.cloud == "gcp" and one.accelerator is not None]
+    if key == labels.GKE_TPU_ACCELERATOR:
+        return frozenset(model.node_label for model in models if model.vendor == "Google" and model.node_label)
+    return frozenset(
+        model.api_names["gcp"] for model in models if model.vendor != "Google" and "gcp" in model.api_names
+    )
+
+
+def _accelerator(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
+    near = completed(name, _accelerators(key, catalog), most=1)
+    hint = f"did you mean {near[0]}? If not, " if near else ""
+    return (
+        ("spec", "nodeSelector", key),
+        f"selects {key}={name}, and {name} is not in the catalog{{rest}}: it may be sold, but no plan has it",
+        f"{hint}add a type with it by `foreslice catalog add`; `foreslice catalog list` shows those that are there",
+    )
 
 
 def _type(name: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:

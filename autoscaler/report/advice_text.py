@@ -26,11 +26,16 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
     ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to All",
     ChangeKind.RUN_PLUGIN: "run the device plugin of {resource}",
+    ChangeKind.SET_PRICE: (
+        "say what {instance_type} costs (`foreslice catalog set {instance_type} price.REGION=DOLLARS --into DIR "
+        "--reason WHY`) and plan with --catalog DIR --region REGION"
+    ),
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",
     ChangeKind.ENLARGE_DISK: (
-        "give {instance_type} a root disk of {disk} or more ({setting}), and tell the catalog: `foreslice catalog set "
-        "{instance_type} allocatable.ephemeral-storage={allocatable} --into DIR --reason WHY`"
+        "give {instance_type} a root disk of {disk} or more ({setting}), say so (`foreslice catalog set "
+        "{instance_type} allocatable.ephemeral-storage={allocatable} --into DIR --reason WHY`) and plan with "
+        "--catalog DIR"
     ),
     ChangeKind.LOWER_REQUEST: "request {requests}",
     ChangeKind.LOWER_COUNT: "request {instead} devices instead of {wanted}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,22 @@ from tests.golden.test_examples import WARNINGS
 
 _ADVICE = re.compile(r"^  (?P<pod>\S+/\S+?)(?: and (?P<more>\d+) more)?: (?P<change>.*) → (?P<result>.*)$")
 _LAUNCH = re.compile(r"(\d+) × (\S+) \(")
+_TELLING = (
+    r"(give \S+ a root disk of \S+ or more \(.*?\), say so|say what \S+ costs) "
+    r"\(`foreslice catalog set (?P<command>.*?)`\) and plan with (?P<options>--catalog DIR( --region REGION)?)"
+)
 _PLUGIN_IMAGES = {
     "aws.amazon.com/neuron": "public.ecr.aws/neuron/neuron-device-plugin:2",
     "vpc.amazonaws.com/efa": "registry.example/aws-efa-k8s-device-plugin:0.5",
     "google.com/tpu": "gke.gcr.io/tpu-device-plugin:1",
 }
 TPU_SLICE = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "4x4"}
+TPU7X = {
+    "cloud.google.com/gke-tpu-accelerator": "tpu7x",
+    "cloud.google.com/gke-tpu-topology": "4x4x4",
+    "cloud.google.com/gke-tpu-slice": "mine",
+}
+L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4", "cloud.google.com/gke-gpu-driver-version": "latest"}
 TPU_HOST = {**TPU_SLICE, "cloud.google.com/gke-tpu-topology": "2x2"}
 
 
@@ -79,6 +90,39 @@ CASES = {
             ],
         },
     ),
+    "Gang with a node group of its own": workload(
+        "LeaderWorkerSet",
+        "leaderworkerset.x-k8s.io/v1",
+        {
+            "leaderWorkerTemplate": {
+                "size": 2,
+                "workerTemplate": template(
+                    {"aws.amazon.com/neuron": 16, "vpc.amazonaws.com/efa": 8}, nodeSelector={"instance-type": "large"}
+                ),
+            }
+        },
+        annotations={"leaderworkerset.sigs.k8s.io/exclusive-topology": "eks.amazonaws.com/nodegroup"},
+    ),
+    "disk that is larger than those assumed": workload(
+        "Deployment",
+        "apps/v1",
+        {
+            "template": template(
+                {"nvidia.com/gpu": 4, "cpu": 10, "memory": "80Gi", "ephemeral-storage": "80Gi"}, nodeSelector=L4
+            ),
+            **SELECTOR,
+        },
+    ),
+    "slice that people name, of a TPU without a price": workload(
+        "Job",
+        "batch/v1",
+        {
+            "completions": 16,
+            "parallelism": 16,
+            "completionMode": "Indexed",
+            "template": template(CHIPS, nodeSelector=TPU7X, restartPolicy="Never"),
+        },
+    ),
     "other scheduler, labels of people": workload(
         "Deployment",
         "apps/v1",
@@ -87,9 +131,23 @@ CASES = {
 }
 
 
-def planned(*files: Path, form: str = "table") -> str:
+def planned(*files: Path, form: str = "table", options: Sequence[str] = ()) -> str:
     arguments = [part for file in files for part in ("-f", str(file))]
-    return CliRunner().invoke(foreslice, ["plan", *arguments, "-o", form], catch_exceptions=False).stdout
+    return CliRunner().invoke(foreslice, ["plan", *arguments, *options, "-o", form], catch_exceptions=False).stdout
+
+
+def told(change: str, directory: Path) -> tuple[str, list[str]]:
+    """The change without what the catalog is told, which is carried out, and the options that give it to a plan."""
+    words = {"DIR": str(directory), "WHY": "test", "DOLLARS": "7", "REGION": "us-central1"}
+    options: list[str] = []
+    for match in re.finditer(_TELLING, change):
+        text = f"{match['command']} {match['options']}"
+        filled = re.sub("DIR|WHY|DOLLARS|REGION", lambda found: words[found[0]], text)
+        command, _, after = filled.partition(" --catalog ")
+        result = CliRunner().invoke(foreslice, ["catalog", "set", *command.split()], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        options += ["--catalog", *after.split()]
+    return re.sub(_TELLING, "", change), options
 
 
 def proposals(text: str) -> list[re.Match[str]]:
@@ -163,12 +221,13 @@ def _kept(manifest: Path, tmp_path: Path) -> int:
     """How many of the proposals were carried out, each of which kept its promise."""
     count = 0
     for number, advice in enumerate(proposals(planned(manifest))):
-        objects = carried_out(advice["change"])
+        rest, options = told(advice["change"], tmp_path / f"catalog-{number}")
+        objects = carried_out(rest)
         if objects is None:
             continue
         written = tmp_path / f"{number}.yaml"
         written.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
-        plan = json.loads(planned(manifest, written, form="json"))
+        plan = json.loads(planned(manifest, written, form="json", options=options))
         nodes = {p["pod"]: p["node"] for p in plan["placements"]}
         assert advice["pod"] in nodes, advice["change"]
         types = {n["name"]: plan["offerings"][n["offering"]]["instanceType"] for n in plan["launches"]}

@@ -13,7 +13,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import CATALOG, pod, snapshot
+from tests.builders import CATALOG, pod, shipped, snapshot
 
 TYPE = next(iter(CATALOG.types))
 
@@ -63,3 +63,24 @@ def test_names_of_sagemaker_are_explained() -> None:
     assert "SageMaker" in found.message
     assert found.next_step.endswith(f"write {TYPE}")
     assert (ec2_name(f"ml.{TYPE}", CATALOG), ec2_name(TYPE, CATALOG), ec2_name("ml.none", CATALOG)) == (TYPE, "", "")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "near"),
+    [
+        (labels.GKE_ACCELERATOR, "nvidia-l40s", "nvidia-l4"),
+        (labels.GKE_TPU_ACCELERATOR, "tpu8x", "tpu7x"),
+        (labels.GKE_ACCELERATOR, "nvidia-l4", None),
+        (labels.GKE_TPU_ACCELERATOR, "tpu7x", None),
+    ],
+)
+@pytest.mark.parametrize("required", [False, True])
+def test_an_accelerator_of_gke_that_is_not_in_the_catalog(
+    key: str, value: str, near: str | None, required: bool
+) -> None:
+    affinity = NodeSelector((NodeSelectorTerm((Requirement(key, "In", (value,)),)),))
+    chosen = {"affinity": affinity} if required else {"node_selector": FrozenMap({key: value})}
+    catalog = shipped("g2-standard-4", "tpu7x-standard-4t")
+    found = list(foreign_advice(snapshot([replace(pod("p"), **chosen)]), catalog))  # type: ignore[arg-type]
+    assert [f"{value} is not in the catalog" in one.message for one in found] == ([True] if near else [])
+    assert all(f"did you mean {near}?" in one.next_step for one in found)

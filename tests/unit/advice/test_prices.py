@@ -1,0 +1,47 @@
+"""What fits and has no price: a price is asked for before an accelerator is given up."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.advice.advise import advise
+from autoscaler.advice.change import ChangeKind
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.types.catalog import Catalog
+from tests.builders import LARGE, NOW, SMALL, claim, gpus, machine, pod, snapshot
+
+NAMED = FrozenMap({"node.kubernetes.io/instance-type": "mystery"})
+PRICED, UNPRICED = machine("known", SMALL, 1, "1.00"), machine("mystery", LARGE, 1, None)
+
+
+def kinds(*, most: int = 3) -> list[ChangeKind]:
+    given = snapshot([pod("p", "c", node_selector=NAMED)], [claim("c", gpus())])
+    catalog, policy = Catalog.of([PRICED, UNPRICED]), Policy(considered=100)
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=most)
+    assert all(entry.result.usd_per_hour is None for entry in found if entry.change.kind is ChangeKind.SET_PRICE)
+    assert all("no price known" in line for line in advice_lines(found))
+    return [entry.change.kind for entry in found]
+
+
+def test_a_price_comes_before_another_accelerator() -> None:
+    assert kinds(most=1) == [ChangeKind.SET_PRICE]
+
+
+def test_no_accelerator_is_given_up_beside_it() -> None:
+    assert kinds() == [ChangeKind.SET_PRICE]
+
+
+@pytest.mark.parametrize("key", ["node.kubernetes.io/instance-type", "cloud.google.com/gke-accelerator"])
+@pytest.mark.parametrize("required", [False, True])
+def test_no_type_is_near_to_what_the_catalog_lacks(key: str, required: bool) -> None:
+    affinity = NodeSelector((NodeSelectorTerm((Requirement(key, "In", ("unheard-of",)),)),))
+    wanting = (
+        pod("p", "c", affinity=affinity) if required else pod("p", "c", node_selector=FrozenMap({key: "unheard-of"}))
+    )
+    given = snapshot([wanting], [claim("c", gpus())])
+    catalog, policy = Catalog.of([PRICED]), Policy(considered=100)
+    assert advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW) == ()
