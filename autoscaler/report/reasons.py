@@ -311,6 +311,7 @@ _READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence says in other words already.
 _IMPLIED = frozenset(
     {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests", "pods"}
+    | {"missing_key"}  # `message` names it
 )
 
 
