@@ -1,9 +1,9 @@
 """What plans for pods that all differ cost beside their lower bound, and how long they take.
 
-python -m benchmarks.mixes [--mixes 20] [--nodes 100] [--seed 0], or --pods 10000 for one large document. Each pod has
-its own milli-CPU and memory, and asks for one of many kinds of claims over the shipped catalog. It asks for 2 to 14 vCPUs
-per GPU, so that these bind about as often as the GPUs do. Everything is drawn: another seed is another case. The bound is
-the one that the plan itself gives (summary.lowerBoundUsdPerHour).
+python -m benchmarks.mixes [--mixes 20] [--nodes 100] [--seed 0], or --pods 10000 for one large document. Each pod
+has its own milli-CPU and memory, and asks for one of many kinds of claims over the shipped catalog. It asks for 2 to
+14 vCPUs per GPU, so that these bind about as often as the GPUs do. Everything is drawn: another seed is another case.
+The bound is the one that the plan itself gives (summary.lowerBoundUsdPerHour).
 """
 
 from __future__ import annotations
