@@ -44,6 +44,7 @@ _NAMES_OF_POOLS = (
     "cloud.google.com/gke-tpu-slice",
 )
 _GROUP = "NAME"  # of a group of nodes that people name
+_MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
 
@@ -158,7 +159,7 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
-    if labels:
+    if 0 < len(labels) <= _MOST_LABELS:
         shown = tuple(f"{key}={value}" for key, value in labels.items())
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
         yield Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown)
