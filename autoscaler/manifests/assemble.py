@@ -9,6 +9,7 @@ from typing import TypeVar
 from autoscaler.kube.workloads.generated_claims import generate_claims
 from autoscaler.kube.workloads.requested_capacity import parse_scalable
 from autoscaler.manifests.manifest_set import ManifestSet
+from autoscaler.manifests.storage_classes import add_storage_classes
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import with_volume_limits
 from autoscaler.model.requested_capacity import RequestClass
@@ -40,10 +41,7 @@ def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[
         manifests.pods[key] = named
         manifests.claims.update((claim.key, claim) for claim in claims)
         _add_gang_replica(manifests, named.gang.key if named.gang else "")
-    default = next((found.name for found in manifests.storage_classes.values() if found.default), None)
-    for key, claim in manifests.volume_claims.items():
-        if claim.storage_class is None and claim.volume is None:
-            manifests.volume_claims[key] = replace(claim, storage_class=default)
+    add_storage_classes(manifests)
 
 
 def _add_gang_replica(manifests: ManifestSet, key: str) -> None:

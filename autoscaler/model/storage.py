@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
@@ -63,6 +64,10 @@ class PersistentVolumeClaim:
     def key(self) -> str:
         """namespace/name."""
         return f"{self.namespace}/{self.name}"
+
+
+DELAYED: Final = "WaitForFirstConsumer"
+UNKNOWN_BINDING: Final = ""  # of a class that is not in sight
 
 
 @dataclass(frozen=True, slots=True)

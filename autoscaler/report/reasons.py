@@ -72,6 +72,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PLANNING_FAILED: ("planning fails on it: report it with the log line unexpected_error",),
     Code.UNSUPPORTED: (
         "driver profile {drivers} leaves out {types} instance types, such as {example}: {problem}",
+        "StorageClass {storage_class} of PersistentVolumeClaim {claim} is not in the files, so it is not known whether "
+        "it waits for a pod: give it with -f",
         "{feature} is not supported",
         "fields not supported: {fields}",
         "is not supported",

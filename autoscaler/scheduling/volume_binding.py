@@ -11,7 +11,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.storage import PersistentVolumeClaim, StorageClass
 from autoscaler.scheduling.node_state import NodeState
-from autoscaler.scheduling.volume_filters import DELAYED, claims_of, missing_claims
+from autoscaler.scheduling.volume_filters import claims_of, missing_claims, not_waiting
 from autoscaler.scheduling.volumes import NO_PROVISIONER, reaches
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes import labels
@@ -35,11 +35,9 @@ def _hopeless(pod: Pod, claims: Iterable[PersistentVolumeClaim], world: World) -
         if claim.lost or claim.deleting:
             return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, going_away=True)
         if claim.volume is None:
-            storage_class = world.volumes.class_of(claim)
-            if storage_class is None or storage_class.binding_mode != DELAYED:
-                return Reason.of(
-                    Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, immediate="does not wait for a pod"
-                )
+            reason = not_waiting(pod, claim, world)
+            if reason is not None:
+                return reason
     return None
 
 

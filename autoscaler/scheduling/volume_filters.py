@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim
+from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolume, PersistentVolumeClaim
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volumes import is_in_tree
 from autoscaler.scheduling.world import World
@@ -21,7 +21,6 @@ from instance_catalog.kubernetes import labels
 # The smallest per-node limits in the field are 15 (GCE PD on shared-core) and 25 or more (EBS on Nitro): where a node's
 # CSI drivers have not said theirs, as on a node that does not exist, fewer volumes than that fit for certain.
 SAFE_VOLUMES = 12
-DELAYED = "WaitForFirstConsumer"
 _SUCCESSOR = {labels.ZONE_BETA: labels.ZONE, labels.REGION_BETA: labels.REGION}
 _TOPOLOGY = (*_SUCCESSOR, *_SUCCESSOR.values())
 _ONE_POD = "ReadWriteOncePod"
@@ -68,6 +67,17 @@ def volume_limits(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...
     return ()
 
 
+def not_waiting(pod: Pod, claim: PersistentVolumeClaim, world: World) -> Reason | None:
+    """Why a claim without a volume gets none when the pod is scheduled; None where its class waits for the pod."""
+    storage_class = world.volumes.class_of(claim)
+    subject = f"pod {pod.key}"
+    if storage_class is not None and storage_class.binding_mode == UNKNOWN_BINDING:
+        return Reason.of(Code.UNSUPPORTED, subject, claim=claim.key, storage_class=storage_class.name)
+    if storage_class is None or storage_class.binding_mode != DELAYED:
+        return Reason.of(Code.VOLUME_UNBOUND, subject, claim=claim.key, immediate="does not wait for a pod")
+    return None
+
+
 def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
     """VolumeZone: zone and region labels of bound volumes must be those of a node that has any."""
     missing = missing_claims(pod, world)
@@ -76,13 +86,9 @@ def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
     volumes: list[PersistentVolume] = []
     for claim in claims_of((pod,), world):
         if claim.volume is None:
-            storage_class = world.volumes.class_of(claim)
-            if storage_class is None or storage_class.binding_mode != DELAYED:
-                return (
-                    Reason.of(
-                        Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, immediate="does not wait for a pod"
-                    ),
-                )
+            reason = not_waiting(pod, claim, world)
+            if reason is not None:
+                return (reason,)
             continue
         volume = world.volumes.volumes.get(claim.volume)
         if volume is None:
