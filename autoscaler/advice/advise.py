@@ -155,6 +155,7 @@ def _next_obstacles(after: Replanner, budget: Budget) -> Iterator[Change]:
     yield from volume_claims(after.asked)
     yield from plugins(after.asked)
     yield from prices(after.asked)
+    yield from requirements(after.asked)
     yield from _requests(after.asked, after, budget)
 
 

@@ -28,6 +28,8 @@ _SHARED_RESOURCES: Final = {
     "volcano.sh/vgpu-memory": "Volcano's vGPU device plugin",
     "volcano.sh/vgpu-cores": "Volcano's vGPU device plugin",
 }
+# Resources of GPUs that no cloud of the catalog sells: of which vendor.
+_HARDWARE: Final = {"intel.com/gpu": "Intel", "gpu.intel.com/i915": "Intel", "gpu.intel.com/xe": "Intel"}
 _SAGEMAKER: Final = "ml."
 ACCELERATOR_KEYS: Final = (labels.GKE_ACCELERATOR, labels.GKE_TPU_ACCELERATOR)
 TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
@@ -37,6 +39,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     """One warning of each kind, about the first pod that it concerns."""
     yield from _of_first(snapshot, _kai_part, _kai)
     yield from _of_first(snapshot, _shared_resource, _shared)
+    yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog), _absent)
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
@@ -80,6 +83,21 @@ def _shared(name: str) -> tuple[tuple[str, ...], str, str]:
         "not run it, so none has the resource",
         "claim a GPU, or a part of one, through DRA (docs/plan.md); or keep GPU nodes for such pods with spec.baseline "
         "of a CapacityPool",
+    )
+
+
+def _absent_hardware(pod: Pod, catalog: Catalog) -> str:
+    """A resource that the pod asks for and whose vendor has no accelerator in the catalog; or nothing."""
+    requested = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
+    vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
+    return next((name for name, vendor in _HARDWARE.items() if name in requested and vendor not in vendors), "")
+
+
+def _absent(name: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("spec", "containers", "resources"),
+        f"asks for {name}{{rest}}, and no instance type in the catalog has a GPU of {_HARDWARE[name]}",
+        "add one with `foreslice catalog add`, or leave such pods to nodes that are there",
     )
 
 

@@ -42,6 +42,8 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
         _check_pod(pod, namespace, manifests, problems)
         _check_gang(pod, namespace, manifests, problems)
     match fields.text("kind"):
+        case "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet":
+            _check_whole(fields.child("spec"), problems)
         case "Pod":
             _check_generated(fields, namespace, manifests, problems)
         case "ProvisioningRequest" | "CapacityBuffer":
@@ -53,6 +55,15 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
             _check_classes(fields.child("spec"), manifests, problems)
         case "ResourceClaimTemplate":
             _check_classes(fields.child("spec").child("spec"), manifests, problems)
+
+
+def _check_whole(spec: Fields, problems: Problems) -> None:
+    """A patch of Kustomize has the kind of what it changes, and neither a selector nor the image of a container."""
+    containers = spec.child("template").child("spec").children("containers")
+    if not spec.child("selector").names() and any(not container.text("image") for container in containers):
+        message = "there is no selector, and a container has no image: this is planned as it is, and looks like a patch"
+        step = "if it is one of Kustomize, give what `kubectl kustomize DIR` renders"
+        problems.warn(("spec",), message, step)
 
 
 def check_use(document: Document, manifests: ManifestSet, problems: Problems) -> None:

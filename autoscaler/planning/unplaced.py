@@ -144,6 +144,9 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
         # Beside an offering that nothing bars, what the others lack is not what is missing.
         told = (r for found in bars for r in found if all(bars) or r.code not in _OF_ALL)
         return diagnosis("does-not-fit", _few(dict.fromkeys(told), policy))
+    # What hangs on a value of running nodes is decided where no card can have that value.
+    if vain := [r for r in nothing_has(packing, item) if r.code is Code.NOTHING_HAS and "driver" in r.detail]:
+        return diagnosis("does-not-fit", tuple(vain))
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
     kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = ((Unknown, "unknown"), (Fatal, "fatal"))

@@ -106,6 +106,7 @@ class DriverFacts:
     models: FrozenMap[str, FrozenMap[str, Any]] = field(default_factory=FrozenMap)  # Accelerator.model → driver's facts
     addressing_modes: tuple[AddressingMode, ...] = ()  # gpu.nvidia.com only
     cards: FrozenMap[str, CardFacts] = field(default_factory=FrozenMap)  # dra.net only, by NetworkCard.kind
+    software_interfaces: tuple[str, ...] = ()  # dra.net only: how names of interfaces begin that no card has
     neuron: NeuronFacts | None = None  # neuron.aws.com only
     mig: bool = False  # takes the options of MIG
     sharing_profile: str = ""  # the profile under which claims for a part of a device share it
@@ -329,6 +330,7 @@ def _driver(content: Mapping[str, Any]) -> DriverFacts:
             for row in content.get("addressing_modes", ())
         ),
         cards=FrozenMap({kind: _card(row) for kind, row in content.get("cards", {}).items()}),
+        software_interfaces=tuple(content.get("software_interfaces", {}).get("prefixes", ())),
         neuron=_neuron(content) if "efa_addresses" in content else None,
         mig=content.get("mig", False),
         sharing_profile=content.get("sharing_profile", ""),

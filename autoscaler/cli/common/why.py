@@ -56,6 +56,9 @@ def samples(found: Decided) -> list[Pod]:
     left = {entry.pod for entry in found.plan.left_out}
     groups = sorted((d.pods for d in found.plan.demands if d.pods), key=lambda keys: keys[0] not in left)
     chosen = [pods[keys[0]] for keys in groups if keys[0] in pods]
+    if not chosen:
+        ignored = "; the pods are ignored, `foreslice explain POD` says why" if found.plan.outside else ""
+        click.echo(f"no pod waits for a node{ignored}", err=True)
     if len(chosen) > _MOST:
         click.echo(
             f"{len(chosen) - _MOST} more groups of pods: `foreslice explain POD --why TYPE` asks for one", err=True

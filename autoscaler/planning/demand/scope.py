@@ -16,6 +16,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import EMPTY
+from instance_catalog.prediction.device_plugins import is_plugin_resource
 
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
 
@@ -115,6 +116,8 @@ def _scope_refusal(
     if scope.pods is PodScope.DEVICE_CLAIMS and not _claims_devices(pod, extended_resources):
         plugins = tuple(sorted({r for r in requested_resources(pod) if "/" in r}))
         named: dict[str, Fact] = {"resources": plugins} if plugins else {}
+        if plugins and all(map(is_plugin_resource, plugins)):
+            named["by"] = "device plugins"
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
         return Reason.of(Code.NOT_SELECTED, subject, pool=pool.name)

@@ -22,6 +22,7 @@ from instance_catalog.spelling import completed
 from instance_catalog.types.instance_type import InstanceType
 
 V = TypeVar("V")
+_INTERFACE = "ifName"
 _GI = Quantity.parse("1Gi")
 
 
@@ -124,7 +125,7 @@ def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason 
     for instance_type, driver, device in _devices(market):
         for value in _named(device.attributes, demand, driver):
             if isinstance(value, RuntimeOnly) and not value.one_of:
-                return None
+                return _made_by_software(market, demand, subject)
             values: Iterable[object] = value.one_of if isinstance(value, RuntimeOnly) else (value,)
             for text in values:
                 if isinstance(text, str):
@@ -141,6 +142,16 @@ def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason 
     return Reason.of(
         Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, where=_where(market), **detail
     )
+
+
+def _made_by_software(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
+    """Nobody knows what a card's interface will be called, but that it is none of those that software makes."""
+    _, driver, name = demand.path
+    known = (found for found in driver_facts().values() if found.driver == driver and name == _INTERFACE)
+    if not any(demand.wanted.startswith(found.software_interfaces) for found in known):
+        return None
+    detail = {"name": name, "wanted": demand.wanted, "where": _where(market), "driver": driver}
+    return Reason.of(Code.NOTHING_HAS, subject, **detail)
 
 
 def _named(values: Mapping[str, V], demand: Demand, driver: str) -> Iterator[V]:

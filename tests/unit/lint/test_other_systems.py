@@ -13,7 +13,9 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import CATALOG, pod, shipped, snapshot
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import Accelerator
+from tests.builders import CATALOG, machine, pod, shipped, snapshot
 
 TYPE = next(iter(CATALOG.types))
 
@@ -84,3 +86,14 @@ def test_an_accelerator_of_gke_that_is_not_in_the_catalog(
     found = list(foreign_advice(snapshot([replace(pod("p"), **chosen)]), catalog))  # type: ignore[arg-type]
     assert [f"{value} is not in the catalog" in one.message for one in found] == ([True] if near else [])
     assert all(f"did you mean {near}?" in one.next_step for one in found)
+
+
+@pytest.mark.parametrize(("resource", "expected"), [("intel.com/gpu", 1), ("nvidia.com/gpu", 0)])
+def test_a_gpu_of_a_vendor_that_no_cloud_sells(resource: str, expected: int) -> None:
+    found = told(asking(resource))
+    assert ["no instance type in the catalog has a GPU of Intel" in one.message for one in found] == [True] * expected
+
+
+def test_a_gpu_that_somebody_added_to_the_catalog() -> None:
+    own = Catalog.of([machine("flex", Accelerator(key="flex", vendor="Intel", model="Flex 170"), 1, "1.00")])
+    assert list(foreign_advice(snapshot([asking("intel.com/gpu")]), own)) == []

@@ -62,7 +62,8 @@ def test_the_same_files_give_the_same_snapshot() -> None:
 
 
 def test_workloads_may_invent_the_same_pod_name() -> None:
-    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: w}\nspec: {template: {spec: {containers: [{name: c}]}}}"
+    pods = "{template: {spec: {containers: [{name: c, image: i}]}}}"
+    job = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: w}}\nspec: {pods}"
     found = loaded(job, job.replace("batch/v1", "apps/v1").replace("kind: Job", "kind: Deployment"))
     assert messages(found) == []
     assert [pod.name for pod in found.snapshot.pods] == ["w-0", "w-0-job"]

@@ -83,3 +83,18 @@ def test_no_card_is_near_to_an_interface_that_software_makes() -> None:
     assert found.verdict == "does-not-fit"
     assert "no network card in the catalog has type dummy; interfaces that software makes" in text_of(_said(found))
     assert "nearest is" not in text_of(_said(found))
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"), [("dummy7", "does-not-fit"), ("veth1", "does-not-fit"), ("eth1", "unknown")]
+)
+def test_no_card_has_the_name_of_an_interface_that_software_makes(name: str, verdict: str) -> None:
+    own = DeviceClass("net", (Selector('device.driver == "dra.net"'),))
+    there = 'has(device.attributes["dra.net"].ifName)'
+    named = Selector(f'{there} && device.attributes["dra.net"].ifName == "{name}"')
+    wanted = replace(gpus(), device_class="net", selectors=(named,))
+    state = snapshot([pod("p", "c")], [claim("c", wanted)], classes=(own,))
+    (found,) = plan(state, catalog=shipped("p4d.24xlarge")).left_out
+    assert found.verdict == verdict
+    said = f"no network card in the catalog has ifName {name}; interfaces that software makes"
+    assert any(said in text_of(reason) for reason in found.reasons) is (verdict == "does-not-fit")

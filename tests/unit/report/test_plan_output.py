@@ -86,13 +86,13 @@ def test_pods_that_share_a_claim_are_not_split_where_nothing_fits_at_all() -> No
     assert all(reason.code is not Code.BUNDLE_SPLIT for entry in result.left_out for reason in entry.reasons)
 
 
-def test_a_device_plugins_resource_is_served_by_a_class_and_no_other_remedy_is_named() -> None:
-    """With spec.scope.pods: All such pods are planned, and fit nowhere: predicted nodes run the DRA driver."""
+def test_what_device_plugins_hand_out_needs_a_pool_for_all_pods() -> None:
     wanted = Pod("default", "tpu", containers=(Container("c", FrozenMap({"google.com/tpu": Quantity.of(4)})),))
     told = [line.text for line in summary_of(plan(snapshot([wanted])))[1:]]
     assert told == [
-        "1 pod ignored: default/tpu (asks for google.com/tpu, which no DeviceClass serves, and has no resource claim: "
-        "use a claim, or add the DeviceClass whose spec.extendedResourceName it is)"
+        "1 pod ignored: default/tpu (asks for google.com/tpu, which device plugins hand out and no DeviceClass "
+        "serves, and has no resource claim: set spec.scope.pods: All in a CapacityPool whose nodes run them, or use a "
+        "claim)"
     ]
 
 
