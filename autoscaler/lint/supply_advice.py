@@ -13,16 +13,34 @@ from instance_catalog.drivers.images import vendors_without_image
 from instance_catalog.drivers.profile import assumed_profile
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
 
 
 def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Nothing for plans with pools: those say what the nodes are."""
+    """Of plans with pools only the root disks: those say what else the nodes are."""
+    yield from _assumed_disk(snapshot, plan, catalog)
     if snapshot.pools:
         return
     used = {profile for node in plan.launches for profile in node.drivers}
     yield from _made_up(used)
     yield from _not_considered(used | set(_missed(plan)), catalog)
     yield from _without_image(plan, catalog)
+
+
+def _assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    """The size of the root disk on which a pod relies, once, for the first node that gets such a pod."""
+    asking = {pod.key for pod in snapshot.pods if any(EPHEMERAL_STORAGE in c.requests for c in pod.containers)}
+    for node in plan.launches:
+        found = catalog.types.get(node.offering.instance_type)
+        if found is not None and assumes_root_disk(found) and asking & set(node.pods):
+            yield surprise(
+                f"instance type {found.name}",
+                (),
+                f"pods request ephemeral-storage, and its root disk is assumed to have {found.reservation.root_disk}",
+                f"if yours differ, say so: `foreslice catalog set {found.name} allocatable.ephemeral-storage=… "
+                "--into DIR --reason WHY`",
+            )
+            return
 
 
 def _made_up(used: set[str]) -> Iterator[Diagnostic]:

@@ -62,6 +62,12 @@ def node_allocatable(
     return FrozenMap({**predicted, **instance_type.allocatable})
 
 
+def assumes_root_disk(instance_type: InstanceType) -> bool:
+    """Whether its ephemeral storage is a root disk whose size nobody has stated."""
+    measured = EPHEMERAL_STORAGE in instance_type.allocatable
+    return not measured and _local_disk(instance_type) is None and instance_type.reservation.root_disk.value > 0
+
+
 def _local_disk(instance_type: InstanceType) -> Fraction | None:
     """Bytes of the local disks that are the node's ephemeral storage; None where its root disk is."""
     family = instance_type.name.partition("-")[0]

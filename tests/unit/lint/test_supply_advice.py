@@ -9,11 +9,15 @@ import pytest
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import LeftOut, NearMiss, Plan
+from autoscaler.model.pod import Container
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.files.loader import load_catalog
-from tests.builders import CATALOG, NOW, claim, pod, snapshot
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.node_allocatable import assumes_root_disk
+from tests.builders import CATALOG, NOW, claim, pod, shipped, snapshot
 
 STATE = snapshot([pod("p", "c")], [claim("c")])
 SHIPPED = load_catalog()
@@ -62,3 +66,24 @@ def test_they_are_counted_for_a_pod_without_a_place_too() -> None:
     lost = LeftOut("default/p", "does-not-fit", (), near_misses=(miss,), types=3)
     (found,) = told(replace(launching("g6.xlarge", "nvidia"), launches=(), left_out=(lost,)))
     assert "cpu.numaNodes" in found
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "asking", "told"),
+    [("g6.xlarge", True, True), ("g6.xlarge", False, False), ("a3-highgpu-8g", True, False)],
+)
+@pytest.mark.parametrize("pooled", [False, True])
+def test_the_root_disk_on_which_a_pod_relies(instance_type: str, asking: bool, told: bool, pooled: bool) -> None:
+    wants = {"ephemeral-storage": Quantity.parse("1Gi")} if asking else {"cpu": Quantity.of(1)}
+    waiting = replace(pod("p", "c"), containers=(Container("main", FrozenMap(wants)),))
+    state = snapshot([waiting], [claim("c")], pools=[CapacityPool("all")] if pooled else [])
+    plan = plan_for(state, shipped(instance_type), Policy(), NOW)
+    assert [node.offering.instance_type for node in plan.launches] == [instance_type]
+    found = [one.message for one in supply_advice(state, plan, SHIPPED) if "root disk" in one.message]
+    assert found == (["pods request ephemeral-storage, and its root disk is assumed to have 20Gi"] if told else [])
+
+
+def test_a_root_disk_that_somebody_stated() -> None:
+    known = SHIPPED.types["g6.xlarge"]
+    assert assumes_root_disk(known)
+    assert not assumes_root_disk(replace(known, allocatable=FrozenMap({"ephemeral-storage": Quantity.parse("90Gi")})))
