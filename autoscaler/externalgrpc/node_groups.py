@@ -22,7 +22,7 @@ from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
-from autoscaler.planning.demand.demand import pending, pending_pods
+from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes, as_if_ours
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
 from autoscaler.planning.policy import Policy
@@ -87,6 +87,7 @@ class Launchable:
     candidates: Mapping[str, Candidate] = field(default_factory=FrozenMap)
     feasible: tuple[str, ...] = ()
     cheapest: Mapping[str, str] = field(default_factory=FrozenMap)
+    claims: bool = False  # whether one of these pods has a claim
     batches: frozenset[str] = frozenset()  # names of the LaunchBatches that the account of the guards counts
 
     @property
@@ -123,7 +124,8 @@ def launchable_of(
         for pod in (bundle.pods if ids else ())
     }
     feasible = tuple(dict.fromkeys(turns))[:most]
-    return Launchable(now, theirs, catalog, policy, candidates, feasible, cheapest, batches)
+    claims = any(claim_keys(pod) for pod in snapshot.pods if pod.key in cheapest)
+    return Launchable(now, theirs, catalog, policy, candidates, feasible, cheapest, claims, batches)
 
 
 def _packing(
@@ -210,6 +212,14 @@ def listed(launchable: Launchable, groups: Mapping[str, NodeGroup], *, most: int
     feasible = (groups[name] for name in launchable.feasible if name in groups)
     others = [group for group in feasible if group.most and not group.nodes]
     return (*with_nodes, *others[: max(0, most - len(with_nodes))])
+
+
+def awaits_claims(launchable: Launchable, group: NodeGroup) -> bool:
+    """Whether the group has no node, one may be launched, and pods with claims wait that such groups would take."""
+    candidate = group.candidate
+    if candidate is None or not candidate.pool.acts or group.nodes or not group.most:
+        return False
+    return group.id in launchable.feasible and launchable.claims
 
 
 class _Room:
