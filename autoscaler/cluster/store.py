@@ -199,8 +199,6 @@ def _doubted(parse: Callable[[Object, Problems], D]) -> Callable[[Object, Proble
 
     def parse_and_doubt(raw: Object, problems: Problems) -> D:
         found: D = parse(raw, problems)
-        if found is None:
-            return found  # it is left out
         errors = (problem for problem in problems if problem.severity is Severity.ERROR)
         wrong: list[str] = [f"{error.field} as it is written" for error in errors]
         return replace(found, unsupported=(*found.unsupported, *dict.fromkeys(wrong))) if wrong else found

@@ -22,7 +22,7 @@ from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
-from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
+from autoscaler.planning.demand.demand import pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes, as_if_ours
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
 from autoscaler.planning.policy import Policy
@@ -31,8 +31,12 @@ from autoscaler.planning.supply.limits import limits_of
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 
+# Keeps pods away from Nodes that have no machine.
+EXEMPLAR_TAINT: Final = Taint(labels.CA_STATUS_TAINT, "", "NoSchedule")
 # One call adds no more than that: a LaunchBatch holds as many nodes.
 MOST_AT_ONCE: Final = 100
 
@@ -88,6 +92,7 @@ class Launchable:
     feasible: tuple[str, ...] = ()
     cheapest: Mapping[str, str] = field(default_factory=FrozenMap)
     claims: bool = False  # whether one of these pods has a claim
+    fearless: str = ""  # a pending pod with a claim that would be bound to an exemplar; "" where there is none
     batches: frozenset[str] = frozenset()  # names of the LaunchBatches that the account of the guards counts
 
     @property
@@ -124,8 +129,10 @@ def launchable_of(
         for pod in (bundle.pods if ids else ())
     }
     feasible = tuple(dict.fromkeys(turns))[:most]
-    claims = any(claim_keys(pod) for pod in snapshot.pods if pod.key in cheapest)
-    return Launchable(now, theirs, catalog, policy, candidates, feasible, cheapest, claims, batches)
+    claiming = [pod for pod in pending_pods(snapshot) if pod.claims]
+    claims = any(pod.key in cheapest for pod in claiming)
+    fearless = next((pod.key for pod in claiming if any(t.tolerates(EXEMPLAR_TAINT) for t in pod.tolerations)), "")
+    return Launchable(now, theirs, catalog, policy, candidates, feasible, cheapest, claims, fearless, batches)
 
 
 def _packing(
@@ -215,11 +222,14 @@ def listed(launchable: Launchable, groups: Mapping[str, NodeGroup], *, most: int
 
 
 def awaits_claims(launchable: Launchable, group: NodeGroup) -> bool:
-    """Whether the group has no node, one may be launched, and pods with claims wait that such groups would take."""
+    """Whether the group has no node, one may be launched, and pods with claims wait that such groups would take.
+
+    Not while one waits that tolerates every taint: it would be bound to the exemplar, and never start.
+    """
     candidate = group.candidate
     if candidate is None or not candidate.pool.acts or group.nodes or not group.most:
         return False
-    return group.id in launchable.feasible and launchable.claims
+    return group.id in launchable.feasible and launchable.claims and not launchable.fearless
 
 
 class _Room:

@@ -184,6 +184,8 @@ class CloudProvider:
     def _show(self, group: NodeGroup, candidate: Candidate) -> None:
         """Who asks for a template has never seen a node of the group, or has forgotten it."""
         launchable = self.launchable
+        if self._exemplars is not None and launchable.claims and launchable.fearless:
+            _LOG.warning("exemplar_withheld", pod=launchable.fearless, why="it tolerates every taint and has a claim")
         if self._exemplars is None or not awaits_claims(launchable, group) or not self._exemplars.wants(group.id):
             return
         name = f"{NAME}{self._draw()}"

@@ -11,6 +11,7 @@ from typing import Final
 
 from autoscaler.externalgrpc.exemplars import Exemplar
 from autoscaler.externalgrpc.kubernetes_types import NODE, RESOURCE_SLICE
+from autoscaler.externalgrpc.node_groups import EXEMPLAR_TAINT
 from autoscaler.externalgrpc.wire import Json, encode
 from autoscaler.kube.writing.slices import slice_manifest
 from autoscaler.model.node import Node
@@ -50,7 +51,7 @@ def exemplar_of(group: str, candidate: Candidate, snapshot: Snapshot, *, name: s
     node = {"apiVersion": "v1", "kind": "Node", **node_manifest(template.node)}
     node["metadata"]["labels"] |= {**mark, labels.NO_LOAD_BALANCER: "true"}
     node["metadata"]["annotations"] = {labels.CA_SCALE_DOWN_DISABLED: "true"}
-    node["spec"]["taints"].append({"key": labels.CA_STATUS_TAINT, "value": "", "effect": "NoSchedule"})
+    node["spec"]["taints"].append({"key": EXEMPLAR_TAINT.key, "effect": EXEMPLAR_TAINT.effect})
     for condition in node["status"]["conditions"]:
         condition |= {"lastHeartbeatTime": _timestamp(now), "lastTransitionTime": _timestamp(now - _READY_FOR)}
     return Exemplar(group, name, node, tuple(slices)) if slices else None

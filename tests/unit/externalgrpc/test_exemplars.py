@@ -15,6 +15,7 @@ from autoscaler.externalgrpc.exemplars import LONGEST, MOST, PAUSE_SEEN, PAUSE_U
 from autoscaler.externalgrpc.kubernetes_types import NODE
 from autoscaler.externalgrpc.wire import decode
 from autoscaler.kube.exemplar import is_exemplar
+from autoscaler.simulation.scenario import parse_scenario
 from instance_catalog.kubernetes import labels
 from tests.unit.externalgrpc.cluster import POOL, Cluster
 
@@ -273,6 +274,30 @@ def test_only_the_leader_shows_any(cluster: Cluster) -> None:
     cluster.restart_service()  # the next leader
     cluster.exemplars.work()
     assert nodes(cluster) == slices(cluster) == []
+
+
+FEARLESS = """
+apiVersion: v1
+kind: Pod
+metadata: {name: fearless, annotations: {simulation.foreslice.dev/runs-for: 30m}}
+spec:
+  tolerations: [{operator: Exists}]
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+  containers: [{name: main, image: pause, resources: {claims: [{name: gpu}], requests: {cpu: "1"}}}]
+"""
+
+
+@pytest.mark.parametrize("loops", [0, 1], ids=["before", "while it is there"])
+def test_none_while_a_pod_with_a_claim_waits_that_no_taint_keeps_away(cluster: Cluster, loops: int) -> None:
+    caller = Caller(cluster)
+    for _ in range(loops):
+        caller.loop()
+    assert len(nodes(cluster)) == loops
+    cluster.simulation.add(parse_scenario(FEARLESS))
+    cluster.run(seconds=1)
+    for _ in range(3):
+        caller.loop()
+        assert nodes(cluster) == slices(cluster) == []
 
 
 def test_no_more_than_a_few_at_once(cluster: Cluster) -> None:
