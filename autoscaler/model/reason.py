@@ -146,7 +146,7 @@ class Code(Enum):
     WHOLE_SLICE = "WholeSlice"  # hosts, topology: a TPU slice of several hosts is bought as a whole
     ALREADY_BOUND = "AlreadyBound"
     EXISTING_NODE = "ExistingNode"
-    COMING_NODE = "ComingNode"
+    COMING_NODE = "ComingNode"  # since: the provider holds the request and has not started it
     BLOCK_HELD = "BlockHeld"
     BLOCK_ENDING = "BlockEnding"
     NODE_EMPTY = "NodeEmpty"

@@ -285,7 +285,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PREPAID: ("prepaid by capacity block {block}",),
     Code.ALREADY_BOUND: ("pods are bound to it",),
     Code.EXISTING_NODE: ("fits an existing node",),
-    Code.COMING_NODE: ("fits a node that is starting",),
+    Code.COMING_NODE: (
+        "fits a node that the provider has not started yet: it has held the request since {since}, starts the node "
+        "when it has capacity, and charges nothing until then",
+        "fits a node that is starting",
+    ),
     Code.BLOCK_HELD: ("kept until capacity block {block} ends",),
     Code.BLOCK_ENDING: ("capacity block {block} ends at {deadline}", "capacity block {block} ends"),
     Code.NODE_EMPTY: ("empty for {seconds} s",),
@@ -307,6 +311,7 @@ _READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence says in other words already.
 _IMPLIED = frozenset(
     {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests", "pods"}
+    | {"missing_key"}  # `message` names it
 )
 
 
