@@ -173,13 +173,13 @@ class Exemplars:
             _LOG.info("exemplar_ended", name=name, group=shown.group, seen=shown.seen)
 
     def _show_wished(self) -> None:
-        with self._lock:
-            wishes, self._wishes = self._wishes, {}
-            since = self._clock.monotonic()
-            for wish in wishes.values():
+        while True:
+            with self._lock:
+                if not self._wishes:
+                    return
+                wish = self._wishes.pop(next(iter(self._wishes)))
                 # Known before it is written, so that the first question about it finds it.
-                self._shown[wish.name] = _Shown(wish.group, since)
-        for wish in wishes.values():
+                self._shown[wish.name] = _Shown(wish.group, self._clock.monotonic())
             self._write(wish, self._shown[wish.name])
 
     def _write(self, wish: Exemplar, shown: _Shown) -> None:

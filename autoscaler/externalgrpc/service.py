@@ -65,6 +65,7 @@ class CloudProvider:
         self._orders = Orders(api, draw)
         self._draw = draw
         self._exemplars = exemplars
+        self._withheld = ""  # the pod for which the log says so
         self._slices = slices
         self._most = most
         self._launchable: Launchable | None = None
@@ -131,9 +132,13 @@ class CloudProvider:
         self._orders.refresh()
         self._regroup(launchable)
         if self._exemplars is not None:
-            self._exemplars.refreshed(
-                [name for name, group in self._groups.items() if awaits_claims(launchable, group)]
-            )
+            wanting = [name for name, group in self._groups.items() if awaits_claims(launchable, group)]
+            self._exemplars.refreshed(wanting)
+            if launchable.fearless not in ("", self._withheld):
+                _LOG.warning(
+                    "exemplar_withheld", pod=launchable.fearless, why="it has a claim and tolerates every taint"
+                )
+            self._withheld = launchable.fearless
         return {}
 
     def _node_groups(self, _: Json) -> Json:
@@ -184,8 +189,6 @@ class CloudProvider:
     def _show(self, group: NodeGroup, candidate: Candidate) -> None:
         """Who asks for a template has never seen a node of the group, or has forgotten it."""
         launchable = self.launchable
-        if self._exemplars is not None and launchable.claims and launchable.fearless:
-            _LOG.warning("exemplar_withheld", pod=launchable.fearless, why="it tolerates every taint and has a claim")
         if self._exemplars is None or not awaits_claims(launchable, group) or not self._exemplars.wants(group.id):
             return
         name = f"{NAME}{self._draw()}"

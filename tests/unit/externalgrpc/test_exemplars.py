@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 import pytest
+from structlog.testing import capture_logs
 
 from autoscaler.cluster.api import Object, UnavailableError, list_all
 from autoscaler.cluster.intercepted import InterceptedApi, leader_only
@@ -295,9 +296,11 @@ def test_none_while_a_pod_with_a_claim_waits_that_no_taint_keeps_away(cluster: C
     assert len(nodes(cluster)) == loops
     cluster.simulation.add(parse_scenario(FEARLESS))
     cluster.run(seconds=1)
-    for _ in range(3):
-        caller.loop()
-        assert nodes(cluster) == slices(cluster) == []
+    with capture_logs() as logs:
+        for _ in range(3):
+            caller.loop()
+            assert nodes(cluster) == slices(cluster) == []
+    assert [log["pod"] for log in logs if log["event"] == "exemplar_withheld"] == ["default/fearless"]
 
 
 def test_no_more_than_a_few_at_once(cluster: Cluster) -> None:
