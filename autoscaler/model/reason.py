@@ -110,7 +110,7 @@ class Code(Enum):
     QUARANTINED = "Quarantined"
     GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted
     GANG_TOPOLOGY = "GangTopology"
-    BUNDLE_SPLIT = "BundleSplit"  # pods sharing a claim do not fit one node together
+    BUNDLE_SPLIT = "BundleSplit"  # pods sharing a claim do not fit one node together; first: so many get one
     BLOCK_ENDS_TOO_SOON = "BlockEndsTooSoon"  # block, needed seconds, left seconds
     BLOCK_DURATION_UNKNOWN = "BlockDurationUnknown"
     BLOCK_NOT_CONSUMER = "BlockNotConsumer"

@@ -22,6 +22,7 @@ from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, PlannedNode,
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
+from autoscaler.planning.companions import without_companions
 from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
@@ -56,7 +57,8 @@ from instance_catalog.types.catalog import Catalog
 def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
     """What to launch, where every pending pod goes, what becomes of our nodes; a reason for everything left out."""
     make = partial(_planned, catalog=catalog, policy=policy, now=now)
-    return give_way(make(snapshot), snapshot, make, now, custom=catalog.drivers)
+    plan = without_companions(make(snapshot), snapshot, make)
+    return give_way(plan, snapshot, make, now, custom=catalog.drivers)
 
 
 def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datetime) -> Plan:

@@ -187,7 +187,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.GANG_INCOMPLETE: ("needs {wanted} pods at once, {placed} could be placed", "is incomplete"),
     Code.GANG_TOPOLOGY: ("all pods must share one {key}", "all pods must share one topology domain"),
-    Code.BUNDLE_SPLIT: ("pods that share a claim do not fit one node together",),
+    Code.BUNDLE_SPLIT: (
+        "pods that share a claim do not fit one node together; {first} of them come first",
+        "pods that share a claim do not fit one node together",
+    ),
     Code.BLOCK_ENDS_TOO_SOON: (
         "capacity block {block} ends too soon: {left} s left, {needed} s needed",
         "capacity block {block} ends too soon",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.kube.pod import MOST_REQUIREMENTS, parse_pod, uid_of
+from autoscaler.kube.pod import parse_pod, uid_of
 from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems
 from autoscaler.model.labels import LabelSelector
@@ -324,34 +324,6 @@ def test_gangs(metadata: dict[str, Any], spec: dict[str, Any], gang: str | None)
     found, problems = parsed(pod(metadata=metadata, **spec))
     assert problems == []
     assert found.gang == (None if gang is None else GangRef("ns", gang))
-
-
-def _either(count: int) -> dict[str, Any]:
-    return {"nodeSelectorTerms": [{"matchExpressions": [{"key": f"k{i}", "operator": "Exists"}]} for i in range(count)]}
-
-
-@pytest.mark.parametrize(
-    ("keys", "terms", "preferred", "known"),
-    [
-        (MOST_REQUIREMENTS, 0, 0, True),
-        (MOST_REQUIREMENTS + 1, 0, 0, False),
-        (1, MOST_REQUIREMENTS, 0, False),
-        (0, 0, MOST_REQUIREMENTS + 1, False),
-    ],
-)
-def test_one_pod_cannot_keep_the_planner_busy_with_its_requirements(
-    keys: int, terms: int, preferred: int, *, known: bool
-) -> None:
-    wishes = [{"weight": 1, "preference": term} for term in _either(preferred)["nodeSelectorTerms"]]
-    affinity: dict[str, Any] = {"preferredDuringSchedulingIgnoredDuringExecution": wishes}
-    if terms:
-        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = _either(terms)
-    selector = {f"k{i}": "v" for i in range(keys)}
-    found, problems = parsed(pod(nodeSelector=selector, affinity={"nodeAffinity": affinity}))
-    assert problems == []
-    assert [text.startswith("a node selector and affinity of 1001 requirements") for text in found.unsupported] == (
-        [] if known else [True]
-    )
 
 
 @pytest.mark.parametrize(
