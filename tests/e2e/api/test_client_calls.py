@@ -69,6 +69,7 @@ def test_from_zero_with_a_claim_and_back(replay: Callable[..., Replay]) -> None:
     template = loop["templates"][group]
     assert template["node"]["metadata"]["labels"]["node.kubernetes.io/instance-type"] == "g6.xlarge"
     assert template["node"]["status"]["allocatable"]["cpu"]
+    assert "RestartAllContainersOnContainerExits" in template["node"]["status"]["declaredFeatures"]
     (piece,) = template["slices"]
     assert piece["spec"]["driver"] == DRIVER
     assert [device["name"] for device in piece["spec"]["devices"]] == ["gpu-0"]
