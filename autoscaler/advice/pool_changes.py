@@ -42,6 +42,7 @@ _NAMES_OF_POOLS = (
     "cloud.google.com/compute-class",
     "cloud.google.com/gke-gpu-driver-version",
 )
+_MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
 
@@ -151,7 +152,7 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     """Those of the labels that the pool does not have yet."""
     wanted = {key: value for key, value in asked.pod.node_selector.items() if _given_by_people(key)}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
-    if labels:
+    if 0 < len(labels) <= _MOST_LABELS:
         shown = tuple(f"{key}={value}" for key, value in labels.items())
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
         yield Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown)

@@ -49,7 +49,11 @@ def _changed(inputs: Inputs, question: str) -> Inputs:
     if verb in _KINDS and not rest:
         return _buying(inputs, verb)
     change = _CHANGES.get(verb)
-    if change is None or not rest:
+    if change is not None and not rest:
+        forms = [form for form in FORMS if form.split()[0] == verb]
+        text = f"--what-if {question!r} does not say what"
+        raise BadInputError(text, next_step=f"write {' or '.join(map(repr, forms))}")
+    if change is None:
         step = did_you_mean(verb, [*_CHANGES, *_KINDS], f"write one of: {', '.join(repr(form) for form in FORMS)}")
         raise BadInputError(f"--what-if {question!r} is not understood", next_step=step)
     return change(inputs, rest)

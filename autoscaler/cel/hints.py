@@ -7,18 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from autoscaler.cel.checker.declarations import Overload
+from autoscaler.cel.common.ast import ExpressionError, Mistake
 from autoscaler.cel.parser.macros import MACRO_NAMES
 from instance_catalog.spelling import nearest
 
 _FIELDS: Final = ("driver", "attributes", "capacity", "allowMultipleAllocations")
-_ORDER: Final = re.compile(r"found no matching overload for '_(?P<op><|<=|>|>=)_' applied to '\((?P<types>.*)\)'")
-_ARITHMETIC: Final = re.compile(r"found no matching overload for '_(?P<op>[+-])_' applied to '\(kubernetes\.Quantity")
-_UNDECLARED: Final = re.compile(r"undeclared reference to '(?P<name>[^']+)'")
-_UNDEFINED: Final = re.compile(r"undefined field '(?P<name>[^']+)'")
-_OVERLOAD: Final = re.compile(r"found no matching overload for '(?P<name>[a-zA-Z][\w.]*)'")
+_ORDERS: Final = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 _CALLED: Final = re.compile(r"\.(?P<name>\w+)\(\s*\Z")
-_QUOTE: Final = re.compile(r"""Syntax error: unexpected (["'])(?P<mark>["'])\1""")
-_RESULT: Final = re.compile(r"must evaluate to bool or the unknown type, not (?P<type>.+)")
 _COMPARISON: Final = re.compile(
     r"(?P<left>device\.capacity\[[^\]]*\](?:\.\w+|\[[^\]]*\]))\s*(?P<op><=|>=|<|>)\s*"
     r"(?:quantity\(\s*)?(?P<quote>[\"'])(?P<amount>[^\"']+)(?P=quote)\s*\)?"
@@ -26,46 +21,57 @@ _COMPARISON: Final = re.compile(
 _METHODS: Final = {">": "isGreaterThan", "<": "isLessThan"}
 _WORDS: Final = {"and": "&&", "or": "||", "not": "!"}
 _WORD: Final = re.compile(r"\b(and|or|not)\b", re.IGNORECASE)
+_QUANTITY: Final = "kubernetes.Quantity"
+_SEMVER: Final = "kubernetes.Semver"
+_QUOTES: Final = frozenset({"'", '"'})
+_OTHER_TYPES: Final = "The two sides have different types; compare text with text in quotes and numbers with numbers."
 _INCLUDES: Final = "includes() exists from Kubernetes 1.36 on; use == for a single value."
 _SIGNATURES: Final = 3  # shown of a function
 
 Functions: TypeAlias = Mapping[str, Sequence[Overload]]
 
 
-def hint_for(expression: str, message: str, offset: int, functions: Functions) -> str:
+def hint_for(expression: str, error: ExpressionError, functions: Functions) -> str:
     """One line that says what to write instead, or an empty text; `functions` are those that are declared."""
-    order = _ORDER.search(message)
-    if order:
-        return _ordering(expression, order["op"], order["types"])
-    arithmetic = _ARITHMETIC.search(message)
-    if arithmetic:
-        return f"Quantities have no operator {arithmetic['op']}; use .add(…) or .sub(…)."
-    undefined = _UNDEFINED.search(message)
-    if undefined:
-        return _undefined(undefined["name"])
-    undeclared = _UNDECLARED.search(message)
-    if undeclared:
-        name = undeclared["name"]
-        if re.compile(rf"{re.escape(name)}\s*\(").match(expression, offset):
-            return _no_function(name, functions)
-        called = _CALLED.search(expression, 0, offset)
-        if called and called["name"] not in functions:  # its variable is met first
-            return _no_function(called["name"], functions)
-        return _undeclared(name)
-    result = _RESULT.search(message)
-    if result:
-        return 'A selector must be a condition, for example device.attributes["<driver>"].<name> == "<value>".'
-    wrongly_called = _OVERLOAD.search(message)
-    if wrongly_called:
-        return _signatures(wrongly_called["name"], functions)
-    if message.startswith("expected type 'bool'"):
-        return "&&, ||, !, all(), exists() and filter() take only true or false; compare the value."
-    if message.startswith("expected type") or "found no matching overload" in message:
-        return "The two sides have different types; compare text with text in quotes and numbers with numbers."
-    quote = _QUOTE.match(message)
-    if quote and expression.count(quote["mark"]) % 2:
-        return f"The text that begins here has no closing {quote['mark']}"
-    return _syntax(expression, offset) if message.startswith("Syntax error") else ""
+    match error.mistake:
+        case Mistake.NO_OVERLOAD:
+            return _no_overload(expression, error, functions)
+        case Mistake.UNDEFINED_FIELD:
+            return _undefined(error.name)
+        case Mistake.UNDECLARED:
+            return _nothing_called(error.name, expression, error.position, functions)
+        case Mistake.NO_CONDITION:
+            return 'A selector must be a condition, for example device.attributes["<driver>"].<name> == "<value>".'
+        case Mistake.NOT_BOOL:
+            return "&&, ||, !, all(), exists() and filter() take only true or false; compare the value."
+        case Mistake.OTHER_TYPE:
+            return _OTHER_TYPES
+        case Mistake.SYNTAX if error.name in _QUOTES and expression.count(error.name) % 2:
+            return f"The text that begins here has no closing {error.name}"
+        case Mistake.SYNTAX:
+            return _syntax(expression, error.position)
+        case Mistake.OTHER:
+            return ""
+
+
+def _no_overload(expression: str, error: ExpressionError, functions: Functions) -> str:
+    """For a function or an operator that does not take these types."""
+    name = error.name
+    if name in _ORDERS:
+        return _ordering(expression, name.strip("_"), error.operands)
+    if name in ("_+_", "_-_") and error.operands[0] == _QUANTITY:
+        return f"Quantities have no operator {name[1]}; use .add(…) or .sub(…)."
+    return _signatures(name, functions) if name[0].isalpha() else _OTHER_TYPES
+
+
+def _nothing_called(name: str, expression: str, position: int, functions: Functions) -> str:
+    """For a function or a variable that is not declared."""
+    if re.compile(rf"{re.escape(name)}\s*\(").match(expression, position):
+        return _no_function(name, functions)
+    called = _CALLED.search(expression, 0, position)
+    if called and called["name"] not in functions:  # its variable is met first
+        return _no_function(called["name"], functions)
+    return _undeclared(name)
 
 
 def _syntax(expression: str, offset: int) -> str:
@@ -104,8 +110,8 @@ def _signature(name: str, overload: Overload) -> str:
     return f"{name}({', '.join(types)})"
 
 
-def _ordering(expression: str, operator: str, operands: str) -> str:
-    if "kubernetes.Quantity" in operands:
+def _ordering(expression: str, operator: str, operands: tuple[str, ...]) -> str:
+    if _QUANTITY in operands:
         found = _COMPARISON.search(expression)
         left, amount = (found["left"], found["amount"]) if found else ("<quantity>", "40Gi")
         if operator in _METHODS:
@@ -113,7 +119,7 @@ def _ordering(expression: str, operator: str, operands: str) -> str:
         else:
             fixed = f'{left}.compareTo(quantity("{amount}")) {operator} 0'
         return f"Quantities have no operator {operator}; write {fixed}"
-    if "kubernetes.Semver" in operands:
+    if _SEMVER in operands:
         return f'Versions have no operator {operator}; write <version>.compareTo(semver("1.2.3")) {operator} 0'
     return "Compare values of one type; attributes compare with literals of their own type."
 

@@ -17,7 +17,7 @@ from autoscaler.cel.checker.checker import Checker
 from autoscaler.cel.checker.environment import Dialect, Environment, View, dialect_of, environment
 from autoscaler.cel.checker.validator import validate
 from autoscaler.cel.common import types
-from autoscaler.cel.common.ast import Call, Expression, ExpressionError
+from autoscaler.cel.common.ast import Call, Expression, ExpressionError, Mistake
 from autoscaler.cel.common.evaluation import (
     ACCOUNT,
     ALLOWANCE,
@@ -201,13 +201,14 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
         # Of an end that is a token to lark, it gives the position of the token before.
         ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
         offset = len(expression) if ended else _offset(error.pos_in_stream, len(expression))
-        return _failure(expression, f"Syntax error: {_unexpected(expression, offset)}", offset, declared)
+        return _failure(expression, _unexpected(expression, offset), declared)
     except PanicError as panic:  # upstream panics while it makes a constant map
-        return _failure(expression, f"internal error: {panic}", 0, declared)
+        return _failure(expression, ExpressionError(f"internal error: {panic}", 0), declared)
     except NestingError:
-        return _failure(expression, "expression recursion limit exceeded: types nest too deeply", 0, declared)
+        too_deep = ExpressionError("expression recursion limit exceeded: types nest too deeply", 0)
+        return _failure(expression, too_deep, declared)
     except ExpressionError as error:
-        return _failure(expression, error.message, error.position, declared)
+        return _failure(expression, error, declared)
     except Exception as error:  # noqa: BLE001  # as in Program.evaluate
         return _unplanned(expression, error)
 
@@ -226,14 +227,16 @@ def _offset(position: int | None, length: int) -> int:
     return length if position is None or position < 0 else position
 
 
-def _unexpected(expression: str, offset: int) -> str:
-    return f"unexpected {expression[offset]!r}" if offset < len(expression) else "unexpected end of the expression"
+def _unexpected(expression: str, offset: int) -> ExpressionError:
+    character = expression[offset : offset + 1]
+    found = repr(character) if character else "end of the expression"
+    return ExpressionError(f"Syntax error: unexpected {found}", offset, Mistake.SYNTAX, name=character)
 
 
-def _failure(expression: str, message: str, offset: int, declared: Environment) -> CompileFailure:
-    before = expression[:offset]
-    line, column = before.count("\n") + 1, offset - before.rfind("\n")
-    return CompileFailure(expression, message, line, column, hint_for(expression, message, offset, declared.functions))
+def _failure(expression: str, error: ExpressionError, declared: Environment) -> CompileFailure:
+    before = expression[: error.position]
+    line, column = before.count("\n") + 1, error.position - before.rfind("\n")
+    return CompileFailure(expression, error.message, line, column, hint_for(expression, error, declared.functions))
 
 
 def _program(expression: str, declared: Environment) -> Program:
@@ -242,7 +245,8 @@ def _program(expression: str, declared: Environment) -> Program:
     result = checker.check(root)
     validate(checker.calls, checker.aggregates)
     if not _is_selector(result, declared.dialect):
-        raise ExpressionError(f"must evaluate to bool or the unknown type, not {result}", 0)
+        text = f"must evaluate to bool or the unknown type, not {result}"
+        raise ExpressionError(text, 0, Mistake.NO_CONDITION)
     worst = min(estimated_max_cost(root, modern=declared.dialect.modern), COST_LIMIT)
     planner = Planner(declared, checker.calls)
     run = planner.plan(root)

@@ -140,6 +140,14 @@ class Store:
             backoffs=tuple(backoff for seen in pools for backoff in seen.backoffs),
             quarantines=tuple(quarantine for seen in pools for quarantine in seen.quarantines),
             spending=next(iter(self._spendings.values), None),
+            waiting=FrozenMap(
+                {
+                    name: batch.waiting_since
+                    for batch in self._batches.values
+                    if batch.waiting_since
+                    for name in batch.nodes
+                }
+            ),
             unreadable=FrozenMap({informer.kind: informer.lacks for informer in self._informers if informer.lacks}),
             **parts,
         )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
-from autoscaler.kube.affinity import parse_affinity, parse_topology_spread
+from autoscaler.kube.affinity import Affinity, parse_affinity, parse_topology_spread
 from autoscaler.kube.containers import parse_container, pod_level_requests, resource_list
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
@@ -51,6 +51,7 @@ _IGNORED = (
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
 _DEFAULT_GRACE = 30  # seconds, as the API server sets it
 _LONGEST_MESSAGE = 1024  # characters kept of what the scheduler says
+MOST_REQUIREMENTS = 1000  # of a node selector and affinity; pods of people have a few
 _UIDS = UUID("6a2cf7b4-6f0e-5d9b-9a38-0b7e6c0f2f51")
 NO_PRIORITIES: Mapping[str, PriorityClass] = {}
 
@@ -158,9 +159,23 @@ def _parse(
         owner=f"{owner.kind}/{owner.name}" if owner else "",
         active_deadline_seconds=spec.optional_integer("activeDeadlineSeconds"),
         termination_grace_seconds=_grace(spec),
-        unsupported=(*unknown, *unknown_of_init, *affinity.unknown, *doubted, *_disks(spec), *spec.unread()),
+        unsupported=(
+            *(*unknown, *unknown_of_init, *affinity.unknown, *doubted),
+            *(*_disks(spec), *_too_many(spec.text_map("nodeSelector"), affinity), *spec.unread()),
+        ),
         origin=origin,
     )
+
+
+def _too_many(node_selector: Mapping[str, str], affinity: Affinity) -> tuple[str, ...]:
+    """What takes too long to compare with every instance type: one pod has room for 100,000 requirements."""
+    required = affinity.nodes.terms if affinity.nodes else ()
+    terms = (*required, *(preferred.term for preferred in affinity.preferred_nodes))
+    count = len(node_selector) + sum(max(1, len(term.match_expressions) + len(term.match_fields)) for term in terms)
+    count += sum(map(len, (affinity.pods, affinity.anti_pods, affinity.preferred_pods, affinity.preferred_anti_pods)))
+    if count <= MOST_REQUIREMENTS:
+        return ()
+    return (f"a node selector and affinity of {count} requirements, more than {MOST_REQUIREMENTS},",)
 
 
 def _grace(spec: Fields) -> int:

@@ -35,6 +35,8 @@ FAILED_BOOTS: Final = 3
 # kube-scheduler looks at every unschedulable pod again after five minutes at the latest (scheduling queue, 1.36), so a
 # pod that still waits then was not overlooked.
 SCHEDULER_GRACE: Final = timedelta(minutes=6)
+# The reason of PodScheduled=False for every failure but "no node fits" (kube-scheduler schedule_one.go, v1.36).
+_SCHEDULER_ERROR: Final = "SchedulerError"
 # Watches of pods, claims and slices do not arrive together: for a moment a pod looks pending that is bound already.
 WATCH_SKEW: Final = timedelta(seconds=30)
 FIRST: Final = timedelta(hours=1)
@@ -125,9 +127,17 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
             hindered = placement is None and pod.key in wanting
             bought_again = (again or hindered) and settled
             here = placement is not None and placement.node == node.node_name
-            if (bought_again or (here and overlooked)) and (pod.gang is None or pod.gang not in gathering):
+            refused = here and overlooked and not _chosen(pod, snapshot.claims)
+            if (bought_again or refused) and (pod.gang is None or pod.gang not in gathering):
                 found.append(Misprediction(pod.key, node))
     return tuple(found)
+
+
+def _chosen(pod: Pod, claims: Mapping[str, ResourceClaim]) -> bool:
+    """Whether kube-scheduler has found a node for a pod that is not bound: what fails after that (a binding that etcd
+    refuses as too large, a driver's condition) is no matter of the node's type."""
+    asked = (claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
+    return pod.unscheduled == _SCHEDULER_ERROR or any(claim and claim.allocation for claim in asked)
 
 
 def _wanting(plan: Plan) -> frozenset[str]:

@@ -26,6 +26,7 @@ from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.planning.answers import next_answer, request_answers
 from autoscaler.planning.apart import Odd, decided_apart
+from autoscaler.planning.as_predicted import confirmed
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
@@ -95,7 +96,7 @@ def _decided(
     make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now)
     plan = make(snapshot)
     drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
-    mispredictions = mispredicted(snapshot, plan, now)
+    mispredictions = confirmed(mispredicted(snapshot, plan, now), snapshot, make)
     learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
     if learned != snapshot:
         # Nothing is launched again on an assumption that has just proved wrong.

@@ -86,7 +86,9 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield node.phase_since + WATCH_SKEW  # what its pods still lack then is bought for
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
-        if awaits_machine(node) or (has_failed(node) and not has_machine(node)):
+        # What a provider holds may wait for weeks; how often it is asked again is the trouble's own schedule (Retries).
+        held = node.name in snapshot.waiting
+        if (awaits_machine(node) and not held) or (has_failed(node) and not has_machine(node)):
             yield now + settings.retry
         elif node.phase is not Phase.READY:
             yield now + settings.resync

@@ -66,7 +66,7 @@ def _objects(document: Document) -> Iterator[Document | EmptyList]:
         yield from _wrapped(document)
         return
     items = document.value.get("items") if isinstance(document.value, dict) else None
-    if kind == "List" and items is None:
+    if items is None and (kind == "List" or (kind.endswith("List") and "items" in document.value)):
         yield EmptyList()
         return
     if not kind.endswith("List") or not isinstance(items, list):

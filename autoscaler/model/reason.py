@@ -110,7 +110,7 @@ class Code(Enum):
     QUARANTINED = "Quarantined"
     GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted
     GANG_TOPOLOGY = "GangTopology"
-    BUNDLE_SPLIT = "BundleSplit"  # pods sharing a claim do not fit one node together
+    BUNDLE_SPLIT = "BundleSplit"  # pods sharing a claim do not fit one node together; first: so many get one
     BLOCK_ENDS_TOO_SOON = "BlockEndsTooSoon"  # block, needed seconds, left seconds
     BLOCK_DURATION_UNKNOWN = "BlockDurationUnknown"
     BLOCK_NOT_CONSUMER = "BlockNotConsumer"
@@ -146,7 +146,7 @@ class Code(Enum):
     WHOLE_SLICE = "WholeSlice"  # hosts, topology: a TPU slice of several hosts is bought as a whole
     ALREADY_BOUND = "AlreadyBound"
     EXISTING_NODE = "ExistingNode"
-    COMING_NODE = "ComingNode"
+    COMING_NODE = "ComingNode"  # since: the provider holds the request and has not started it
     BLOCK_HELD = "BlockHeld"
     BLOCK_ENDING = "BlockEnding"
     NODE_EMPTY = "NodeEmpty"

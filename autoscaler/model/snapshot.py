@@ -111,6 +111,8 @@ class Snapshot:
     pools: tuple[CapacityPool, ...] = ()
     blocks: tuple[CapacityBlock, ...] = ()
     provisioned: tuple[ProvisionedNode, ...] = ()
+    # Since when a provider holds the request for a ProvisionedNode, by its name, of those that it does not start yet.
+    waiting: FrozenMap[str, datetime] = field(default_factory=FrozenMap)
     autoscalers: tuple[Autoscaler, ...] = ()  # others that run in the cluster
     quotas: tuple[Quota, ...] = ()
     claim_templates: FrozenMap[str, ResourceClaimTemplate] = field(default_factory=FrozenMap)  # by namespace/name

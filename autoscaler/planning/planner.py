@@ -22,6 +22,7 @@ from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, PlannedNode,
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
+from autoscaler.planning.companions import without_companions
 from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
@@ -56,7 +57,8 @@ from instance_catalog.types.catalog import Catalog
 def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
     """What to launch, where every pending pod goes, what becomes of our nodes; a reason for everything left out."""
     make = partial(_planned, catalog=catalog, policy=policy, now=now)
-    return give_way(make(snapshot), snapshot, make, now, custom=catalog.drivers)
+    plan = without_companions(make(snapshot), snapshot, make)
+    return give_way(plan, snapshot, make, now, custom=catalog.drivers)
 
 
 def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
@@ -89,7 +91,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
     planned = {entry.node for entry in decided.assigned.placed}
     return Plan(
         launches=launches,
-        placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
+        placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed), packing.snapshot)),
         left_out=(*left_out, *_postponed(packing, decided.assigned), *pods.waiting),
         demands=_demands(packing, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=catalog.drivers),
@@ -224,12 +226,14 @@ def _members(placed: Iterable[Placed]) -> dict[str, int]:
 _WHY = {Target.EXISTING: Code.EXISTING_NODE, Target.COMING: Code.COMING_NODE}
 
 
-def _placements(placed: Iterable[Placed]) -> Iterable[Placement]:
+def _placements(placed: Iterable[Placed], snapshot: Snapshot) -> Iterable[Placement]:
+    waiting = snapshot.waiting
+    since = {node.node_name: waiting[node.name].isoformat() for node in snapshot.provisioned if node.name in waiting}
     for entry in placed:
         shared = entry.bundle.shared_claims
         for pod in entry.bundle.pods:
             named = set(claim_keys(pod))
-            reasons = [Reason.of(_WHY[entry.target])] if entry.target in _WHY else []
+            reasons = list(_why(entry, since.get(entry.node, "")))
             reasons += [Reason.of(Code.SHARES_CLAIM, claim=key) for key in shared if key in named]
             yield Placement(
                 pod=pod.key,
@@ -239,6 +243,13 @@ def _placements(placed: Iterable[Placed]) -> Iterable[Placement]:
                 preference=entry.verdict.preference,
                 reasons=tuple(reasons),
             )
+
+
+def _why(entry: Placed, waiting_since: str) -> Iterator[Reason]:
+    if entry.target is Target.COMING and waiting_since:
+        yield Reason.of(Code.COMING_NODE, since=waiting_since)
+    elif entry.target in _WHY:
+        yield Reason.of(_WHY[entry.target])
 
 
 def _left_out(

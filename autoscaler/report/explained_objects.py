@@ -85,6 +85,7 @@ def node_explanation(name: str, snapshot: Snapshot, plan: Plan) -> dict[str, Any
         "node": there.name if there else owned.node_name if owned else name,
         "state": (owned.phase.value if owned else "exists") if there is None or owned else "exists",
         **_bought(owned),
+        "waitingSince": _waiting_since(owned, snapshot),
         "pods": [pod.key for pod in snapshot.pods if pod.node_name in names],
         "podsPlanned": [p.pod for p in placed],
         "devicesPlanned": [d for p in placed for a in p.allocations.values() for d in _devices(a)],
@@ -107,6 +108,11 @@ def _bought(owned: ProvisionedNode | None) -> dict[str, Any]:
         "offering": offering_text(owned.offering),
         "usdPerHour": dollars(owned.offering.usd_per_hour),
     }
+
+
+def _waiting_since(owned: ProvisionedNode | None, snapshot: Snapshot) -> str | None:
+    since = snapshot.waiting.get(owned.name) if owned else None
+    return since.isoformat() if since else None
 
 
 def _planned(launch: PlannedNode) -> dict[str, Any]:
@@ -133,6 +139,9 @@ def node_lines(found: Mapping[str, Any]) -> Iterator[str]:
         price = f" at {money(found['usdPerHour'])} $/h" if found["usdPerHour"] else ""
         pool = f", pool {found['pool']}" if found["pool"] else ""
         yield f"  {found['offering']}{price}{pool}"
+    if found.get("waitingSince"):
+        yield f"  requested; the provider has held the request since {found['waitingSince']}"
+        yield "  and starts the node when it has capacity; nothing is charged until then"
     yield from section("Pods", found["pods"])
     yield from section("Pods that the plan places on it", found["podsPlanned"])
     yield from section("Devices that they get", found["devicesPlanned"])

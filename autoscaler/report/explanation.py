@@ -159,6 +159,7 @@ def _done(pod: Pod, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
                 "phase": node.phase.value,
                 "since": since,
                 "why": why,
+                "waitingSince": held.isoformat() if (held := snapshot.waiting.get(node.name)) else None,
             }
 
 

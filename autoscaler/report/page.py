@@ -26,7 +26,7 @@ from autoscaler.report.reasons import joined, text_of, texts_of
 from autoscaler.report.redaction import Readable, of_namespace, of_pod, redacted
 from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
 from autoscaler.report.tables.plan_tables import Table
-from autoscaler.report.words import age_text, counted, money
+from autoscaler.report.words import age_text, counted, money, waiting_text
 
 SHOWN_WAITING = 500  # pods on one page; one namespace at a time has fewer
 _SHOWN_PODS = 5
@@ -167,6 +167,8 @@ _STATES: Final = {
 def _destination(placement: Placement, launch: PlannedNode | None, fates: _Fates) -> str:
     if placement.target is Target.EXISTING:
         return f"fits node {placement.node}"
+    if placement.target is Target.COMING and any("since" in reason.detail for reason in placement.reasons):
+        return f"waits for node {placement.node}, which the provider starts when it has capacity"
     if placement.target is Target.COMING:
         return f"waits for node {placement.node}, which is starting"
     if launch is None:
@@ -201,6 +203,8 @@ def _facts(pod: Pod, snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, s
         if pod.key in node.pods:
             since = "" if node.phase_since is None else f" for {age_text(now - node.phase_since)}"
             yield "node asked for", f"{node.name}, {offering_text(node.offering)}, {node.phase.value}{since}"
+            if (held := snapshot.waiting.get(node.name)) is not None:
+                yield "request to the provider", waiting_text(now - held)
 
 
 def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
@@ -302,7 +306,7 @@ def _nodes(snapshot: Snapshot, now: datetime, namespace: str) -> Table:
             node.pool,
             offering_text(node.offering),
             _cost(node.offering, node.offering.usd_per_hour),
-            node.phase.value,
+            f"{node.phase.value}, waits for capacity" if node.name in snapshot.waiting else node.phase.value,
             "" if node.phase_since is None else age_text(now - node.phase_since),
             _pods(node.pods, namespace),
         )

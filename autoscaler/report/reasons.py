@@ -187,7 +187,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.GANG_INCOMPLETE: ("needs {wanted} pods at once, {placed} could be placed", "is incomplete"),
     Code.GANG_TOPOLOGY: ("all pods must share one {key}", "all pods must share one topology domain"),
-    Code.BUNDLE_SPLIT: ("pods that share a claim do not fit one node together",),
+    Code.BUNDLE_SPLIT: (
+        "pods that share a claim do not fit one node together; {first} of them come first",
+        "pods that share a claim do not fit one node together",
+    ),
     Code.BLOCK_ENDS_TOO_SOON: (
         "capacity block {block} ends too soon: {left} s left, {needed} s needed",
         "capacity block {block} ends too soon",
@@ -285,7 +288,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PREPAID: ("prepaid by capacity block {block}",),
     Code.ALREADY_BOUND: ("pods are bound to it",),
     Code.EXISTING_NODE: ("fits an existing node",),
-    Code.COMING_NODE: ("fits a node that is starting",),
+    Code.COMING_NODE: (
+        "fits a node that the provider has not started yet: it has held the request since {since}, starts the node "
+        "when it has capacity, and charges nothing until then",
+        "fits a node that is starting",
+    ),
     Code.BLOCK_HELD: ("kept until capacity block {block} ends",),
     Code.BLOCK_ENDING: ("capacity block {block} ends at {deadline}", "capacity block {block} ends"),
     Code.NODE_EMPTY: ("empty for {seconds} s",),
@@ -307,6 +314,7 @@ _READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence says in other words already.
 _IMPLIED = frozenset(
     {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests", "pods"}
+    | {"missing_key"}  # `message` names it
 )
 
 

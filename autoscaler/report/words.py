@@ -47,3 +47,10 @@ def age_text(span: timedelta) -> str:
         if len(parts) == 2:
             break
     return "".join(parts) or "0s"
+
+
+def waiting_text(span: timedelta) -> str:
+    """Where a node stands whose request the provider has held for `span` without starting its machine."""
+    return (
+        f"requested {age_text(span)} ago; the provider starts it when it has capacity, and charges nothing until then"
+    )

@@ -31,10 +31,10 @@ _ALWAYS_TOLERATED = tuple(
 def daemon_pods(node: Node, daemon_sets: Iterable[DaemonSet]) -> tuple[Pod, ...]:
     """One pod, bound to the node, for every DaemonSet that runs there and whose pod has room.
 
-    One that asks for more than the node has left, after those of higher priority, stays Pending in the cluster: it must
-    not keep all other pods from such nodes.
+    One that asks for more than the node has left, after those of higher priority, stays Pending in the cluster, and so
+    does one with scheduling gates: these must not keep all other pods from such nodes.
     """
-    wanted = [daemon_set for daemon_set in daemon_sets if runs_on(daemon_set, node)]
+    wanted = [one for one in daemon_sets if runs_on(one, node) and not one.pod.scheduling_gates]
     left = {resource: units(resource, amount) for resource, amount in node.allocatable.items()}
     placed = set()
     for daemon_set in sorted(wanted, key=lambda one: (-one.pod.priority, one.key)):

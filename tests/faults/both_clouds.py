@@ -27,8 +27,8 @@ from tests.aws import Written as AwsWritten
 from tests.crash.life import SMALL
 from tests.fakes.ec2 import FakeEc2
 from tests.faults import invariants
-from tests.faults.gcp_schedules import GcpSchedules
-from tests.faults.gcp_world import ACCELERATORS, KIND, GcpSimulation, machines_run
+from tests.faults.gcp.schedules import GcpSchedules
+from tests.faults.gcp.world import ACCELERATORS, KIND, GcpSimulation, machines_run
 from tests.faults.scenes import CALLS, FAULTS, POOL
 from tests.faults.world import Inside, booted
 from tests.gcp import gcp, server

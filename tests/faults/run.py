@@ -26,8 +26,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.faults.block_lives import AwsBlockWorld, BlockWorld, Life, Story
 from tests.faults.both_clouds import BothSchedules
-from tests.faults.gcp_block_lives import GcpBlockWorld
-from tests.faults.gcp_schedules import GcpSchedules
+from tests.faults.gcp.block_lives import GcpBlockWorld
+from tests.faults.gcp.schedules import GcpSchedules
 from tests.faults.schedules import Schedules
 
 STEPS = 16

@@ -13,8 +13,8 @@ from tests.crash.life import SMALL, START, small_catalog
 from tests.fakes.ec2 import INTERNAL_ERROR
 from tests.fakes.gce.errors import UNAVAILABLE
 from tests.faults.both_clouds import AWS_POOL, BothClouds, BothSchedules
-from tests.faults.gcp_schedules import GcpSchedules
-from tests.faults.gcp_world import ACCELERATORS, ZONES
+from tests.faults.gcp.schedules import GcpSchedules
+from tests.faults.gcp.world import ACCELERATORS, ZONES
 from tests.faults.schedules import scenario
 
 AWS_ZONES = ("us-east-1a", "us-east-1b")

@@ -14,7 +14,7 @@ from autoscaler.cluster.store import Store
 from autoscaler.simulation.scenario import parse_scenario
 from instance_catalog.kubernetes.profile import REFERENCE
 from tests.fakes.gce.holdings import Holding
-from tests.faults.gcp_block_lives import TYPE, ZONE, BlockSimulation, a3_catalog
+from tests.faults.gcp.block_lives import TYPE, ZONE, BlockSimulation, a3_catalog
 from tests.golden.lived import JOB, JOBS, RUNS_FOR, Lived, compare, typed
 from tests.golden.test_examples import ROOT
 

@@ -22,8 +22,12 @@ from autoscaler.cel.common.ast import (
     Literal,
     MapLiteral,
     MessageLiteral,
+    Mistake,
     Select,
+    other_type,
     parts,
+    undeclared,
+    undefined_field,
 )
 from autoscaler.cel.common.types import Substitution, Type
 from autoscaler.cel.common.values import INT_MAX, UInt
@@ -125,7 +129,7 @@ class Checker:
         if found is None and name in TYPE_NAMES:
             found = types.type_of(TYPE_NAMES[name])
         if found is None:
-            raise ExpressionError(f"undeclared reference to '{node.name}' (in container '')", node.position)
+            raise undeclared(node.name, node.position)
         return found
 
     def _select(self, node: Select) -> Type:
@@ -152,7 +156,7 @@ class Checker:
     def _declared_field(self, target: Type, name: str, position: int) -> Type:
         fields = self._environment.device_fields if target == types.DEVICE else messages.FIELDS.get(target.name, {})
         if name not in fields:
-            raise ExpressionError(f"undefined field '{name}'", position)
+            raise undefined_field(name, position)
         return fields[name]
 
     def _call(self, node: Call) -> Type:
@@ -180,7 +184,7 @@ class Checker:
     def _overload(self, node: Call, arguments: list[Type]) -> Type:
         declared = self._environment.functions.get(node.function)
         if declared is None:
-            raise ExpressionError(f"undeclared reference to '{node.function}' (in container '')", node.position)
+            raise undeclared(node.function, node.position)
         if node.function in ("_&&_", "_||_"):
             return self._logical(node, arguments)
         # Long expressions repeat themselves: without free parameters the same call means the same each time.
@@ -219,14 +223,18 @@ class Checker:
             shown = [str(self._substitution.resolve(t, free_is_dyn=True)) for t in arguments]
             text = f"{shown[0]}.({', '.join(shown[1:])})" if node.target is not None else f"({', '.join(shown)})"
             raise ExpressionError(
-                f"found no matching overload for '{node.function}' applied to '{text}'", node.position
+                f"found no matching overload for '{node.function}' applied to '{text}'",
+                node.position,
+                Mistake.NO_OVERLOAD,
+                name=node.function,
+                operands=tuple(shown),
             )
         return tuple(matched), result
 
     def _logical(self, node: Call, arguments: list[Type]) -> Type:
         for argument, found in zip(node.arguments, arguments, strict=True):
             if not self._substitution.assignable([found], [types.BOOL]):
-                raise ExpressionError(f"expected type 'bool' but found '{found}'", argument.position)
+                raise other_type(types.BOOL, found, argument.position, Mistake.NOT_BOOL)
         return types.BOOL
 
     def _list(self, node: ListLiteral) -> Type:
@@ -258,7 +266,7 @@ class Checker:
     def _unwrapped(self, found: Type, node: Expression) -> Type:
         inner, is_optional = types.unwrap_optional(found)
         if not is_optional and not types.is_dyn(found):
-            raise ExpressionError(f"expected type '{types.optional_of(found)}' but found '{found}'", node.position)
+            raise other_type(types.optional_of(found), found, node.position)
         return inner
 
     def _joined(self, previous: Type | None, current: Type) -> Type:
@@ -278,17 +286,18 @@ class Checker:
         elif name in TYPE_NAMES or name in scope:
             raise ExpressionError(f"'{name}' is not a message type", node.position)
         else:
-            raise ExpressionError(f"undeclared reference to '{name}' (in container '')", node.position)
+            raise undeclared(name, node.position)
         for field, value, optional in node.fields:
             given = value.type
             if field not in fields:
-                raise ExpressionError(f"undefined field '{field}'", value.position)
+                raise undefined_field(field, value.position)
             if optional:
                 given = self._unwrapped(given, value)
             if not self._substitution.assignable([fields[field]], [given]):
                 raise ExpressionError(
                     f"expected type of field '{field}' is '{fields[field]}' but provided type is '{given}'",
                     value.position,
+                    Mistake.OTHER_TYPE,
                 )
         return found
 
@@ -320,7 +329,8 @@ class Checker:
 
     def _require(self, node: Expression, found: Type, expected: Type) -> None:
         if not self._substitution.assignable([expected], [found]):
-            raise ExpressionError(f"expected type '{expected}' but found '{found}'", node.position)
+            mistake = Mistake.NOT_BOOL if expected == types.BOOL else Mistake.OTHER_TYPE
+            raise other_type(expected, found, node.position, mistake)
 
     def _variable(self) -> Type:
         self._variables += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autoscaler.cel.common.ast import Call, Expression, ExpressionError, ListLiteral, Literal, MapLiteral
+from autoscaler.cel.common.ast import Call, Expression, ExpressionError, ListLiteral, Literal, MapLiteral, other_type
 from autoscaler.cel.common.types import Type, equivalent
 from autoscaler.cel.library.formatting import check_literal
 from autoscaler.cel.library.pattern_tree import PatternError
@@ -36,7 +36,7 @@ def _same_type(items: list[tuple[Expression, Type]]) -> None:
     for node, found in items[1:]:
         expected = items[0][1]
         if not equivalent(expected, found):
-            raise ExpressionError(f"expected type '{expected}' but found '{found}'", node.position)
+            raise other_type(expected, found, node.position)
 
 
 def _pattern(call: Call) -> None:

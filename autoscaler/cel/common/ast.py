@@ -6,6 +6,7 @@ Operators are calls with cel-go's names ("_&&_", "_==_", "@in"): overloads and c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TypeAlias
 
 from autoscaler.cel.common.types import ERROR, Type
@@ -14,13 +15,59 @@ from autoscaler.cel.common.values import Value
 ACCUMULATOR = "@result"
 
 
-class ExpressionError(Exception):
-    """The expression cannot be compiled; `position` is the offset of the reason in its text."""
+class Mistake(Enum):
+    """The usual mistakes in expressions, for which there is a hint."""
 
-    def __init__(self, message: str, position: int) -> None:
+    SYNTAX = auto()
+    UNDECLARED = auto()
+    UNDEFINED_FIELD = auto()
+    NO_OVERLOAD = auto()
+    NOT_BOOL = auto()  # an operand of &&, || and !, or the condition of a macro
+    OTHER_TYPE = auto()
+    NO_CONDITION = auto()  # the whole expression is not bool
+    OTHER = auto()
+
+
+class ExpressionError(Exception):
+    """The expression cannot be compiled; `position` is the offset of the reason in its text.
+
+    `name` is the name, function or character that the mistake is about, `operands` the types of a function's arguments,
+    the receiver of a method included.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        position: int,
+        mistake: Mistake = Mistake.OTHER,
+        *,
+        name: str = "",
+        operands: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.position = position
+        self.mistake = mistake
+        self.name = name
+        self.operands = operands
+
+
+def undeclared(name: str, position: int) -> ExpressionError:
+    """Nothing of this name is declared; the message is cel-go's."""
+    text = f"undeclared reference to '{name}' (in container '')"
+    return ExpressionError(text, position, Mistake.UNDECLARED, name=name)
+
+
+def undefined_field(name: str, position: int) -> ExpressionError:
+    """The message has no such field; the message is cel-go's."""
+    return ExpressionError(f"undefined field '{name}'", position, Mistake.UNDEFINED_FIELD, name=name)
+
+
+def other_type(
+    expected: object, found: object, position: int, mistake: Mistake = Mistake.OTHER_TYPE
+) -> ExpressionError:
+    """A value of another type; the message is cel-go's."""
+    return ExpressionError(f"expected type '{expected}' but found '{found}'", position, mistake)
 
 
 @dataclass(slots=True, eq=False)

@@ -19,6 +19,7 @@ from autoscaler.cel.common.ast import (
     Literal,
     MapLiteral,
     MessageLiteral,
+    Mistake,
     Node,
     Select,
 )
@@ -88,7 +89,7 @@ class Builder:
         if token.type == "QUOTED_IDENT":
             return token.update(value=token[1:-1])
         if token in _CONSTANTS or token == "in":
-            raise ExpressionError(f"Syntax error: unexpected {str(token)!r} after a dot", _start(token))
+            raise ExpressionError(f"Syntax error: unexpected {str(token)!r} after a dot", _start(token), Mistake.SYNTAX)
         return token
 
     def member_dot(self, children: list[Any]) -> Expression:
@@ -113,7 +114,7 @@ class Builder:
     def member_dot_arg(self, children: list[Any]) -> Expression:
         target, name, *rest = children
         if name in _CONSTANTS or name == "in":
-            raise ExpressionError(f"Syntax error: unexpected {str(name)!r} after a dot", _start(name))
+            raise ExpressionError(f"Syntax error: unexpected {str(name)!r} after a dot", _start(name), Mistake.SYNTAX)
         arguments = rest[0] if rest else []
         call = Call(_start(name), str(name), target, arguments)
         return expand(_sized(call, target, *arguments))
@@ -122,7 +123,9 @@ class Builder:
         operand = children[0]
         name = qualified_name(operand)
         if name is None:
-            raise ExpressionError("Syntax error: only a type name can be followed by {", operand.position)
+            raise ExpressionError(
+                "Syntax error: only a type name can be followed by {", operand.position, Mistake.SYNTAX
+            )
         fields = children[1] if len(children) > 1 else []
         return _sized(MessageLiteral(operand.position, name, fields), operand, *(value for _, value, _ in fields))
 
@@ -285,7 +288,7 @@ def _start(token: Token) -> int:
 
 def _name(token: Token) -> str:
     if token in _CONSTANTS:
-        raise ExpressionError(f"Syntax error: unexpected {str(token)!r}", _start(token))
+        raise ExpressionError(f"Syntax error: unexpected {str(token)!r}", _start(token), Mistake.SYNTAX)
     return _checked(token)
 
 

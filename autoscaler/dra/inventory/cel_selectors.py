@@ -39,7 +39,7 @@ class CelSelectors:
             case Outcome.FALSE:
                 return NO
             case Outcome.ERROR:
-                return Match(Answer.ERROR, found.message)
+                return Match(Answer.ERROR, found.message, missing_key=found.missing_key)
             case Outcome.UNKNOWN:
                 return Match(Answer.UNKNOWN, found.message, found.unknown_attributes)
 

@@ -46,6 +46,7 @@ class Selectability:
 # Units of work for looking at one device, beside what its selectors cost.
 _JUDGEMENT: Final = 20
 _YES: Final = Selectability(Answer.YES, Answer.YES)
+_NO_CEL: Final = Match(Answer.ERROR, "the selector has no cel")
 # Different requests, and answers for them, that are kept for one node: a node may live for months, and every claim may
 # select by what only it knows.
 _MOST_REQUESTS: Final = 256
@@ -144,7 +145,7 @@ class SelectorMemo:
         try:
             here = not pooled.resource_slice.per_device_node_selection or reaches(pooled.device.reach, self._node)
         except BadSelectorError as error:
-            return self._failed(unknown, "node", "", Code.BAD_NODE_SELECTOR, pooled, str(error))
+            return self._failed(unknown, "node", "", Code.BAD_NODE_SELECTOR, pooled, Match(Answer.ERROR, str(error)))
         if not here:
             return Selectability(Answer.NO, Answer.NO, stage="node")
         return Selectability(Answer.NO, Answer.YES, tuple(unknown)) if unknown else _YES
@@ -155,25 +156,26 @@ class SelectorMemo:
         """The answer if one of the selectors says no or fails; what is unknown is added to `unknown`."""
         for selector in selectors:
             if selector.expression is None:
-                return self._failed(unknown, stage, "", Code.MALFORMED_REQUEST, pooled, "the selector has no cel")
+                return self._failed(unknown, stage, "", Code.MALFORMED_REQUEST, pooled, _NO_CEL)
             found = self._engine.evaluate(selector.expression, driver=pooled.driver, device=pooled.device)
             match found.answer:
                 case Answer.NO:
                     return _no(stage, selector.expression)
                 case Answer.ERROR:
-                    return self._failed(unknown, stage, selector.expression, Code.SELECTOR_ERROR, pooled, found.message)
+                    return self._failed(unknown, stage, selector.expression, Code.SELECTOR_ERROR, pooled, found)
                 case Answer.INVALID:
-                    return self._failed(
-                        unknown, stage, selector.expression, Code.SELECTOR_INVALID, pooled, found.message
-                    )
+                    return self._failed(unknown, stage, selector.expression, Code.SELECTOR_INVALID, pooled, found)
                 case Answer.UNKNOWN:
                     unknown.append(_unknown_reason(pooled, selector.expression, found))
         return None
 
     def _failed(
-        self, unknown: list[Reason], stage: str, expression: str, code: Code, pooled: PooledDevice, message: str
+        self, unknown: list[Reason], stage: str, expression: str, code: Code, pooled: PooledDevice, found: Match
     ) -> Selectability:
-        reason = Reason.of(code, f"device {pooled.id}", expression=expression, message=message, stage=stage)
+        facts = {"expression": expression, "message": found.message, "stage": stage}
+        if found.missing_key:
+            facts["missing_key"] = found.missing_key
+        reason = Reason.of(code, f"device {pooled.id}", **facts)
         strict = Answer.NO if unknown else Answer.ERROR
         return Selectability(strict, Answer.ERROR, (*unknown, reason), stage, expression)
 

@@ -24,11 +24,15 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An answer; `message` explains ERROR and INVALID, `attributes` names what made it UNKNOWN."""
+    """An answer; `message` explains ERROR and INVALID, `attributes` names what made it UNKNOWN.
+
+    `missing_key` is the attribute or capacity that the device does not have, where that is the ERROR.
+    """
 
     answer: Answer
     message: str = ""
     attributes: tuple[str, ...] = ()
+    missing_key: str = ""
 
 
 YES = Match(Answer.YES)

@@ -244,7 +244,8 @@ def _watched(candidate: Candidate, watched: frozenset[str]) -> FrozenMap[str, st
     if not watched:
         return EMPTY
     every = _labels(candidate, PLACEHOLDER_NODE)
-    return FrozenMap({key: every[key] for key in sorted(watched) if key in every})
+    # A node has some dozens of labels, and one pod may name 100,000.
+    return FrozenMap({key: every[key] for key in sorted(every) if key in watched})
 
 
 def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:

@@ -22,7 +22,7 @@ from autoscaler.report.checks_text import verdict_of
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.tables.plan_tables import Table
-from autoscaler.report.words import age_text, money
+from autoscaler.report.words import age_text, counted, money, waiting_text
 
 
 def block_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
@@ -80,6 +80,7 @@ def node_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
 def _node(node: ProvisionedNode, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
     first = node.history[0].at if node.history else node.phase_since
     pods = [pod.key for pod in snapshot.pods if pod.bound and pod.node_name == node.node_name]
+    held = snapshot.waiting.get(node.name)
     return {
         "name": node.name,
         "node": node.node_name,
@@ -94,12 +95,13 @@ def _node(node: ProvisionedNode, snapshot: Snapshot, now: datetime) -> dict[str,
         "usdPerHour": None if node.offering.usd_per_hour is None else str(node.offering.usd_per_hour),
         "pods": pods,
         "boughtFor": list(node.pods),
-        "why": texts_of(node.reasons) or last_edge(node),
+        "waitingSince": held.isoformat() if held else None,
+        "why": waiting_text(now - held) if held else texts_of(node.reasons) or last_edge(node),
     }
 
 
 def nodes_table(entries: Iterable[Mapping[str, Any]]) -> Table:
-    """`why` is the reason of the last change."""
+    """`why` is the reason of the last change, or that the provider holds the request."""
     columns = ("name", "phase", "age", "pool", "type", "zone", "capacity", "$/h", "pods", "why")
     rows = tuple(
         (
@@ -129,6 +131,7 @@ def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[PoolCondition],
         "podsPlaced": len(plan.placements),
         "podsLeftOut": len(plan.left_out),
         "podsOutOfScope": len(plan.outside),
+        "nodesWaiting": len(snapshot.waiting),
         "usdSpentToday": str(round(spent_today(snapshot.spending, now), 2)),
         "bindingGuards": list(snapshot.spending.binding) if snapshot.spending else [],
     }
@@ -198,5 +201,10 @@ def status_lines(found: Mapping[str, Any]) -> Iterator[str]:
         f"pending pods: {found['podsPlaced']} with a place, {found['podsLeftOut']} without, "
         f"{found['podsOutOfScope']} left to others; `foreslice explain NAMESPACE/POD` says why"
     )
+    if found["nodesWaiting"]:
+        yield (
+            f"{counted(found['nodesWaiting'], 'node')} requested that the provider starts when it has capacity; "
+            "nothing is charged until then; `foreslice nodes` shows since when"
+        )
     guards = f"; held up by {', '.join(found['bindingGuards'])}" if found["bindingGuards"] else ""
     yield f"spent today (UTC): {found['usdSpentToday']} ${guards}"

@@ -38,7 +38,6 @@ _NO_DEVICES: Final = frozenset(
 _NEVER_ANYTHING: Final = frozenset({Code.NO_DEVICE_OF_CLASS, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
 _UNDECIDED: Final = frozenset({Code.RUNTIME_ATTRIBUTE, Code.CATALOG_UNKNOWN})
 _NAME_AS_DOMAIN: Final = re.compile(r"""device\.(?:attributes|capacity)\[["']([^"'/]+)/([^"'/]+)["']\]""")
-_NO_KEY: Final = re.compile(r"^no such key: (\w+)$")  # of attributes and capacities that a device does not have
 # Reasons that the counts below say in more words.
 _COUNTED: Final = frozenset({Code.NO_CANDIDATE})
 
@@ -268,10 +267,10 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
         case Code.SELECTOR_ERROR if named := _NAME_AS_DOMAIN.search(fact_text(detail.get("expression", ""))):
             domain, name = named.groups()
             return f'fail the selector: "{domain}/{name}" is no domain; write device.attributes["{domain}"].{name}'
-        case Code.SELECTOR_ERROR if missing := _NO_KEY.search(str(detail.get("message", ""))):
+        case Code.SELECTOR_ERROR if missing := detail.get("missing_key"):
             shown = fact_text(detail.get("expression", ""))
             text = short_cel(shown) if short else one_line_cel(shown)
-            return f"publish no attribute {missing[1]}, so the selector fails there ({text})"
+            return f"publish no attribute {missing}, so the selector fails there ({text})"
         case Code.RUNTIME_ATTRIBUTE | Code.CATALOG_UNKNOWN:
             return _plain(reason, short=short).replace("depends on ", "depend on ", 1)
         case code if code in _NO_DEVICES:

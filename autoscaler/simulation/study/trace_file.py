@@ -64,13 +64,17 @@ def parse_columns(text: str) -> dict[str, str]:
 
 def read_trace(lines: Iterable[str], file: str, options: TraceOptions) -> tuple[Task, ...]:
     """The tasks of a trace; the first arrives at 0. Raises BadInputError."""
-    reader = csv.DictReader(lines)
+    reader = csv.DictReader(lines, strict=True)
     try:
         columns = _columns(reader.fieldnames or (), file, options)
         rows = [_Row(file, reader.line_num, found, columns) for found in islice(reader, MOST_PODS)]
         more = next(reader, None) is not None
     except csv.Error as error:
         raise BadInputError(f"{file}:{reader.line_num}: {error}", next_step="save the trace as CSV text") from error
+    for row in rows:
+        if None in row.cells:  # DictReader's key for what stands behind the last column
+            step = "quote a value that has a comma in it"
+            raise BadInputError(f"{file}:{row.line}: the line has more values than the head line", next_step=step)
     if not rows:
         raise BadInputError(
             f"{file}:1: the trace has no tasks", next_step="give a CSV with a head line and a row a task"

@@ -70,6 +70,7 @@ def test_a_smaller_block_loses_places() -> None:
         ("price p5.48xlarge=nan", "is not a price"),
         ("price p5.48xlarge=-1", "is not a price"),
         ("price p5.48xlarge", "is not understood"),
+        ("without", "does not say what\n  write 'without p5.48xlarge'"),
         ("region moon-1", "no prices of a region"),
         ("block +4", "there is no CapacityBlock"),
     ],

@@ -37,6 +37,7 @@ from instance_catalog.kubernetes.profile import REFERENCE
         ("gpuCount(device) == 1", "There is no function of this name"),
         ('device.driver.lowerAscii("x") == "x"', "called as <string>.lowerAscii()."),
         ("device.driver.matches(5)", "called as matches(string, string) or <string>.matches(string)."),
+        ("[true, 1].size() == 2", "The two sides have different types"),
         ('device.driver == "x" || 5', "take only true or false; compare the value"),
         ('device.driver == "x', 'The text that begins here has no closing "'),
         ("device.driver == 'x", "The text that begins here has no closing '"),

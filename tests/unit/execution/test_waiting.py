@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from autoscaler.cluster.isolation import Trouble
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
+from autoscaler.cluster.store import Store
 from autoscaler.execution.executor import Executor, Observed
 from autoscaler.execution.launch import Providers
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
@@ -19,6 +20,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import BatchOutcome, Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.kubernetes.profile import REFERENCE
 from providers.contract import LaunchAnswer, LaunchRequest, TerminateAnswer, describe_all
 from providers.errors import AmbiguousError, WaitingError
 from providers.simulated.cloud import SimulatedCloud
@@ -105,6 +107,13 @@ def gang() -> Gang:
     return Gang()
 
 
+def seen(gang: Gang) -> dict[str, datetime]:
+    """What a snapshot of the cluster says of nodes that wait at their provider."""
+    store = Store(gang.desk.api, REFERENCE)
+    store.refresh()
+    return dict(store.snapshot().waiting)
+
+
 def test_a_wait_of_weeks_is_written_down_and_counts_against_limits(gang: Gang) -> None:
     (batch,) = gang.desk.batches()
     began = gang.desk.now
@@ -113,6 +122,7 @@ def test_a_wait_of_weeks_is_written_down_and_counts_against_limits(gang: Gang) -
     gang.restart()
     gang.reconcile()
     assert gang.desk.batches()[0].waiting_since == began
+    assert seen(gang) == {node.name: began for node in gang.desk.nodes()}
     assert all(counts_against_limits(node) for node in gang.desk.nodes())
     assert gang.phases == [Phase.LAUNCHING, Phase.LAUNCHING]
     assert (len(gang.queue.held), gang.queue.withdrawn, gang.desk.pool_status().get("backoffs")) == (1, 0, None)
@@ -124,6 +134,7 @@ def test_machines_that_come_are_the_nodes(gang: Gang) -> None:
     (batch,) = gang.desk.batches()
     assert (batch.outcome, batch.waiting_since) == (BatchOutcome.LAUNCHED, None)
     assert gang.phases == [Phase.LAUNCHED, Phase.LAUNCHED]
+    assert seen(gang) == {}
 
 
 def test_it_is_withdrawn_once_when_its_pods_are_gone(gang: Gang) -> None:

@@ -24,7 +24,7 @@ from autoscaler.model.plan import LeftOut, Placement, Plan, Target
 from autoscaler.model.pod import GangRef, Pod, PodClaim
 from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import PROVISIONING_REQUEST
@@ -110,6 +110,24 @@ def test_a_pod_that_its_ready_node_does_not_take(plan: Plan, ready_for: timedelt
     node = replace(NODE, phase_since=NOW - ready_for)
     expected = (Misprediction(POD.key, node),) if wrong else ()
     assert mispredicted(scene(node=node), plan, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("unscheduled", "allocation", "wrong"),
+    [
+        pytest.param("Unschedulable", None, True, id="kube-scheduler-refuses-the-node"),
+        pytest.param("SchedulerError", None, False, id="its-binding-fails"),
+        pytest.param("Unschedulable", Allocation(()), False, id="its-devices-are-chosen"),
+    ],
+)
+def test_a_pod_that_kube_scheduler_cannot_bind_where_it_fits(
+    unscheduled: str, allocation: Allocation | None, *, wrong: bool
+) -> None:
+    asking = replace(POD, unscheduled=unscheduled, claims=(PodClaim("gpu", "mine"),))
+    made = ResourceClaim(POD.namespace, "mine", (), allocation=allocation)
+    node = replace(NODE, phase_since=NOW - SCHEDULER_GRACE)
+    snapshot = scene(asking, node=node, claims=FrozenMap({made.key: made}))
+    assert bool(mispredicted(snapshot, HERE, NOW)) is wrong
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 
+from autoscaler.cluster.resources import CAPACITY_POOLS, PODS
 from autoscaler.loop import loop
 from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
 from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.planning.apart import Odd
 from autoscaler.settings.settings import DEFAULTS, Settings
+from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
 from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
 from tests.builders import CATALOG, NOW, claim, pod, snapshot
 from tests.crash.life import START, scenario, small_catalog
-from tests.unit.simulation.test_contradictions import believed, live, with_another_gpu
+from tests.unit.simulation.test_contradictions import SCENARIO, believed, live, with_another_gpu
 
 POOL = CapacityPool("team", mode=Mode.ACT, node_template=NodeTemplateRef(TEMPLATE_KIND, "gpu"))
 WAITING = snapshot([pod("a", "a")], [claim("a")], pools=(POOL,))
@@ -52,6 +54,18 @@ def test_a_life_with_launches_and_drains_is_decided_by_values_alone(monkeypatch:
     simulation.run(START + timedelta(hours=2))
     assert any(decisions.launches for decisions in made)
     assert any(decisions.plan.nodes for decisions in made)
+
+
+def test_a_pod_that_is_resized_while_its_node_boots_has_no_type_avoided() -> None:
+    simulation = Simulation(catalog=believed(), start=START)
+    simulation.new_loop()
+    simulation.add(parse_scenario(SCENARIO.replace("limits: {nodes: 4}", "limits: {nodes: 1}")))
+    simulation.run(START + timedelta(minutes=1))
+    assert [machine.offering.instance_type for machine in simulation.cloud.machines.values()] == ["g6.xlarge"]
+    raised = {"name": "main", "resources": {"claims": [{"name": "gpu"}], "requests": {"cpu": "40"}}}
+    simulation.api.patch(PODS, "work", {"spec": {"containers": [raised]}}, namespace="default")
+    simulation.run(START + timedelta(minutes=20))
+    assert not simulation.api.get(CAPACITY_POOLS, "gpu")["status"].get("quarantines")
 
 
 def test_so_is_one_in_which_reality_contradicts_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,11 @@ from autoscaler.loop.wake import next_wake
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.settings.settings import DEFAULTS
+from instance_catalog.frozen_map import FrozenMap
 from tests.builders import NOW, ours, pod, snapshot
 
 LATER = NOW + timedelta(minutes=5)
+ASKED = ours("n", phase=Phase.LAUNCHING, phase_since=NOW)
 READY = ours("n", phase=Phase.READY, phase_since=NOW, pods=("default/a",))
 
 
@@ -29,6 +31,12 @@ READY = ours("n", phase=Phase.READY, phase_since=NOW, pods=("default/a",))
         pytest.param(snapshot([], provisioned=(replace(READY, pods=()),)), None, id="bought-for-nobody"),
         pytest.param(
             snapshot([], provisioned=(replace(READY, phase_since=NOW - WATCH_SKEW),)), None, id="there-for-long"
+        ),
+        pytest.param(snapshot([], provisioned=(ASKED,)), DEFAULTS.loop.retry, id="a-machine-is-awaited"),
+        pytest.param(
+            snapshot([], provisioned=(ASKED,), waiting=FrozenMap({"n": NOW})),
+            DEFAULTS.loop.resync,
+            id="it-waits-for-weeks",
         ),
     ],
 )

@@ -98,10 +98,11 @@ def test_items_of_typed_lists_get_their_kind(text: str) -> None:
         ("kind: List\nitems: [{kind: A}, {kind: List, items: [{kind: B}]}]", ["A", "B"]),
         ("kind: List\nitems:", []),
         ("kind: List\nitems: []", []),
+        ("kind: PodList\nitems: null", []),
         ("base: &x {items: [{kind: A}]}\n<<: *x\nkind: List\nitems: [{kind: B}, {kind: C}]", ["B", "C"]),
         ("kind: AllowList\nspec: {}", ["AllowList"]),
     ],
-    ids=["nested", "null", "empty", "a merged list that is overridden", "no list at all"],
+    ids=["nested", "null", "empty", "a typed list, null", "a merged list that is overridden", "no list at all"],
 )
 def test_lists(text: str, names: list[str]) -> None:
     assert [one.value["kind"] for one in read(text) if isinstance(one, Document)] == names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +18,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.model.snapshot import Backoff
 from autoscaler.planning.policy import Policy
+from autoscaler.report.reasons import text_of, texts_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
@@ -113,8 +114,8 @@ def test_pods_that_share_a_claim_land_together() -> None:
 def test_pods_that_share_a_claim_and_fit_no_node_together() -> None:
     state = snapshot([pod("a", "shared", cpu="20"), pod("b", "shared", cpu="20")], [claim("shared")])
     result = plan(state)
-    assert {entry.pod for entry in result.left_out} == {"default/a", "default/b"}
-    assert Code.BUNDLE_SPLIT in why_left(result, "a")
+    assert [entry.pod for entry in result.left_out] == ["default/b"]
+    assert why_left(result, "b") == [Code.BUNDLE_SPLIT]
     assert result.left_out[0].claims == ("default/shared",)
 
 
@@ -179,6 +180,18 @@ class TestComingNodes:
         coming = [p for p in result.placements if p.target is Target.COMING]
         assert [p.node for p in coming] == ["coming-1"] * 4
         assert codes(coming[0].reasons) == [Code.COMING_NODE]
+
+    def test_a_pod_that_waits_for_a_held_request_is_shown_so(self) -> None:
+        pods, claims = pairs(1, gpus())
+        nodes = (ours("held", phase=Phase.LAUNCHING), ours("other", phase=Phase.LAUNCHING))
+        waiting: FrozenMap[str, datetime] = FrozenMap({"held": NOW})
+        (placement,) = plan(snapshot(pods, claims, provisioned=nodes[:1], waiting=waiting)).placements
+        assert (placement.target, placement.node) == (Target.COMING, "held")
+        assert text_of(placement.reasons[0]).startswith(
+            "fits a node that the provider has not started yet: it has held the"
+        )
+        (placement,) = plan(snapshot(pods, claims, provisioned=nodes[1:], waiting=waiting)).placements
+        assert texts_of(placement.reasons) == "fits a node that is starting"
 
     @pytest.mark.parametrize("phase", [Phase.GONE, Phase.FAILED, Phase.DRAINING, Phase.TERMINATING])
     def test_a_node_that_goes_takes_nothing(self, phase: Phase) -> None:

@@ -8,10 +8,18 @@ from decimal import Decimal
 import pytest
 
 from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
+from autoscaler.report.tables.cluster_tables import (
+    block_entries,
+    blocks_table,
+    node_entries,
+    status_entry,
+    status_lines,
+)
 from autoscaler.report.words import age_text
+from instance_catalog.frozen_map import FrozenMap
 from tests.builders import ours
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
@@ -63,3 +71,17 @@ def test_a_block_counts_the_machines_it_still_has() -> None:
 def test_a_block_that_has_not_begun_counts_down_to_its_start() -> None:
     (entry,) = block_entries(Snapshot(blocks=(BLOCK,)), NOW - timedelta(hours=3))
     assert (entry["phase"], entry["left"]) == ("Pending", "2h")
+
+
+def test_a_request_that_waits_at_the_provider_is_shown_as_such() -> None:
+    since = NOW - timedelta(days=3, hours=4)
+    nodes = (node("a", Phase.LAUNCHING, block=""), node("b", Phase.LAUNCHING, block=""))
+    snapshot = Snapshot(provisioned=nodes, waiting=FrozenMap({"a": since}))
+    held, other = node_entries(snapshot, NOW)
+    assert (held["waitingSince"], other["waitingSince"]) == (since.isoformat(), None)
+    assert held["why"].startswith("requested 3d4h ago;")
+    assert not other["why"].startswith("requested")
+    text = "1 node requested that the provider starts when it has capacity"
+    assert any(line.startswith(text) for line in status_lines(status_entry(snapshot, Plan(), (), NOW)))
+    none = Snapshot(provisioned=nodes)
+    assert not any("when it has capacity" in line for line in status_lines(status_entry(none, Plan(), (), NOW)))

@@ -17,8 +17,10 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
+from autoscaler.report.explained_objects import node_explanation, node_lines
 from autoscaler.report.page import SHOWN_WAITING, explanation, status_page
 from autoscaler.report.tables.plan_tables import Table
+from instance_catalog.frozen_map import FrozenMap
 from tests.builders import ours
 from tests.desk import POOL, A, planned
 
@@ -124,6 +126,24 @@ def test_facts_of_a_pod() -> None:
         "belongs to": "Job/train",
         "node asked for": "n1, p5.48xlarge in us-east-1a (on-demand), Launched for 2m",
     }
+
+
+def test_a_pod_of_a_node_that_waits_for_capacity() -> None:
+    pod = Pod("default", "a")
+    asked = ours("n1", offering=A, phase=Phase.LAUNCHING, phase_since=EPOCH, pods=("default/a",))
+    snapshot = Snapshot(pods=(pod,), provisioned=(asked,), waiting=FrozenMap({"n1": EPOCH}))
+    why = (Reason.of(Code.COMING_NODE, since=EPOCH.isoformat()),)
+    coming = Plan(placements=(Placement("default/a", Target.COMING, "n1", reasons=why),))
+    found = explanation(snapshot, coming, EPOCH + timedelta(days=2), pod=pod.key)
+    assert found is not None
+    assert found.state == "waits for node n1, which the provider starts when it has capacity"
+    assert dict(found.facts)["request to the provider"].startswith("requested 2d ago;")
+    ((_, _, _, _, phase, *_),) = table("Nodes", snapshot, coming).rows
+    assert phase == "Launching, waits for capacity"
+    explained = node_explanation("n1", snapshot, coming)
+    assert explained is not None
+    assert explained["waitingSince"] == EPOCH.isoformat()
+    assert any("nothing is charged until then" in line for line in node_lines(explained))
 
 
 def test_offerings_are_told_with_counts() -> None:

@@ -241,6 +241,8 @@ def test_daemon_sets_run_where_they_select_and_tolerate() -> None:
     assert names == ["log-n1", "gpu-n1"]
     assert daemon_pods(TAINTED, (everywhere,)) == ()
     assert [p.node_name for p in daemon_pods(CORDONED, (everywhere,))] == ["n1"]
+    gated = DaemonSet("team", "gated", pod("gated", scheduling_gates=("later",)))
+    assert daemon_pods(node(), (gated,)) == ()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -76,3 +77,18 @@ def test_shapes_are_the_same_objects_while_nothing_changes() -> None:
     assert shapes_of(first, snapshot, frozenset()) is shapes_of(again, snapshot, frozenset())
     zoned = shapes_of(first, snapshot, frozenset({"topology.kubernetes.io/zone"}))
     assert zoned is not shapes_of(first, snapshot, frozenset())
+
+
+class _Keys(frozenset[str]):
+    """Label keys that pods name, which may be very many: they are looked up and never gone through."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("all keys are gone through for a candidate")
+
+
+def test_no_candidate_goes_through_all_label_keys_that_pods_name() -> None:
+    snapshot = Snapshot(profile=REFERENCE, pools=(pool("g6.xlarge", "g6.12xlarge"),))
+    found = candidates_of(snapshot, load_catalog(), Policy(), now=NOW)
+    keys = [TYPE, *(f"k{number}" for number in range(1000))]
+    shapes, _ = shapes_of(found, snapshot, _Keys(keys))
+    assert {frozenset(shape.node.labels) for shape in shapes} == {frozenset({TYPE})}

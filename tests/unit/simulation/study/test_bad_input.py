@@ -56,6 +56,8 @@ def test_a_trace_becomes_tasks() -> None:
         ("1,5,1,,one,1", "trace.csv:3: cpu: 'one' is not a number"),
         ("1,5,1,,1,0", "trace.csv:3: replicas: 0 is not between 1 and 10000"),
         ("1,5", "trace.csv:3: cpu: the line is too short"),
+        ("1,5,1,,1,1,a job, and more", "trace.csv:3: the line has more values than the head line"),
+        ('1,5,1,"G2,1,1', ": unexpected end of data"),
         ("0,5,1,,1,1", "trace.csv:3: arrival: the clock goes back: 0 after 1 in the line before"),
         ("1,9e99,1,,1,1", "trace.csv:3: duration: '9e99' seconds are longer than ten years"),
     ],

@@ -23,7 +23,7 @@ from tests.fakes.gce.fake import FakeGce
 from tests.fakes.gce.holdings import Holding
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Group
 from tests.faults.block_lives import HOUR, MINUTE, BlockWorld, Held
-from tests.faults.gcp_world import KIND, GcpSimulation
+from tests.faults.gcp.world import KIND, GcpSimulation
 
 TYPE: Final = "a3-highgpu-8g"
 ZONE: Final = "us-central1-a"

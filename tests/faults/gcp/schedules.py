@@ -26,7 +26,7 @@ from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, UNAVAILABLE
 from tests.fakes.gce.errors import ApiError as HttpError
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour, Machine
 from tests.faults import invariants
-from tests.faults.gcp_world import ACCELERATORS, KIND, ZONES, GcpSimulation, booted, machines_run
+from tests.faults.gcp.world import ACCELERATORS, KIND, ZONES, GcpSimulation, booted, machines_run
 from tests.faults.schedules import GANG_OF, MOST_CUT, PODS_OF, POOL, RECOVERY, RESYNC, scenario
 from tests.faults.shaky import Mishap, Shaky
 from tests.faults.witness import Witness

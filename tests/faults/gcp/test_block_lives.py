@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.execution import executor
 from tests.faults.block_lives import Life
-from tests.faults.gcp_block_lives import GcpBlockWorld
+from tests.faults.gcp.block_lives import GcpBlockWorld
 
 # A life whose pods cannot be evicted, so that they run until Google takes the machines; and one with an amendment.
 STUBBORN, EXTENDED = 14, 0

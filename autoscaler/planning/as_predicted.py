@@ -1,0 +1,73 @@
+"""Whether pods that their nodes do not take would fit, had the nodes come as predicted. Pure.
+
+Who owns a pod can change what it asks for, and what keeps it from a node, once the node is there: by a resize, by its
+labels, by another pod's anti-affinity. None of that speaks against the type of the node. So a node is mispredicted only
+if the world as it is now, with the predicted node instead of the real one, takes the pods that the node was bought for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
+
+from autoscaler.lifecycle.quarantine import Misprediction
+from autoscaler.lifecycle.reflect import occupies
+from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.frozen_map import FrozenMap
+
+
+def confirmed(
+    found: Sequence[Misprediction], snapshot: Snapshot, make: Callable[[Snapshot], Plan]
+) -> tuple[Misprediction, ...]:
+    """Those of which the predicted node takes all pods that the real one was bought for. `make` makes a plan."""
+    if not found:
+        return ()
+    nodes = {entry.node for entry in found}
+    names = {node.node_name for node in nodes}
+    namespaces = {entry.pod.partition("/")[0] for entry in found}
+    plan = make(_as_predicted(snapshot, nodes, namespaces))
+    placed = {placement.pod for placement in plan.placements if placement.node in names}
+    there = {pod.key for pod in snapshot.pods if pod.node_name is None or pod.node_name in names}
+    return tuple(entry for entry in found if there & {*entry.node.pods} <= placed)
+
+
+def _as_predicted(snapshot: Snapshot, nodes: Set[ProvisionedNode], namespaces: Set[str]) -> Snapshot:
+    """The snapshot in which these nodes have not come yet, and their pods are pending.
+
+    Of the pods that wait elsewhere only those of the same namespaces remain: no other shares a claim or a gang.
+    """
+    names = {node.node_name for node in nodes}
+    gone = {(piece.driver, piece.pool.name) for piece in snapshot.slices if piece.reach.node_name in names}
+    pods = tuple(
+        _pending(pod) if pod.node_name in names else pod
+        for pod in snapshot.pods
+        if (occupies(pod) if pod.node_name in names else pod.node_name or pod.namespace in namespaces)
+    )
+    moved = {key for pod in pods if pod.node_name is None for key in claim_keys(pod)}
+    claims = snapshot.claims.items()
+    return replace(
+        snapshot,
+        nodes=tuple(node for node in snapshot.nodes if node.name not in names),
+        slices=tuple(piece for piece in snapshot.slices if piece.reach.node_name not in names),
+        pods=pods,
+        claims=FrozenMap({key: _free(claim, gone) if key in moved else claim for key, claim in claims}),
+        provisioned=tuple(
+            replace(node, phase=Phase.LAUNCHED) if node in nodes else node for node in snapshot.provisioned
+        ),
+    )
+
+
+def _pending(pod: Pod) -> Pod:
+    return replace(pod, node_name=None, phase="Pending")
+
+
+def _free(claim: ResourceClaim, pools: Set[tuple[str, str]]) -> ResourceClaim:
+    """The claim without an allocation of devices of these pools (driver, name)."""
+    if claim.allocation and any((device.driver, device.pool) in pools for device in claim.allocation.devices):
+        return replace(claim, allocation=None, reserved_for=())
+    return claim

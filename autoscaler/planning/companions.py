@@ -1,0 +1,108 @@
+"""Pods that share a claim with others, where not all of them fit one node together.
+
+A claim's devices are on one node, so its pods are planned for one node. kube-scheduler takes them one by one: a pod
+that fits nowhere, or finds no room beside the others, stays Pending, and keeps nobody from running. So where a bundle
+gets no node, it is tried without the pods that fit nowhere even alone, and then with a part of the rest, the first in
+the scheduler's order, until it gets one. Members of gangs are not: they come together or not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Set
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from autoscaler.model.plan import LeftOut, Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.bundles import Bundle, bundles_of
+from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.frozen_map import FrozenMap
+
+Make: TypeAlias = Callable[[Snapshot], Plan]
+
+# Bundles that are looked at in one plan, the most important ones; each halving makes a small plan for all of them.
+_MOST: Final = 8
+# Parts of a bundle that are tried, the largest first: what is smaller is not tried.
+_PARTS: Final = (1, 2, 4, 16, 64)
+_LIMITS: Final = frozenset({Code.POOL_LIMIT, Code.SPENDING_GUARD})  # as many nodes as pods are not meant to be bought
+# Marks a pod's own copy of a shared claim; no name of a claim has it.
+_COPY: Final = "~"
+_COPIES: Final = re.compile(rf"{_COPY}\d+")
+
+
+def without_companions(plan: Plan, snapshot: Snapshot, make: Make) -> Plan:
+    """The plan in which bundles that fit no node as a whole leave out as many pods as that takes.
+
+    `make` plans. It is called only where such a bundle is left out: at most six times for these pods alone, and once
+    more for all if that gave any of them a node.
+    """
+    stuck = _stuck(plan, snapshot)
+    if not stuck:
+        return plan
+    alone = make(_each_alone(snapshot, stuck))
+    impossible = {left.pod for left in alone.left_out if not any(reason.code in _LIMITS for reason in left.reasons)}
+    kept, work = set[str](), plan.work + alone.work
+    possible = {bundle: [pod for pod in bundle.pods if pod.key not in impossible] for bundle in stuck}
+    for part in _PARTS:
+        # The whole bundle has been tried already.
+        tried = [
+            pods[: len(pods) // part]
+            for bundle, pods in possible.items()
+            if kept.isdisjoint(pod.key for pod in pods) and (part > 1 or len(pods) < len(bundle.pods))
+        ]
+        if not any(tried):
+            continue
+        trial = make(_with_only(snapshot, [pod for pods in tried for pod in pods]))
+        placed, work = {placement.pod for placement in trial.placements}, work + trial.work
+        kept |= {pod.key for pods in tried for pod in pods if placed.issuperset(each.key for each in pods)}
+    bundles = [bundle for bundle in stuck if kept.intersection(pod.key for pod in bundle.pods)]
+    if not bundles:
+        return replace(plan, work=work)
+    out = {pod.key: bundle for bundle in bundles for pod in bundle.pods if pod.key not in kept}
+    better = make(replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in out)))
+    why = {left.pod: left for left in alone.left_out if left.pod in impossible}
+    by_key = {pod.key: pod for pod in snapshot.pods if pod.key in out}
+    left_out = (_left_out(by_key[key], bundle, kept, why.get(key)) for key, bundle in sorted(out.items()))
+    return replace(better, left_out=(*better.left_out, *left_out), work=work + better.work)
+
+
+def _stuck(plan: Plan, snapshot: Snapshot) -> list[Bundle]:
+    """Bundles of several pods that fit no node, most important ones first."""
+    left = {found.pod for found in plan.left_out if found.verdict == "does-not-fit"}
+    pods = [pod for pod in snapshot.pods if pod.key in left and pod.gang is None]
+    pods.sort(key=lambda pod: -pod.priority)
+    return [bundle for bundle in bundles_of(pods, snapshot.claims) if len(bundle.pods) > 1][:_MOST]
+
+
+def _with_only(snapshot: Snapshot, pending: Collection[Pod]) -> Snapshot:
+    """The snapshot in which no other pods are pending."""
+    return replace(snapshot, pods=(*(pod for pod in snapshot.pods if pod.node_name is not None), *pending))
+
+
+def _each_alone(snapshot: Snapshot, bundles: Iterable[Bundle]) -> Snapshot:
+    """The snapshot in which only the pods of the bundles are pending, and none shares a claim with another."""
+    claims, pods = dict(snapshot.claims.items()), []
+    for bundle in bundles:
+        shared = {key for key in bundle.shared_claims if key in claims and claims[key].allocation is None}
+        for number, pod in enumerate(bundle.pods):
+            own = {claims[key].name: f"{claims[key].name}{_COPY}{number}" for key in shared & {*claim_keys(pod)}}
+            for name, copy in own.items():
+                claim = claims[f"{pod.namespace}/{name}"]
+                claims[f"{pod.namespace}/{copy}"] = replace(claim, name=copy, uid=f"{claim.uid}{_COPY}{number}")
+            entries = (replace(entry, claim=own.get(entry.claim or "", entry.claim)) for entry in pod.claims)
+            pods.append(replace(pod, claims=tuple(entries)))
+    return replace(_with_only(snapshot, pods), claims=FrozenMap(claims))
+
+
+def _left_out(pod: Pod, bundle: Bundle, kept: Set[str], alone: LeftOut | None) -> LeftOut:
+    """Why a pod gets no node beside the others: what it lacks alone, or that they take the room."""
+    if alone is not None:
+        reasons = tuple(replace(reason, subject=_COPIES.sub("", reason.subject)) for reason in alone.reasons)
+        return replace(alone, reasons=reasons, claims=claim_keys(pod))
+    shared = next(key for key in bundle.shared_claims if key in claim_keys(pod))
+    first = sum(each.key in kept for each in bundle.pods)
+    why = Reason.of(Code.BUNDLE_SPLIT, f"claim {shared}", pods=len(bundle.pods), first=first)
+    return LeftOut(pod.key, "does-not-fit", (why,), claims=claim_keys(pod))
