@@ -20,6 +20,7 @@ from autoscaler.cluster.api import UnavailableError
 from autoscaler.cluster.resources import LAUNCH_BATCHES
 from autoscaler.externalgrpc.messages import METHODS, PROVIDER
 from autoscaler.externalgrpc.server import GrpcServer
+from autoscaler.externalgrpc.service import CloudProvider
 from autoscaler.externalgrpc.wire import Json, decode, encode
 from autoscaler.lifecycle.provisioned_node import is_leaving
 from providers.contract import OfferingKey
@@ -50,7 +51,7 @@ class Caller:
         self.written = 0  # nodes in LaunchBatches that were ever written
         self.answered = self.delivered = 0  # nodes of orders that were carried out, and of all that arrived
         self.losing = self.random.random() < 0.5
-        self.late: list[tuple[str, Json]] = []
+        self.late: list[tuple[CloudProvider, str, Json]] = []
         self._break_api()
         self._other = self.cluster.provider
         self.cluster.restart_service()
@@ -90,19 +91,19 @@ class Caller:
         """In the server: a call that arrived."""
         if method in (_ORDER, "NodeGroupDeleteNodes"):
             if self.lagging and self.random.random() < 0.4:
-                self.late.append((method, asked))
+                self.late.append((self.cluster.provider, method, asked))
                 raise ConnectionError("the caller gives up before this is carried out")
-            found = self._executed(method, asked)
+            found = self._executed(self.cluster.provider, method, asked)
             if self.losing and self.random.random() < 0.3:
                 self.seen["answers lost"] += 1
                 raise ConnectionError("the answer does not arrive")
             return found
-        return self._executed(method, asked)
+        return self._executed(self.cluster.provider, method, asked)
 
-    def _executed(self, method: str, asked: Json) -> Json:
+    def _executed(self, provider: CloudProvider, method: str, asked: Json) -> Json:
         delta = asked.get("delta", 0) if method == _ORDER else 0
         self.delivered += delta
-        found = self.cluster.provider.call(method, asked)
+        found = provider.call(method, asked)
         self.answered += delta
         return found
 
@@ -164,11 +165,11 @@ class Caller:
             cloud.shortage(_SMALL, since=moment, until=moment + timedelta(minutes=self.random.choice([2, 20])))
 
     def _carry_out_late(self) -> None:
-        for method, asked in self.late:
+        for provider, method, asked in self.late:  # each in the process that it reached
             self.seen["calls carried out late"] += 1
             self.again += asked.get("delta", 0) if method == _ORDER else 0
             try:
-                self._executed(method, asked)
+                self._executed(provider, method, asked)
             except Exception as error:  # noqa: BLE001  # as in the server: a refusal has no caller any more
                 self.seen[f"late: {type(error).__name__}"] += 1
         self.late.clear()
