@@ -166,7 +166,7 @@ class _Parts:
 
     @cached_property
     def _external_grpc(self) -> ExternalGrpc | None:
-        return external_grpc_of(self._settings, self._api, self._recorder)
+        return external_grpc_of(self._settings, self._api, self._recorder, self._clock)
 
     @cached_property
     def _events(self) -> EventQueue:

@@ -1,8 +1,8 @@
 """The controller as a process: its threads, started in order and stopped in reverse.
 
 Threads: the controller's own (the caller of `Process.run`), the election, the timetable, one for each HTTP address, one
-for each watch, one for the interruptions of a cloud, one for Events. Only the first one decides and acts; the others
-wake it or read what it publishes.
+for each watch, one for the interruptions of a cloud, one for Events, one for exemplars. Only the first one decides and
+acts; the others wake it or read what it publishes, and exemplars are no capacity.
 """
 
 from __future__ import annotations

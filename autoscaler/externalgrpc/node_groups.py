@@ -31,8 +31,12 @@ from autoscaler.planning.supply.limits import limits_of
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 
+# Keeps pods away from Nodes that have no machine.
+EXEMPLAR_TAINT: Final = Taint(labels.CA_STATUS_TAINT, "", "NoSchedule")
 # One call adds no more than that: a LaunchBatch holds as many nodes.
 MOST_AT_ONCE: Final = 100
 
@@ -87,6 +91,8 @@ class Launchable:
     candidates: Mapping[str, Candidate] = field(default_factory=FrozenMap)
     feasible: tuple[str, ...] = ()
     cheapest: Mapping[str, str] = field(default_factory=FrozenMap)
+    claims: bool = False  # whether one of these pods has a claim
+    fearless: str = ""  # a pending pod with a claim that would be bound to an exemplar; "" where there is none
     batches: frozenset[str] = frozenset()  # names of the LaunchBatches that the account of the guards counts
 
     @property
@@ -123,7 +129,10 @@ def launchable_of(
         for pod in (bundle.pods if ids else ())
     }
     feasible = tuple(dict.fromkeys(turns))[:most]
-    return Launchable(now, theirs, catalog, policy, candidates, feasible, cheapest, batches)
+    claiming = [pod for pod in pending_pods(snapshot) if pod.claims]
+    claims = any(pod.key in cheapest for pod in claiming)
+    fearless = next((pod.key for pod in claiming if any(t.tolerates(EXEMPLAR_TAINT) for t in pod.tolerations)), "")
+    return Launchable(now, theirs, catalog, policy, candidates, feasible, cheapest, claims, fearless, batches)
 
 
 def _packing(
@@ -210,6 +219,17 @@ def listed(launchable: Launchable, groups: Mapping[str, NodeGroup], *, most: int
     feasible = (groups[name] for name in launchable.feasible if name in groups)
     others = [group for group in feasible if group.most and not group.nodes]
     return (*with_nodes, *others[: max(0, most - len(with_nodes))])
+
+
+def awaits_claims(launchable: Launchable, group: NodeGroup) -> bool:
+    """Whether the group has no node, one may be launched, and pods with claims wait that such groups would take.
+
+    Not while one waits that tolerates every taint: it would be bound to the exemplar, and never start.
+    """
+    candidate = group.candidate
+    if candidate is None or not candidate.pool.acts or group.nodes or not group.most:
+        return False
+    return group.id in launchable.feasible and launchable.claims and not launchable.fearless
 
 
 class _Room:

@@ -17,11 +17,13 @@ import structlog
 
 from autoscaler.cluster.api import ApiError, KubernetesApi
 from autoscaler.cluster.lease import LeadershipLostError
+from autoscaler.externalgrpc.exemplars import NAME, Exemplars
 from autoscaler.externalgrpc.instances import instance_of, names_of
 from autoscaler.externalgrpc.kubernetes_types import POD
 from autoscaler.externalgrpc.node_groups import (
     Launchable,
     NodeGroup,
+    awaits_claims,
     described,
     groups_of,
     is_counted,
@@ -32,9 +34,10 @@ from autoscaler.externalgrpc.node_groups import (
 from autoscaler.externalgrpc.orders import Orders
 from autoscaler.externalgrpc.pricing import hours_of, share_of
 from autoscaler.externalgrpc.refusal import CallRefusedError, Status
-from autoscaler.externalgrpc.templates import template_bytes
+from autoscaler.externalgrpc.templates import exemplar_of, template_bytes
 from autoscaler.externalgrpc.wire import Json, decode
 from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.planning.supply.candidates import Candidate
 from instance_catalog.kubernetes import labels
 
 _LOG: Final = structlog.get_logger("foreslice.externalgrpc")
@@ -46,11 +49,23 @@ GPU_LABEL: Final = f"cluster-autoscaler.{labels.GROUP}/no-node-has-this-label"
 class CloudProvider:
     """The calls by their names. Any thread may call them, one at a time.
 
-    `slices`: whether templates have ResourceSlices. `most`: how many groups are listed.
+    `slices`: whether templates have ResourceSlices. `most`: how many groups are listed. `exemplars`: None where the
+    caller is shown none.
     """
 
-    def __init__(self, api: KubernetesApi, draw: Callable[[], str], *, slices: bool, most: int) -> None:
+    def __init__(
+        self,
+        api: KubernetesApi,
+        draw: Callable[[], str],
+        *,
+        slices: bool,
+        most: int,
+        exemplars: Exemplars | None = None,
+    ) -> None:
         self._orders = Orders(api, draw)
+        self._draw = draw
+        self._exemplars = exemplars
+        self._withheld = ""  # the pod for which the log says so
         self._slices = slices
         self._most = most
         self._launchable: Launchable | None = None
@@ -116,6 +131,14 @@ class CloudProvider:
         launchable = self.launchable  # without one there is nothing to say, and no reason to list anything
         self._orders.refresh()
         self._regroup(launchable)
+        if self._exemplars is not None:
+            wanting = [name for name, group in self._groups.items() if awaits_claims(launchable, group)]
+            self._exemplars.refreshed(wanting)
+            if launchable.fearless not in ("", self._withheld):
+                _LOG.warning(
+                    "exemplar_withheld", pod=launchable.fearless, why="it has a claim and tolerates every taint"
+                )
+            self._withheld = launchable.fearless
         return {}
 
     def _node_groups(self, _: Json) -> Json:
@@ -135,6 +158,9 @@ class CloudProvider:
 
     def _node_group_for_node(self, asked: Json) -> Json:
         node = self._node(asked.get("node", {}))
+        shown = self._exemplars and self._exemplars.group_of(asked.get("node", {}).get("name", ""))
+        if shown and shown in self._groups:
+            return {"nodeGroup": _described(self._groups[shown])}
         # A node that leaves is in no group: a ready one would stand for the node that was ordered in its place, and
         # one more would be ordered; its taint would become one of the group's template.
         if node is None or not is_counted(node):
@@ -151,12 +177,24 @@ class CloudProvider:
         return {"instances": [instance_of(node, backoffs) for node in self._group(asked).nodes]}
 
     def _template(self, asked: Json) -> Json:
-        candidate = self._group(asked).candidate
+        group = self._group(asked)
+        candidate = group.candidate
         if candidate is None:
             # Never empty bytes: Cluster Autoscaler would work with a template that is nil.
             raise CallRefusedError(Status.UNIMPLEMENTED, "the pool does not offer such nodes any more")
+        self._show(group, candidate)
         node, slices = self._template_of(candidate)
         return {"nodeBytes": node, "resourceSliceBytes": slices if self._slices else ()}
+
+    def _show(self, group: NodeGroup, candidate: Candidate) -> None:
+        """Who asks for a template has never seen a node of the group, or has forgotten it."""
+        launchable = self.launchable
+        if self._exemplars is None or not awaits_claims(launchable, group) or not self._exemplars.wants(group.id):
+            return
+        name = f"{NAME}{self._draw()}"
+        exemplar = exemplar_of(group.id, candidate, launchable.snapshot, name=name, now=launchable.now)
+        if exemplar is not None:
+            self._exemplars.show(exemplar)
 
     def _increase_size(self, asked: Json) -> Json:
         group, delta = self._group(asked), asked.get("delta", 0)
@@ -169,6 +207,8 @@ class CloudProvider:
                 next_step="limits of the pool, spending guards, back-offs and the pool's mode bound it: see "
                 "`foreslice status`",
             )
+        if self._exemplars is not None:
+            self._exemplars.end(group=group.id)  # beside the ordered node it would count as that node, come already
         batch = self._orders.increase(group.candidate, self.launchable, delta)
         self._regroup(self.launchable)
         _LOG.info("nodes_ordered", group=group.id, nodes=delta, batch=batch.name)
@@ -176,7 +216,8 @@ class CloudProvider:
 
     def _delete_nodes(self, asked: Json) -> Json:
         group = self._group(asked)
-        found = [(given, self._member(group, given)) for given in asked.get("nodes", [])]
+        named = [given for given in asked.get("nodes", []) if not self._is_exemplar(given)]
+        found = [(given, self._member(group, given)) for given in named]
         strangers = [given for given, node in found if node is None]
         if strangers:
             name = strangers[0].get("name") or strangers[0].get("providerID", "")
@@ -185,6 +226,10 @@ class CloudProvider:
             )
         self._withdraw(group, [node for _, node in found if node is not None and is_counted(node)])
         return {}
+
+    def _is_exemplar(self, asked: Json) -> bool:
+        """Whether it is one, which then ends: it has no machine."""
+        return self._exemplars is not None and self._exemplars.end(name=asked.get("name", ""))
 
     def _member(self, group: NodeGroup, asked: Json) -> ProvisionedNode | None:
         node = self._node(asked)

@@ -6,7 +6,12 @@ of the node itself are sent, because Cluster Autoscaler refuses templates with o
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from typing import Final
+
+from autoscaler.externalgrpc.exemplars import Exemplar
 from autoscaler.externalgrpc.kubernetes_types import NODE, RESOURCE_SLICE
+from autoscaler.externalgrpc.node_groups import EXEMPLAR_TAINT
 from autoscaler.externalgrpc.wire import Json, encode
 from autoscaler.kube.writing.slices import slice_manifest
 from autoscaler.model.node import Node
@@ -18,6 +23,7 @@ from instance_catalog.prediction.concrete import make_concrete
 
 # Cluster Autoscaler gives the template a name of its own.
 NAME = "foreslice-template"
+_READY_FOR: Final = timedelta(minutes=5)
 
 
 def template_bytes(candidate: Candidate, snapshot: Snapshot) -> tuple[bytes, tuple[bytes, ...]]:
@@ -27,6 +33,32 @@ def template_bytes(candidate: Candidate, snapshot: Snapshot) -> tuple[bytes, tup
     concrete = make_concrete(template.slices, node_name=NAME, seed=NAME, unit=unit)
     own = (piece for piece in concrete if piece.reach.node_name == NAME)
     return encode(NODE, node_manifest(template.node)), tuple(slice_bytes(slice_manifest(piece)) for piece in own)
+
+
+def exemplar_of(group: str, candidate: Candidate, snapshot: Snapshot, *, name: str, now: datetime) -> Exemplar | None:
+    """A Node of the candidate that Cluster Autoscaler takes for one that runs; None where it has no slices.
+
+    Ready for longer than the minute that it waits; with a taint that keeps pods away and that it takes off templates;
+    never removed by it, nor given a load balancer's traffic.
+    """
+    template = template_of(candidate, snapshot, name=name)
+    unit = candidate.block.name if candidate.block else ""
+    concrete = make_concrete(template.slices, node_name=name, seed=name, unit=unit)
+    mark = {labels.EXEMPLAR: name}
+    slices = [slice_manifest(piece) for piece in concrete if piece.reach.node_name == name]
+    for manifest in slices:
+        manifest["metadata"]["labels"] = mark
+    node = {"apiVersion": "v1", "kind": "Node", **node_manifest(template.node)}
+    node["metadata"]["labels"] |= {**mark, labels.NO_LOAD_BALANCER: "true"}
+    node["metadata"]["annotations"] = {labels.CA_SCALE_DOWN_DISABLED: "true"}
+    node["spec"]["taints"].append({"key": EXEMPLAR_TAINT.key, "effect": EXEMPLAR_TAINT.effect})
+    for condition in node["status"]["conditions"]:
+        condition |= {"lastHeartbeatTime": _timestamp(now), "lastTransitionTime": _timestamp(now - _READY_FOR)}
+    return Exemplar(group, name, node, tuple(slices)) if slices else None
+
+
+def _timestamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def slice_bytes(manifest: Json) -> bytes:

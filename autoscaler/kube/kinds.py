@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from autoscaler.errors import BadInputError
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
+from autoscaler.kube.exemplar import unless_exemplar
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.node import parse_node
@@ -138,7 +139,7 @@ POOLS: Final = SnapshotKind(_OURS, "capacitypools", "CapacityPool", "pools", _ca
 KINDS: Final = (
     PODS,
     PRIORITIES,
-    SnapshotKind("", "nodes", "Node", "nodes", parse_node),
+    SnapshotKind("", "nodes", "Node", "nodes", unless_exemplar(parse_node)),
     _bare("", "namespaces", "Namespace", "namespaces", _namespace, Form.PAIRS),
     _optional("", "persistentvolumes", "PersistentVolume", "volumes", parse_persistent_volume, Form.BY_NAME),
     _optional("", _CLAIMS, "PersistentVolumeClaim", "volume_claims", parse_persistent_volume_claim, Form.BY_KEY),
@@ -150,7 +151,9 @@ KINDS: Final = (
     _optional_bare(_STORAGE, "volumeattachments", "VolumeAttachment", "attachments", parse_volume_attachment),
     _doubtful(_RESOURCE, "deviceclasses", "DeviceClass", "classes", parse_device_class),
     _doubtful(_RESOURCE, "resourceclaims", "ResourceClaim", "claims", parse_resource_claim, Form.BY_KEY),
-    _doubtful(_RESOURCE, "resourceslices", "ResourceSlice", "slices", parse_resource_slice, origin=False),
+    _doubtful(
+        _RESOURCE, "resourceslices", "ResourceSlice", "slices", unless_exemplar(parse_resource_slice), origin=False
+    ),
     _doubtful(_RESOURCE, "devicetaintrules", "DeviceTaintRule", "taint_rules", parse_device_taint_rule),
     _optional("scheduling.x-k8s.io", "podgroups", "PodGroup", "gangs", parse_pod_group, Form.BY_KEY),
     _optional("scheduling.k8s.io", "podgroups", "PodGroup", "gangs", parse_pod_group, Form.BY_KEY),

@@ -265,6 +265,10 @@ class GrpcSettings:
     """Whether templates have predicted ResourceSlices, in field 3 (kubernetes/autoscaler pull request 10303). Releases
     without it ignore the field; false until one has it."""
 
+    exemplars: bool = False
+    """Whether a Cluster Autoscaler without that field is shown a Node of no machine, with its slices, for some seconds:
+    one for each group without a node that it asks about. Others see these Nodes, too (docs/cluster-autoscaler.md)."""
+
     groups: Count = 50
     """How many node groups are listed. Cluster Autoscaler asks for each of them in every loop, and packs pods into
     each; those with nodes are always listed."""

@@ -36,6 +36,7 @@ CLOUD: Final = "foreslice.dev/cloud"  # requirement key: aws, gcp
 PLACEHOLDERS: Final = "foreslice.dev/placeholders"  # annotation of printed slices: values that only exist at run time
 DO_NOT_DISRUPT: Final = "foreslice.dev/do-not-disrupt"  # annotation "true" of a pod or node: leave it alone
 HELD: Final = "foreslice.dev/held"  # annotation of a held node: Foreslice set its marks for other autoscalers
+EXEMPLAR: Final = "foreslice.dev/exemplar"  # label of a Node of no machine, and of its slices: the Node's name
 DRAINING_TAINT: Final = "foreslice.dev/draining"  # taint: no new pods, the node is being removed
 CLUSTER_TAG: Final = "foreslice.dev/cluster"  # cloud tag: which cluster owns the machine
 LAUNCH_BATCH_TAG: Final = "foreslice.dev/launch-batch"  # cloud tag: the LaunchBatch that made the machine
@@ -73,6 +74,11 @@ GKE_NO_DEVICE_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 
 # --- KWOK --------------------------------------------------------------------------------------------------------
 KWOK_NODE: Final = "kwok.x-k8s.io/node"  # annotation (value "fake") of nodes that KWOK acts for; also its usual taint
+
+# --- what an exemplar has for others ---
+# Cluster Autoscaler takes taints of this prefix off templates, and does not hold a node with one for unready.
+CA_STATUS_TAINT: Final = "status-taint.cluster-autoscaler.kubernetes.io/foreslice-exemplar"
+NO_LOAD_BALANCER: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
 
 # --- marks of other autoscalers and of users ---------------------------------------------------------------------
 KARPENTER_DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"  # pod: "true" or a Go duration; node: "true"

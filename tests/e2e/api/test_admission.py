@@ -20,8 +20,10 @@ from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PODS, RESOURCE_SLICES
 from instance_catalog.kubernetes.labels import (
     CA_SCALE_DOWN_DISABLED,
+    CA_STATUS_TAINT,
     CAPACITY_ENDS_AT,
     DRAINING_TAINT,
+    EXEMPLAR,
     HELD,
     POOL,
     PROVISIONED_NODE,
@@ -264,6 +266,45 @@ def test_a_machine_of_kwok_comes_and_goes(controller: KubernetesClient) -> None:
     controller.create(RESOURCE_SLICES, {"metadata": labelled, "spec": SLICE})
     controller.delete(RESOURCE_SLICES, "kwok-1-gpu")
     controller.delete(NODES, "kwok-1")
+
+
+def exemplar(name: str = "foreslice-exemplar-1", **changes: Any) -> Json:
+    """A Node as it is shown to Cluster Autoscaler; `changes` to its labels, its spec and its label's value."""
+    found = node(name, provider_id="", pool="gpu")
+    found["metadata"]["labels"] |= {EXEMPLAR: changes.get("label", name)}
+    found["spec"] = changes.get("spec", {"taints": [{"key": CA_STATUS_TAINT, "effect": "NoSchedule"}]})
+    return found
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(exemplar("node-1"), id="of another name"),
+        pytest.param(exemplar(label="foreslice-exemplar-2"), id="with the label of another"),
+        pytest.param(exemplar(spec={}), id="where pods may go"),
+        pytest.param(
+            exemplar(spec={**exemplar()["spec"], "providerID": "aws:///us-east-1a/i-9"}), id="that names a machine"
+        ),
+    ],
+)
+def test_only_exemplars_that_take_no_pods_are_created(controller: KubernetesClient, made: Json) -> None:
+    with pytest.raises(ForbiddenError, match=PREVENTED):
+        controller.create(NODES, made)
+
+
+def test_an_exemplar_comes_and_goes(controller: KubernetesClient) -> None:
+    name = exemplar()["metadata"]["name"]
+    of_node = {**SLICE, "nodeName": name, "pool": {**SLICE["pool"], "name": name}}
+    labelled = {"name": "exemplar-gpu", "labels": {EXEMPLAR: name}}
+    with pytest.raises(ForbiddenError, match=PREVENTED):
+        controller.create(RESOURCE_SLICES, {"metadata": labelled, "spec": SLICE})
+    foreign = {"metadata": {**labelled, "labels": {EXEMPLAR: "foreign"}}, "spec": {**of_node, "nodeName": "foreign"}}
+    with pytest.raises(ForbiddenError, match=PREVENTED):
+        controller.create(RESOURCE_SLICES, foreign)
+    controller.create(RESOURCE_SLICES, {"metadata": labelled, "spec": of_node})
+    made = controller.create(NODES, exemplar())
+    controller.delete(NODES, name, uid=made["metadata"]["uid"])
+    controller.delete(RESOURCE_SLICES, "exemplar-gpu")
 
 
 def test_a_foreign_node_and_its_slices_stay(cluster: ControlPlane, controller: KubernetesClient) -> None:

@@ -112,6 +112,15 @@ def test_the_role_of_a_provider_is_granted_on_request(tmp_path: Path) -> None:
     assert "mine-aws" not in of_kind(documents(tmp_path), "ClusterRole")
 
 
+def test_exemplars_need_rights_that_only_their_setting_grants(tmp_path: Path) -> None:
+    def roles(**settings: Any) -> list[str]:
+        return of_kind(documents(tmp_path, settings=settings), "ClusterRole")
+
+    assert "mine-exemplars" not in roles()
+    assert "mine-exemplars" not in roles(grpc={"exemplars": False})
+    assert "mine-exemplars" in roles(grpc={"exemplars": True})
+
+
 def test_the_lease_is_where_the_settings_have_it(tmp_path: Path) -> None:
     found = documents(tmp_path, settings={"lease": {"namespace": "other", "name": "one"}})
     (role,) = (d for d in found if d["kind"] == "Role")

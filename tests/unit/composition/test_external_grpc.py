@@ -10,6 +10,8 @@ import pytest
 
 from autoscaler.cli.common.extras import missing_extra
 from autoscaler.clock import VirtualClock
+from autoscaler.cluster.api import list_all
+from autoscaler.cluster.resources import NODES
 from autoscaler.composition import external_grpc
 from autoscaler.composition.external_grpc import ExternalGrpc, external_grpc_of
 from autoscaler.errors import ConfigurationError
@@ -17,13 +19,14 @@ from autoscaler.externalgrpc.messages import BEST_OPTIONS, EXPANDER, METHODS, PR
 from autoscaler.externalgrpc.wire import decode, encode
 from autoscaler.serve.recorder import Recorder
 from autoscaler.settings.settings import GrpcSettings, ServeSettings, Settings
+from instance_catalog.kubernetes import labels
 from tests.unit.externalgrpc.cluster import Cluster
 
 
 def made(cluster: Cluster, **serve: Any) -> tuple[ExternalGrpc | None, Recorder]:
     clock = VirtualClock()
     recorder = Recorder(clock, version="test")
-    return external_grpc_of(Settings(serve=ServeSettings(**serve)), cluster.simulation.api, recorder), recorder
+    return external_grpc_of(Settings(serve=ServeSettings(**serve)), cluster.simulation.api, recorder, clock), recorder
 
 
 def test_nothing_listens_unless_it_is_asked_for() -> None:
@@ -79,7 +82,7 @@ def test_an_open_address_needs_certificates() -> None:
         made(Cluster(), external_grpc=":8086")
     settings = Settings(serve=ServeSettings(external_grpc=":0"), grpc=GrpcSettings(insecure=True))
     recorder = Recorder(VirtualClock(), version="test")
-    assert external_grpc_of(settings, Cluster().simulation.api, recorder) is not None
+    assert external_grpc_of(settings, Cluster().simulation.api, recorder, VirtualClock()) is not None
 
 
 def test_without_grpcio_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +93,28 @@ def test_without_grpcio_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     found = missing_extra(error.value)
     assert found is not None
     assert "foreslice[grpc]" in found.next_step
+
+
+def test_exemplars_and_the_field_exclude_each_other() -> None:
+    settings = Settings(
+        serve=ServeSettings(external_grpc="127.0.0.1:0"), grpc=GrpcSettings(exemplars=True, resource_slices=True)
+    )
+    recorder = Recorder(VirtualClock(), version="test")
+    with pytest.raises(ConfigurationError, match=r"grpc\.exemplars"):
+        external_grpc_of(settings, Cluster().simulation.api, recorder, VirtualClock())
+
+
+def test_no_exemplar_is_left_when_the_process_ends() -> None:
+    cluster = Cluster()
+    cluster.run(seconds=30)
+    api, clock = cluster.simulation.api, VirtualClock()
+    left = {"metadata": {"name": "foreslice-exemplar-1", "labels": {labels.EXEMPLAR: "foreslice-exemplar-1"}}}
+    api.create(NODES, left)
+    settings = Settings(serve=ServeSettings(external_grpc="127.0.0.1:0"), grpc=GrpcSettings(exemplars=True))
+    found = external_grpc_of(settings, api, Recorder(clock, version="test"), clock)
+    assert found is not None
+    found.observed(cluster.ticks[-1])
+    found.stop()
+    assert list_all(api, NODES)[0] == ()
+    assert found.worker is not None
+    assert not found.worker.is_alive()

@@ -11,12 +11,16 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from autoscaler.externalgrpc.exemplars import NAME
 from instance_catalog.kubernetes.labels import (
     CA_SCALE_DOWN_DISABLED,
+    CA_STATUS_TAINT,
     CAPACITY_ENDS_AT,
     DRAINING_TAINT,
+    EXEMPLAR,
     HELD,
     POOL,
+    PROVISIONED_NODE,
     PROVISIONING_REQUEST,
 )
 
@@ -82,8 +86,19 @@ def test_what_is_named_as_own_is_granted() -> None:
         ("pods", [CAPACITY_ENDS_AT]),
         (
             "nodes",
-            [CAPACITY_ENDS_AT, HELD, CA_SCALE_DOWN_DISABLED, DRAINING_TAINT, POOL, PROVISIONING_REQUEST],
+            [
+                CAPACITY_ENDS_AT,
+                HELD,
+                CA_SCALE_DOWN_DISABLED,
+                CA_STATUS_TAINT,
+                DRAINING_TAINT,
+                EXEMPLAR,
+                NAME,
+                POOL,
+                PROVISIONING_REQUEST,
+            ],
         ),
+        ("slices", [EXEMPLAR, NAME, PROVISIONED_NODE]),
     ],
 )
 def test_the_policies_speak_of_the_keys_that_the_code_writes(policy: str, words: list[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from autoscaler.cluster.api import KubernetesApi
+from autoscaler.externalgrpc.exemplars import Exemplars
 from autoscaler.externalgrpc.node_groups import launchable_of
 from autoscaler.externalgrpc.refusal import CallRefusedError, Status
 from autoscaler.externalgrpc.service import CloudProvider
@@ -66,11 +67,13 @@ class Cluster:
         settings: Settings = DEFAULTS,
         slices: bool = True,
         most: int = 50,
+        exemplars: bool = False,
     ) -> None:
         # The simulation opens no socket; its pools are told that somebody can order nodes.
         self.settings = settings = replace(settings, serve=ServeSettings(external_grpc="127.0.0.1:0"))
         self.most = most
         self.slices = slices
+        self.shows = exemplars
         catalog = shipped("g6.xlarge", "g6.12xlarge")
         self.simulation = Simulation(catalog=catalog, start=START, behaviour=behaviour, settings=settings)
         self.simulation.add(parse_scenario(pool))
@@ -82,7 +85,15 @@ class Cluster:
 
     def restart_service(self, api: KubernetesApi | None = None) -> None:
         """A service with empty memory, as after a restart."""
-        self.provider = CloudProvider(api or self.simulation.api, self._draw, slices=self.slices, most=self.most)
+        api = api or self.simulation.api
+        self.exemplars = Exemplars(api, self.simulation.clock)
+        self.provider = CloudProvider(
+            api,
+            self._draw,
+            slices=self.slices,
+            most=self.most,
+            exemplars=self.exemplars if self.shows else None,
+        )
         if self.ticks:
             self.observe(self.ticks[-1])
 
