@@ -45,10 +45,10 @@ oracle: setup
 # AWS and Google Cloud and their fakes, in virtual time; about three quarters of an hour on two cores.
 SCHEDULES ?= 10000
 LIVES ?= 1000
-# Random sequences of Cluster Autoscaler's calls; a minute and a half.
+# Random sequences of Cluster Autoscaler's calls over gRPC; some three minutes.
 CALLS ?= 1000
 faults: setup
-	FORESLICE_CALL_SEQUENCES=$(CALLS) $(BIN)/pytest -q tests/unit/externalgrpc/test_random_calls.py
+	$(BIN)/python -m tests.unit.externalgrpc.random_calls --sequences $(CALLS)
 	$(BIN)/python -m tests.faults.run --schedules $(SCHEDULES) --lives $(LIVES) --seed "$(or $(SEED),0)"
 
 # Small changes to safety-critical code, each of which a test of its room must notice; some three minutes on two cores.

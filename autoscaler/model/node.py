@@ -16,7 +16,8 @@ class Node:
     """A node as the scheduler sees it. `provider_id` links it to an instance.
 
     `volume_limits` are attachable volumes by CSI driver (CSINode); a driver without one has no limit. None there, or
-    in `declared_features`: unknown, as of a node that does not exist yet. `refused_sharing` are the sharing strategies
+    in `declared_features`: unknown. `features_assumed`: they are what kubelets declare by default, as of a node that
+    does not exist yet; its kubelet may declare more. `refused_sharing` are the sharing strategies
     that its GPU driver refuses, each with the feature gate that is off; nobody says so of a node that exists.
     """
 
@@ -33,6 +34,7 @@ class Node:
     images: FrozenMap[str, int] = field(default_factory=FrozenMap)  # name -> bytes, of images that were pulled
     volume_limits: FrozenMap[str, int] | None = None
     declared_features: tuple[str, ...] | None = ()
+    features_assumed: bool = False
     refused_sharing: FrozenMap[str, str] = field(default_factory=FrozenMap)
     origin: Origin = field(default=CLUSTER, compare=False)
 

@@ -124,11 +124,12 @@ def node_declared_features(pod: Pod, state: NodeState, world: World) -> tuple[Re
     """NodeDeclaredFeatures (from v1.36): what the pod uses, the node's kubelet must declare."""
     if not pod.node_features or not world.profile.gates.node_declared_features:
         return ()
-    declared = state.node.declared_features
-    if declared is None:
-        features = ", ".join(pod.node_features)
+    node = state.node
+    missing = tuple(feature for feature in pod.node_features if feature not in (node.declared_features or ()))
+    if missing and (node.features_assumed or node.declared_features is None):
+        # Its kubelet's feature gates may be set, which nobody says before it runs.
+        features = ", ".join(missing)
         return (Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f"{features} on a node that does not exist yet"),)
-    missing = tuple(feature for feature in pod.node_features if feature not in declared)
     return (Reason.of(Code.NODE_FEATURE_MISSING, f"pod {pod.key}", features=missing),) if missing else ()
 
 

@@ -109,6 +109,7 @@ class KubernetesProfile:
     cel: CelBehaviour = CelBehaviour()
     scheduler: SchedulerBehaviour = SchedulerBehaviour()
     slices: SliceLimits = SliceLimits()
+    kubelet_features: tuple[str, ...] = ()  # see declared_features
     served: tuple[str, ...] = ("v1", "v1beta2", "v1beta1")  # versions of resource.k8s.io
     note: str = ""
     proven: tuple[str, ...] = ()  # names of the gates that were tried out on the cluster; the others are assumed
@@ -126,6 +127,11 @@ class KubernetesProfile:
     def minor(self) -> tuple[int, int]:
         """(1, 36)."""
         return self.version[:2]
+
+    @property
+    def declared_features(self) -> tuple[str, ...]:
+        """What a kubelet of this version declares in status.declaredFeatures unless its feature gates are set."""
+        return self.kubelet_features if self.gates.node_declared_features else ()
 
     def with_gates(self, **gates: bool) -> KubernetesProfile:
         """The same profile with some gates set otherwise."""
@@ -183,26 +189,52 @@ _C35 = CelBehaviour(includes=False, list_attributes=False)
 _C34 = replace(_C35, new_may_use_lists=False)
 _C37 = CelBehaviour(cel_go="0.29.2", dyn_attributes=True, add_mutates_big_quantity=False)
 _L34 = SliceLimits(elaborate_devices=128, taints=4, counters_apart=False)
+# Features in component-helpers nodedeclaredfeatures/features (v0.36.3, v0.37.2) whose gate kubelets have on by default
+# (pkg/features/kube_features.go, v1.36.3, v1.37.2). Off by default: UserNamespacesHostNetworkSupport, and in 1.37
+# InPlacePodVerticalScalingMemoryBackedVolumes, DRANodeAllocatableResources, VolumeBindMountOptions and
+# DRAOptionalNodeOperations. Before 1.36 the gate NodeDeclaredFeatures itself is off.
+_F36 = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+)
 
 PROFILES: tuple[KubernetesProfile, ...] = (
     KubernetesProfile((1, 34, 0), _G34, _A34, _C34, _S34, slices=_L34),
     KubernetesProfile((1, 34, 13), _G34, replace(_A34, limit_checked_per_request=True), _C34, _S34, slices=_L34),
     KubernetesProfile((1, 35, 0), _G34, _A35, _C35, _S35),
     KubernetesProfile((1, 35, 10), _G34, replace(_A35, limit_checked_per_request=True), _C35, _S35),
-    KubernetesProfile((1, 36, 0), Gates(), replace(_A36, leaks_on_rejection=True, counters_of_shared_devices=False)),
-    KubernetesProfile((1, 36, 2), Gates(), replace(_A36, leaks_on_rejection=True)),
-    KubernetesProfile((1, 36, 3), Gates(), _A36),
-    KubernetesProfile((1, 36, 4), Gates(), replace(_A36, counters_keyed_by_driver=True)),
     KubernetesProfile(
-        (1, 36, 5), Gates(), replace(_A36, counters_keyed_by_driver=True, limit_checked_per_request=True)
+        (1, 36, 0),
+        Gates(),
+        replace(_A36, leaks_on_rejection=True, counters_of_shared_devices=False),
+        kubelet_features=_F36,
     ),
-    KubernetesProfile((1, 37, 0), Gates(device_taint_rules=True, fractional_capacity_range=True), _A37, _C37, _S37),
+    KubernetesProfile((1, 36, 2), Gates(), replace(_A36, leaks_on_rejection=True), kubelet_features=_F36),
+    KubernetesProfile((1, 36, 3), Gates(), _A36, kubelet_features=_F36),
+    KubernetesProfile((1, 36, 4), Gates(), replace(_A36, counters_keyed_by_driver=True), kubelet_features=_F36),
+    KubernetesProfile(
+        (1, 36, 5),
+        Gates(),
+        replace(_A36, counters_keyed_by_driver=True, limit_checked_per_request=True),
+        kubelet_features=_F36,
+    ),
+    KubernetesProfile(
+        (1, 37, 0),
+        Gates(device_taint_rules=True, fractional_capacity_range=True),
+        _A37,
+        _C37,
+        _S37,
+        kubelet_features=_F36,
+    ),
     KubernetesProfile(
         (1, 37, 1),
         Gates(device_taint_rules=True, fractional_capacity_range=True),
         replace(_A37, limit_checked_per_request=True, rule_without_selector_taints_all=False),
         _C37,
         _S37,
+        kubelet_features=_F36,
     ),
 )
 REFERENCE = next(p for p in PROFILES if p.version == (1, 36, 3))

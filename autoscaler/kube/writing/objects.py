@@ -72,6 +72,7 @@ def write_node(node: Node) -> Json:
             "capacity": amounts,
             "allocatable": amounts,
             "conditions": [{"type": "Ready", "status": "True" if node.ready else "False"}],
+            **_filled(declaredFeatures=list(node.declared_features or ())),
         },
     }
 

@@ -88,24 +88,34 @@ class Shape:
 
 def hypothetical(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypothetical:
     """The node `name` of the candidate."""
-    node = future_node(candidate, name, allocatable=_allocatable(candidate, plugins_of(snapshot)))
+    node = future_node(
+        candidate, name, allocatable=_allocatable(candidate, plugins_of(snapshot)), profile=snapshot.profile
+    )
     return Hypothetical(node, _slices(candidate, snapshot.profile, name), daemon_pods(node, snapshot.daemon_sets))
 
 
 def template_of(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypothetical:
     """The node `name` of the candidate without the pods of DaemonSets, for who adds those himself."""
-    node = future_node(candidate, name, allocatable=_allocatable(candidate, plugins_of(snapshot)))
+    node = future_node(
+        candidate, name, allocatable=_allocatable(candidate, plugins_of(snapshot)), profile=snapshot.profile
+    )
     return Hypothetical(node, _slices(candidate, snapshot.profile, name))
 
 
-def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity]) -> Node:
-    """The Node object alone. Startup taints are gone when pods are placed."""
+def future_node(
+    candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity], profile: KubernetesProfile | None = None
+) -> Node:
+    """The Node object alone. Startup taints are gone when pods are placed.
+
+    Without a profile, its features are unknown.
+    """
     return Node(
         name=name,
         labels=FrozenMap(_labels(candidate, name)),
         taints=_taints(candidate),
         allocatable=allocatable,
-        declared_features=None,
+        declared_features=profile.declared_features if profile else None,
+        features_assumed=True,
         refused_sharing=refused_sharing(candidate.drivers),
     )
 
@@ -212,13 +222,13 @@ def _shapes_of(
             machines[machine] = _allocatable(candidate, plugins)
         daemons: tuple[Pod, ...] = ()
         if snapshot.daemon_sets:
-            whole = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine])
+            whole = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine], profile=snapshot.profile)
             daemons = daemon_pods(whole, snapshot.daemon_sets)
         kept = _watched(candidate, watched)
         # The same type with the same drivers publishes the same slices: comparing those would cost far more.
         key = (machine, candidate.drivers, kept, _taints(candidate), daemons)
         if key not in index:
-            node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine])
+            node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine], profile=snapshot.profile)
             index[key] = len(shapes)
             plain = plainest.setdefault(
                 (candidate.pool.name, candidate.offering, candidate.offering.region), len(shapes)

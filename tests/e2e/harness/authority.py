@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFE = timedelta(days=2)
+_NEW = timedelta(0)
 
 
 class Authority:
@@ -44,19 +45,24 @@ class Authority:
         """The authority's own certificate."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
-    def client(self, user: str, groups: Sequence[str] = ()) -> tuple[bytes, bytes]:
-        """Certificate and key of a user."""
+    def client(self, user: str, groups: Sequence[str] = (), *, age: timedelta = _NEW) -> tuple[bytes, bytes]:
+        """Certificate and key of a user, issued so long ago."""
         names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-        return self._issue([*names, x509.NameAttribute(NameOID.COMMON_NAME, user)], ExtendedKeyUsageOID.CLIENT_AUTH)
+        names += [x509.NameAttribute(NameOID.COMMON_NAME, user)]
+        return self._issue(names, ExtendedKeyUsageOID.CLIENT_AUTH, age=age)
 
-    def server(self) -> tuple[bytes, bytes]:
-        """Certificate and key that the components serve on loopback."""
+    def server(self, *, age: timedelta = _NEW) -> tuple[bytes, bytes]:
+        """Certificate and key that the components serve on loopback, issued so long ago."""
         names = [x509.NameAttribute(NameOID.COMMON_NAME, "control-plane")]
-        return self._issue(names, ExtendedKeyUsageOID.SERVER_AUTH)
+        return self._issue(names, ExtendedKeyUsageOID.SERVER_AUTH, age=age)
 
-    def _issue(self, names: list[x509.NameAttribute[str]], usage: x509.ObjectIdentifier) -> tuple[bytes, bytes]:
+    def _issue(
+        self, names: list[x509.NameAttribute[str]], usage: x509.ObjectIdentifier, *, age: timedelta
+    ) -> tuple[bytes, bytes]:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = self._builder(x509.Name(names), key).add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        builder = self._builder(x509.Name(names), key, age).add_extension(
+            x509.ExtendedKeyUsage([usage]), critical=False
+        )
         if usage == ExtendedKeyUsageOID.SERVER_AUTH:
             alternatives = x509.SubjectAlternativeName(
                 [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
@@ -65,14 +71,16 @@ class Authority:
         certificate = builder.sign(self._key, hashes.SHA256())
         return certificate.public_bytes(serialization.Encoding.PEM), key_pem(key)
 
-    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    def _builder(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, age: timedelta = _NEW
+    ) -> x509.CertificateBuilder:
         return x509.CertificateBuilder(
             issuer_name=self._name,
             subject_name=subject,
             public_key=key.public_key(),
             serial_number=x509.random_serial_number(),
-            not_valid_before=self._now - timedelta(minutes=5),
-            not_valid_after=self._now + LIFE,
+            not_valid_before=self._now - age - timedelta(minutes=5),
+            not_valid_after=self._now - age + LIFE,
         )
 
 

@@ -101,6 +101,7 @@ def test_a_node_survives_writing_and_reading(ready: bool) -> None:
         provider_id="aws:///x",
         ready=ready,
         uid="w",
+        declared_features=("A", "B"),
     )
     problems = Problems()
     assert parse_node(write_node(node), problems) == node

@@ -95,6 +95,12 @@ def test_more_important_classes_come_first() -> None:
     assert [c.sample.key for c in classes] == ["default/b", "default/a"]
 
 
+def test_what_kubelets_declare_by_default_is_there_on_a_node_to_come() -> None:
+    wanted = replace(pod("a", "x"), node_features=("RestartAllContainersOnContainerExits",))
+    result = plan(snapshot([wanted], [claim("x", gpus(1))], pools=(TEAM,)))
+    assert (len(result.launches), result.left_out) == (1, ())
+
+
 def test_a_pod_that_lacks_cpus_says_nothing_for_a_smaller_one_about_filters_that_come_later() -> None:
     """NodeDeclaredFeatures is asked after NodeResourcesFit: what the first pod lacks hides it."""
     large, small = (

@@ -199,16 +199,24 @@ def test_namespace_selector_widens_the_scope() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "version", "expected"),
+    ("declared", "assumed", "version", "expected"),
     [
-        pytest.param(("Feature",), "1.36.3", [], id="declared"),
-        pytest.param((), "1.36.3", [Code.NODE_FEATURE_MISSING], id="not declared"),
-        pytest.param(None, "1.36.3", [Code.UNSUPPORTED], id="a node that does not exist yet"),
-        pytest.param((), "1.35.0", [], id="before there were declarations"),
+        pytest.param(("Feature",), False, "1.36.3", [], id="declared"),
+        pytest.param((), False, "1.36.3", [Code.NODE_FEATURE_MISSING], id="not declared"),
+        pytest.param(None, False, "1.36.3", [Code.UNSUPPORTED], id="unknown"),
+        pytest.param(("Feature",), True, "1.36.3", [], id="declared by default"),
+        pytest.param(("Other",), True, "1.36.3", [Code.UNSUPPORTED], id="not declared by default"),
+        pytest.param((), False, "1.35.0", [], id="before there were declarations"),
     ],
 )
-def test_declared_features(declared: tuple[str, ...] | None, version: str, expected: list[Code]) -> None:
-    seen = world(nodes=(replace(node(), declared_features=declared),), profile=profile_for(version))
+def test_declared_features(
+    declared: tuple[str, ...] | None,
+    assumed: bool,
+    version: str,
+    expected: list[Code],
+) -> None:
+    there = replace(node(), declared_features=declared, features_assumed=assumed)
+    seen = world(nodes=(there,), profile=profile_for(version))
     assert codes(pod(node_features=("Feature",)), "n1", seen) == expected
 
 

@@ -12,6 +12,7 @@ from instance_catalog.kubernetes.profile import (
     AllocatorBehaviour,
     CelBehaviour,
     Gates,
+    KubernetesProfile,
     SchedulerBehaviour,
     UnknownVersionError,
     profile_for,
@@ -88,6 +89,15 @@ def test_gates_are_on_from_the_release_that_turned_them_on(gate: str) -> None:
     since = GATES[gate]
     for profile in PROFILES:
         assert getattr(profile.gates, gate) is (since is not None and profile.minor >= (1, since)), profile.name
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_kubelets_declare_features_from_1_36_on(profile: KubernetesProfile) -> None:
+    declared = profile.declared_features
+    assert list(declared) == sorted(declared)
+    assert ("RestartAllContainersOnContainerExits" in declared) is (profile.minor >= (1, 36))
+    assert "UserNamespacesHostNetworkSupport" not in declared
+    assert profile.with_gates(node_declared_features=False).declared_features == ()
 
 
 SWITCHES = {
