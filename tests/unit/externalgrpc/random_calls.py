@@ -17,6 +17,7 @@ import grpc
 import structlog
 
 from autoscaler.cluster.api import UnavailableError
+from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import LAUNCH_BATCHES
 from autoscaler.externalgrpc.messages import METHODS, PROVIDER
 from autoscaler.externalgrpc.server import GrpcServer
@@ -101,6 +102,8 @@ class Caller:
         return self._executed(self.cluster.provider, method, asked)
 
     def _executed(self, provider: CloudProvider, method: str, asked: Json) -> Json:
+        if provider is not self.cluster.provider:
+            raise LeadershipLostError("another controller leads")  # as the API client refuses its writes
         delta = asked.get("delta", 0) if method == _ORDER else 0
         self.delivered += delta
         found = provider.call(method, asked)
