@@ -119,9 +119,17 @@ def _result(plan: Plan, placements: list[Placement]) -> Result:
 
 def _others_settled(asked: Situation, snapshot: Snapshot) -> Snapshot:
     """The snapshot in which pods that have a place on a node that exists are there, and those that get a new node are
-    gone, with what their nodes take of limits and blocks."""
+    gone, with what their nodes take of limits and blocks.
+
+    Pods whose devices belong to no claim of the snapshot (extended resources) stay pending: bound, they would hold
+    none.
+    """
     plan = asked.plan
-    settled = {p.pod: p for p in plan.placements if p.target is Target.EXISTING}
+    settled = {
+        p.pod: p
+        for p in plan.placements
+        if p.target is Target.EXISTING and p.allocations.keys() <= snapshot.claims.keys()
+    }
     away = {p.pod for p in plan.placements if p.target is Target.NEW}
     away |= {entry.pod for entry in (*plan.left_out, *plan.outside)} - asked.keys
     pods = tuple(_bound(pod, settled) for pod in snapshot.pods if pod.key not in away)
