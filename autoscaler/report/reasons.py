@@ -144,6 +144,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NO_CANDIDATE: ("no instance type on offer fits",),
     Code.NOT_PREDICTED: (
         "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: only "
+        "nodes that are there serve it, and none of those where it publishes slices ({nodes}) takes the pod now",
+        "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: only "
         "nodes that are there serve it; give their ResourceSlices",
     ),
     Code.NOTHING_HAS: (

@@ -75,7 +75,10 @@ def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: s
         unknown -= {driver for _, driver, _ in _devices(market)}
     if not unknown:
         return None
-    return Reason.of(Code.NOT_PREDICTED, subject, driver=min(unknown), device_class=request.device_class)
+    driver = min(unknown)
+    there = {piece.reach.node_name for piece in market.snapshot.slices if piece.driver == driver}
+    facts: dict[str, str | int] = {"nodes": len(there)} if there else {}
+    return Reason.of(Code.NOT_PREDICTED, subject, driver=driver, device_class=request.device_class, **facts)
 
 
 def _predicted_drivers(market: PackingInput) -> set[str]:

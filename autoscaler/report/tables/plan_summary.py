@@ -175,7 +175,14 @@ def _class_of_nothing(entry: LeftOut) -> str:
     text = f"0/{entry.types} instance types have a device of DeviceClass {name}"
     if profile := profiles_of_classes().get(name):
         return f"{text} with the drivers that are on offer: it needs driver profile {profile}"
-    drivers = [str(reason.detail["driver"]) for reason in entry.reasons if reason.code is Code.NOT_PREDICTED]
+    unpredicted = [reason.detail for reason in entry.reasons if reason.code is Code.NOT_PREDICTED]
+    drivers = [str(found["driver"]) for found in unpredicted]
+    if there := [found["nodes"] for found in unpredicted if "nodes" in found]:
+        return (
+            f"{text}: what driver {drivers[0]} publishes is not predicted, so only nodes that are there and publish it "
+            f"serve it, and none of these ({there[0]}) takes the pod now: see in `kubectl get resourceslices -o yaml` "
+            "whether each pool of devices is complete, and which devices are tainted or allocated"
+        )
     if drivers or name in classes_without_prediction():
         driver = f"driver {drivers[0]}" if drivers else "its driver"
         return (

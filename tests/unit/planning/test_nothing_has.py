@@ -13,6 +13,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
 from instance_catalog.types.catalog import Catalog
 from tests.builders import SMALL, claim, gpus, machine, plan, pod, shipped, snapshot
 
@@ -73,6 +74,19 @@ def test_a_driver_that_the_class_names_and_nothing_predicts(driver: str, told: b
     (line,) = left_out_lines(found)
     assert (f"what driver {driver} publishes is not predicted" in line) is told
     assert any(reason.code is Code.NOT_PREDICTED for reason in found.reasons) is told
+
+
+def test_a_driver_that_nodes_publish_already_is_not_asked_for_again() -> None:
+    """The slices were given; that none of the nodes takes the pod has another reason."""
+    own = DeviceClass("uplink", (Selector('device.driver == "net.example.org"'),))
+    request = replace(gpus(), device_class="uplink")
+    half = ResourceSlice("s", "net.example.org", Pool("n1", 1, 2), reach=NodeReach(node_name="n1"))
+    state = snapshot([pod("p", "c")], [claim("c", request)], classes=(own,), slices=(half,))
+    (found,) = plan(state, catalog=TYPES).left_out
+    (line,) = left_out_lines(found)
+    assert "none of these (1) takes the pod now" in line
+    assert "give their ResourceSlices" not in line
+    assert "none of those where it publishes slices (1) takes the pod now" in text_of(found.reasons[0])
 
 
 def test_no_card_is_near_to_an_interface_that_software_makes() -> None:
