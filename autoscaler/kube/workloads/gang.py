@@ -38,7 +38,7 @@ _IGNORED = (
     "preemptionPriority",
 )
 # Known, and they would change which members fit where.
-_UNSUPPORTED = ("subGroups", "minTaskMember", "networkTopology", "minSubGroup")
+_UNSUPPORTED = ("minTaskMember", "networkTopology", "minSubGroup")
 
 
 def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> Gang:
@@ -61,7 +61,8 @@ def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Or
         constraint = spec.child("topologyConstraint")  # KAI; the level is a node label
         constraint.ignore("topology", "preferredTopologyLevel")
         topology = constraint.text("requiredTopologyLevel") or None
-        unsupported = (*constraint.unread(), *spec.unsupported("resourceClaims"))
+        count, sub_groups = _sub_groups(spec, count)
+        unsupported = (*constraint.unread(), *spec.unsupported("resourceClaims"), *sub_groups)
     unsupported = (*unsupported, *spec.unsupported(*_UNSUPPORTED), *spec.unread(), *fields.unread())
     return Gang(
         namespace=metadata.namespace,
@@ -74,6 +75,16 @@ def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Or
         claims=claims,
         origin=origin,
     )
+
+
+def _sub_groups(spec: Fields, count: int) -> tuple[int, tuple[str, ...]]:
+    """(count, unsupported) of KAI's subgroups: a single one of plain members is the gang itself."""
+    groups = tuple(spec.children("subGroups"))
+    if len(groups) != 1:
+        return count, spec.unsupported("subGroups") if groups else ()
+    (only,) = groups
+    only.ignore("name")
+    return max(count, only.integer("minMember", count)), tuple(f"subGroups[0].{name}" for name in only.unread())
 
 
 def _claim(entry: Fields) -> PodClaim:

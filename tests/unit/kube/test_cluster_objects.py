@@ -74,6 +74,24 @@ def test_pod_groups(raw: dict[str, Any], count: int, topology: str | None, unsup
     assert found == Gang("ns", "g", kind, count, topology, unsupported, uid)
 
 
+@pytest.mark.parametrize(
+    ("groups", "count", "unsupported"),
+    [
+        ([{"name": "workers", "minMember": 4}], 4, ()),
+        ([{"name": "workers"}], 2, ()),
+        ([{"name": "workers", "minMember": 2, "parent": "all"}], 2, ("subGroups[0].parent",)),
+        ([{"name": "a", "minMember": 1}, {"name": "b", "minMember": 1}], 2, ("subGroups",)),
+        ([], 2, ()),
+    ],
+    ids=["all-members", "as-many", "below-another", "several", "none"],
+)
+def test_a_single_subgroup_of_kai_is_the_gang_itself(
+    groups: list[dict[str, Any]], count: int, unsupported: tuple[str, ...]
+) -> None:
+    found = parse_pod_group(gang("scheduling.run.ai/v2alpha2", {"minMember": 2, "subGroups": groups}))
+    assert (found.min_count, found.unsupported) == (count, unsupported)
+
+
 def test_pod_groups_share_claims_by_name_and_source() -> None:
     entries = [{"name": "a", "resourceClaimName": "a"}, {"name": "b", "resourceClaimTemplateName": "t"}]
     found = parse_pod_group(gang(KUBERNETES, {"resourceClaims": entries}))
