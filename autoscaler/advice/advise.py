@@ -175,7 +175,11 @@ def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator
 def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
     """Two of the changes together, where none places the pod alone: two templates, or a claim and a node selector."""
     pairs = sorted(combinations(range(len(tried)), 2), key=lambda pair: (_given_up(tried, pair), sum(pair)))
-    sensible = [(a, b) for a, b in pairs if not _undone(tried[a], tried[b])]
+    sensible = [
+        (a, b)
+        for a, b in pairs
+        if not (_undone(tried[a], tried[b]) or _leaves_cloud(tried[a]) or _leaves_cloud(tried[b]))
+    ]
     for first, second in sensible[:_PAIRS]:
         change = Change.together(tried[first], tried[second])
         if not trials.tries(change):
@@ -191,6 +195,11 @@ def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[A
 def _given_up(tried: Sequence[Change], pair: tuple[int, int]) -> int:
     """How many of them let a pod have any accelerator where it names one."""
     return sum(gives_up_accelerator(tried[index]) for index in pair)
+
+
+def _leaves_cloud(change: Change) -> bool:
+    """Whether it gives up the cloud that somebody asked for: alone it is an answer, beside another change none."""
+    return change.kind is ChangeKind.ASK_ELSEWHERE and change.detail["option"] == "--cloud"
 
 
 def _undone(one: Change, other: Change) -> bool:

@@ -29,6 +29,10 @@ _AT_LEAST: Final = re.compile(
 )
 _IS: Final = re.compile(r"==\s*(?P<q>[\"'])(?P<text>[^\"']+)(?P=q)\s*\Z")
 _LITERAL: Final = re.compile(r"([\"'])(?P<text>[^\"']+)\1")
+# Addresses and unique ids of devices: no other one is what somebody meant.
+_ADDRESS: Final = re.compile(
+    r"(?:pci)?[0-9a-f]{4}:[0-9a-f]{2}(?::[0-9a-f]{2}\.[0-7])?|(?:GPU|MIG)-[0-9a-f-]{36}", re.IGNORECASE
+)
 _NEAR_NAMES = 2
 _NEAR_AMOUNTS = 3
 
@@ -76,7 +80,7 @@ def _rest(asked: Situation, place: RequestPlace, found: Sequence[Condition], one
 def _rewritten(condition: Condition, rest: Sequence[str], devices: _Devices) -> Iterator[Change]:
     if (amount := _AT_LEAST.search(condition.text)) is not None:
         yield from _amounts(condition, amount["amount"] or amount["more"], rest, devices)
-    elif (name := _IS.search(condition.text)) is not None:
+    elif (name := _IS.search(condition.text)) is not None and not _ADDRESS.fullmatch(name["text"]):
         yield from _names(condition, name["text"], rest, devices)
 
 

@@ -110,6 +110,10 @@ def ignored_lines(outside: Sequence[LeftOut]) -> Iterator[str]:
         yield f"{counted(len(pods), 'pod')} ignored: {few(pods)} ({why})"
 
 
+# What a verdict means that its name does not say.
+_MEANING: Final = {"fatal": " (kube-scheduler stops at the error, whatever other nodes there are)"}
+
+
 def left_out_table(plan: Plan, *, wide: bool = False) -> Table | None:
     """Every pod that cannot be placed; those with the same reasons together."""
     groups: dict[tuple[object, ...], list[LeftOut]] = {}
@@ -120,7 +124,7 @@ def left_out_table(plan: Plan, *, wide: bool = False) -> Table | None:
     shown = list(groups.values()) if wide else list(groups.values())[:SHOWN_GROUPS]
     for group in shown:
         first = group[0]
-        lines.append(f"{few([entry.pod for entry in group])}: {first.verdict}")
+        lines.append(f"{few([entry.pod for entry in group])}: {first.verdict}{_MEANING.get(first.verdict, '')}")
         lines += (f"  {line}" for line in left_out_lines(first, wide=wide))
     if len(shown) < len(groups):
         rest = sum(len(group) for group in list(groups.values())[SHOWN_GROUPS:])

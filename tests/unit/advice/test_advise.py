@@ -357,3 +357,27 @@ def test_a_label_is_not_given_to_nodes_for_a_pod_that_no_longer_selects_it(value
     dropped = Change.of(ChangeKind.DROP_NODE_SELECTOR, "pod b", lambda found: found, key="team", value=value)
     assert room._undone(added, dropped) is room._undone(dropped, added) is undone
     assert not room._undone(added, added)
+
+
+@pytest.mark.parametrize(
+    ("condition", "rewritten"),
+    [
+        (NAME.format("Tesla T5"), True),
+        ('device.attributes["resource.kubernetes.io"].pcieRoot == "pci0000:01"', False),
+    ],
+    ids=["a-name", "an-address"],
+)
+def test_no_other_address_of_a_device_is_proposed(condition: str, rewritten: bool) -> None:
+    found = [entry.change.kind for entry in advice(one(selecting(condition)), catalog=shipped("g4dn.12xlarge"))]
+    assert (ChangeKind.REWRITE_SELECTOR in found) is rewritten
+
+
+def test_the_cloud_that_somebody_asked_for_is_not_given_up_beside_another_change() -> None:
+    """Alone that is an answer; with a selector dropped as well it is another question."""
+    catalog = Catalog.of([machine("s1", SMALL, 1, "1.00", cloud="aws"), machine("v1", None, 0, "0.10", cloud="gcp")])
+    asked = one(node_selector=FrozenMap({"team": "ml"}), pools=())
+    where = Where(clouds=("gcp",))
+    found = advice(asked, catalog=catalog, where=where)
+    assert all(ChangeKind.ASK_ELSEWHERE not in {part.kind for part in entry.change.parts} for entry in found)
+    free = advice(one(), catalog=catalog, where=where)
+    assert [entry.change.kind for entry in free] == [ChangeKind.ASK_ELSEWHERE]
