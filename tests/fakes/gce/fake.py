@@ -11,20 +11,19 @@ from typing import Any, Final, TypeVar
 from google.cloud import compute_v1
 
 from providers.contract import Clock
-from tests.fakes.gce import answers, blocks, resize_requests
+from tests.fakes.gce import answers, reserved, resize_requests
 from tests.fakes.gce.answers import rendered
 from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
 from tests.fakes.gce.gke import Clusters
-from tests.fakes.gce.holdings import Holding, future_reservation, reservation
 from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group, Machine, Member, Project
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
-_ZONAL: Final = r"/compute/v1/projects/(?P<project>[^/]+)/zones/(?P<zone>[^/]+)"
+_PROJECT: Final = r"/compute/v1/projects/(?P<project>[^/]+)"
+_ZONAL: Final = rf"{_PROJECT}/zones/(?P<zone>[^/]+)"
 _GROUP: Final = rf"{_ZONAL}/instanceGroupManagers/(?P<group>[^/]+)"
-_RESERVATION: Final = rf"{_ZONAL}/reservations/(?P<name>[^/]+)"
 _OF_RESERVATIONS: Final = frozenset({"reservations.get", "reservationBlocks.get", "reservationSubBlocks.get"})
 # Google takes at most so many names in one call.
 _MOST: Final = 1000
@@ -84,10 +83,7 @@ class FakeGce:
                 ),
                 ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
                 ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
-                ("GET", "reservations.get", _RESERVATION, self._reservation),
-                *((verb, name, f"{_RESERVATION}{tail}", call) for verb, name, tail, call in blocks.methods(self)),
-                ("GET", "reservations.aggregatedList", _aggregated("reservations"), self._reservations),
-                ("GET", "futureReservations.aggregatedList", _aggregated("futureReservations"), self._futures),
+                *((verb, name, f"{_PROJECT}/{tail}", call) for verb, name, tail, call in reserved.methods(self)),
                 ("GET", "operations.aggregatedList", _aggregated("operations"), self._events),
                 ("GET", "zoneOperations.get", rf"{_ZONAL}/operations/(?P<name>[^/]+)", self._operation),
                 (
@@ -162,11 +158,11 @@ class FakeGce:
 
     def _groups(self, request: Request) -> Any:
         found = [group for group in self.project.groups.values() if group.zone == request.groups["zone"]]
-        rows, after = self._page(request, found)
+        rows, after = self.page(request, found)
         return compute_v1.InstanceGroupManagerList(items=[*map(answers.manager, rows)], next_page_token=after)
 
     def _all_groups(self, request: Request) -> Any:
-        rows, after = self._page(request, list(self.project.groups.values()))
+        rows, after = self.page(request, list(self.project.groups.values()))
         scopes: dict[str, Any] = {}
         for one in rows:
             scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.InstanceGroupManagersScopedList())
@@ -260,13 +256,13 @@ class FakeGce:
     def _members(self, request: Request) -> Any:
         group = self.of(request)
         members = [answers.member(self.project, group, one) for one in group.members.values()]
-        rows, after = (members, "") if group.pageless else self._page(request, members)
+        rows, after = (members, "") if group.pageless else self.page(request, members)
         return compute_v1.InstanceGroupManagersListManagedInstancesResponse(
             managed_instances=rows, next_page_token=after
         )
 
     def _errors(self, request: Request) -> Any:
-        rows, after = self._page(request, list(answers.failures(self.of(request))))
+        rows, after = self.page(request, list(answers.failures(self.of(request))))
         return compute_v1.InstanceGroupManagersListErrorsResponse(items=rows, next_page_token=after)
 
     # --- machines ----------------------------------------------------------------------------------------------
@@ -291,7 +287,7 @@ class FakeGce:
             if request.query.get("returnPartialSuccess") != "true":
                 raise ApiError(503, "backendError", f"zones {sorted(self.unreachable)} are unreachable")
             machines = [one for one in machines if one.zone not in self.unreachable]
-        rows, after = self._page(request, machines)
+        rows, after = self.page(request, machines)
         for one in rows:
             scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.InstancesScopedList())
             scope.instances.append(answers.instance(self.project, one))
@@ -299,46 +295,6 @@ class FakeGce:
         scopes["regions/us-central1"] = compute_v1.InstancesScopedList(warning=empty)
         missing = [answers.zone_url(zone) for zone in sorted(self.unreachable)]
         return compute_v1.InstanceAggregatedList(items=scopes, next_page_token=after, unreachables=missing)
-
-    # --- reservations ------------------------------------------------------------------------------------------
-
-    def _reservation(self, request: Request) -> Any:
-        return self._shown(self.holding(request))
-
-    def holding(self, request: Request) -> Holding:
-        """The reservation that a path names."""
-        project, zone, name = (request.groups[key] for key in ("project", "zone", "name"))
-        if project in self.unreadable:
-            raise ApiError(403, "forbidden", f"Required 'compute.reservations.get' permission for 'projects/{project}'")
-        owner = "" if project == PROJECT else project
-        for one in self.project.holdings:
-            if (one.owner, one.zone, one.name) == (owner, zone, name) and one.exists(self.clock.now()):
-                return one
-        raise ApiError(404, "notFound", f"The resource 'projects/{project}/zones/{zone}/reservations/{name}'")
-
-    def _shown(self, one: Holding) -> Any:
-        return reservation(one, self.project.used(one, counted=True), answers.zone_url(one.zone), answers.moment)
-
-    def _reservations(self, request: Request) -> Any:
-        now = self.clock.now()
-        found = [
-            one for one in self.project.holdings if not one.owner and one.exists(now) and one.name not in self.hidden
-        ]
-        rows, after = self._page(request, found)
-        scopes: dict[str, Any] = {}
-        for one in rows:
-            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.ReservationsScopedList())
-            scope.reservations.append(self._shown(one))
-        return compute_v1.ReservationAggregatedList(items=scopes, next_page_token=after)
-
-    def _futures(self, request: Request) -> Any:
-        rows, after = self._page(request, [one for one in self.project.holdings if one.future and not one.owner])
-        scopes: dict[str, Any] = {}
-        for one in rows:
-            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.FutureReservationsScopedList())
-            shown = future_reservation(one, self.clock.now(), answers.zone_url(one.zone), answers.moment)
-            scope.future_reservations.append(shown)
-        return compute_v1.FutureReservationsAggregatedListResponse(items=scopes, next_page_token=after)
 
     def _advice(self, request: Request) -> Any:
         asked = request.message(compute_v1.CalendarModeAdviceRequest)
@@ -357,14 +313,15 @@ class FakeGce:
         if wanted is None:
             raise ApiError(400, "invalid", "Invalid value for field 'filter'")
         found = [one for one in self.project.events() if re.fullmatch(wanted[1], one.kind)]
-        rows, after = self._page(request, found)
+        rows, after = self.page(request, found)
         scopes: dict[str, Any] = {}
         for one in rows:
             scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.OperationsScopedList())
             scope.operations.append(answers.operation(one, self.clock.now()))
         return compute_v1.OperationAggregatedList(items=scopes, next_page_token=after)
 
-    def _page(self, request: Request, rows: list[T]) -> tuple[list[T], str]:
+    def page(self, request: Request, rows: list[T]) -> tuple[list[T], str]:
+        """The rows that are asked for, and the token of those after them."""
         first = int(request.query.get("pageToken", "") or 0)
         size = min(int(request.query.get("maxResults", "") or 500), self.behaviour.page, 500)
         return rows[first : first + size], str(first + size) if first + size < len(rows) else ""

@@ -1,4 +1,4 @@
-"""The calls that read blocks and sub-blocks of a reservation. Machines are counted in the part that they name."""
+"""The calls that read reservations, future ones, blocks and sub-blocks. Machines count in the part that they name."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from google.cloud import compute_v1
 
-from tests.fakes.gce.answers import zone_url
+from tests.fakes.gce.answers import moment, zone_url
 from tests.fakes.gce.errors import ApiError
-from tests.fakes.gce.holdings import Block, Holding, SubBlock
+from tests.fakes.gce.holdings import Block, Holding, SubBlock, future_reservation, reservation
+from tests.fakes.gce.state import PROJECT
 
 if TYPE_CHECKING:
     from tests.fakes.gce.fake import FakeGce, Request
 
 
 def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], Any]]]:
-    """The calls, with the ends of their paths below a reservation."""
-    block = r"/reservationBlocks/(?P<block>[^/]+)"
+    """The calls, with the ends of their paths below a project."""
+    one = r"zones/(?P<zone>[^/]+)/reservations/(?P<name>[^/]+)"
+    block = rf"{one}/reservationBlocks/(?P<block>[^/]+)"
     sub_block = rf"{block}/reservationSubBlocks/(?P<sub_block>[^/]+)"
 
     def get_block(request: Request) -> Any:
@@ -34,14 +36,56 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
         used = fake.project.used(holding, counted=True, block=within.name, sub_block=name)
         return compute_v1.ReservationSubBlocksGetResponse(resource=_sub_shown(holding, within, found, used))
 
+    def get(request: Request) -> Any:
+        return _reservation(fake, _holding(fake, request))
+
+    def everything(request: Request) -> Any:
+        now = fake.clock.now()
+        found = [
+            one for one in fake.project.holdings if not one.owner and one.exists(now) and one.name not in fake.hidden
+        ]
+        rows, after = fake.page(request, found)
+        scopes: dict[str, Any] = {}
+        for row in rows:
+            scope = scopes.setdefault(f"zones/{row.zone}", compute_v1.ReservationsScopedList())
+            scope.reservations.append(_reservation(fake, row))
+        return compute_v1.ReservationAggregatedList(items=scopes, next_page_token=after)
+
+    def futures(request: Request) -> Any:
+        rows, after = fake.page(request, [one for one in fake.project.holdings if one.future and not one.owner])
+        scopes: dict[str, Any] = {}
+        for row in rows:
+            scope = scopes.setdefault(f"zones/{row.zone}", compute_v1.FutureReservationsScopedList())
+            scope.future_reservations.append(future_reservation(row, fake.clock.now(), zone_url(row.zone), moment))
+        return compute_v1.FutureReservationsAggregatedListResponse(items=scopes, next_page_token=after)
+
     return (
+        ("GET", "reservations.get", one, get),
+        ("GET", "reservations.aggregatedList", "aggregated/reservations", everything),
+        ("GET", "futureReservations.aggregatedList", "aggregated/futureReservations", futures),
         ("GET", "reservationBlocks.get", block, get_block),
         ("GET", "reservationSubBlocks.get", sub_block, get_sub_block),
     )
 
 
+def _holding(fake: FakeGce, request: Request) -> Holding:
+    """The reservation that a path names."""
+    project, zone, name = (request.groups[key] for key in ("project", "zone", "name"))
+    if project in fake.unreadable:
+        raise ApiError(403, "forbidden", f"Required 'compute.reservations.get' permission for 'projects/{project}'")
+    owner = "" if project == PROJECT else project
+    for one in fake.project.holdings:
+        if (one.owner, one.zone, one.name) == (owner, zone, name) and one.exists(fake.clock.now()):
+            return one
+    raise ApiError(404, "notFound", f"The resource 'projects/{project}/zones/{zone}/reservations/{name}'")
+
+
+def _reservation(fake: FakeGce, one: Holding) -> Any:
+    return reservation(one, fake.project.used(one, counted=True), zone_url(one.zone), moment)
+
+
 def _block(fake: FakeGce, request: Request) -> tuple[Holding, Block]:
-    holding, name = fake.holding(request), request.groups["block"]
+    holding, name = _holding(fake, request), request.groups["block"]
     found = next((one for one in holding.blocks if one.name == name), None)
     if found is None:
         raise ApiError(404, "notFound", f"The resource 'reservationBlocks/{name}' was not found")
