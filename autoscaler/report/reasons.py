@@ -309,6 +309,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NODE_RECLAIMED: ("the provider reclaims the machine at {at}",),
     Code.DO_NOT_DISRUPT: ("kept because of its annotation {mark}",),
     Code.POOL_DELETED: ("its pool is being deleted",),
+    Code.SLICE_BROKEN: ("its slice of {hosts} hosts has {left} left: it ends as a whole, as it was launched",),
+    Code.SLICE_IN_USE: ("its slice of {hosts} hosts is in use, and ends only as a whole",),
     Code.BASELINE: ("part of the pool's baseline",),
     Code.SHARES_CLAIM: ("shares claim {claim}",),
 }

@@ -16,7 +16,9 @@ from autoscaler.model.reason import Code
 from instance_catalog.kubernetes import labels
 
 # What a node may be drained for although pods run on it. Consolidation that moves pods is not built yet.
-WANTED: Final = frozenset(code.value for code in (Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED))
+WANTED: Final = frozenset(
+    code.value for code in (Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED, Code.SLICE_BROKEN)
+)
 # Nodes that have been asked for and do not take pods yet, and are not on their way out.
 _COMING: Final = frozenset({"Intended", "Launching", "Launched", "Registered", "DriversReady"})
 # Nodes that no pod is sent to any more.

@@ -69,6 +69,7 @@ class FakeGce:
             for verb, name, path, call in (
                 ("POST", "createInstances", rf"{_GROUP}/createInstances", self._create),
                 ("POST", "deleteInstances", rf"{_GROUP}/deleteInstances", self._delete),
+                ("POST", "resize", rf"{_GROUP}/resize", self._resize),
                 ("POST", "listManagedInstances", rf"{_GROUP}/listManagedInstances", self._members),
                 *((verb, name, f"{_GROUP}{tail}", call) for verb, name, tail, call in resize_requests.methods(self)),
                 ("GET", "listErrors", rf"{_GROUP}/listErrors", self._errors),
@@ -192,6 +193,8 @@ class FakeGce:
             return again
         if not names or len(names) > _MOST or len(set(names)) != len(names):
             raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
+        if group.slice_of:
+            raise ApiError(400, "invalid", f"Group {group.name} is one slice: it is asked for by resize requests only")
         if group.model == "FLEX_START":  # which has no run duration then
             raise ApiError(400, "invalid", f"Group {group.name} starts machines by resize requests only")
         for name in names:
@@ -215,6 +218,8 @@ class FakeGce:
         again = self.repeated(request)
         if again is not None:
             return again
+        if group.slice_of:
+            raise ApiError(400, "invalid", f"Group {group.name} is one slice: it ends by the size 0 only")
         if not 0 < len(body.instances) <= _MOST:
             raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
         prefix = f"zones/{group.zone}/instances/"
@@ -231,6 +236,18 @@ class FakeGce:
         for member in chosen:
             self._end(group, member)
         return self.begun(request, group, "compute.instanceGroupManagers.deleteInstances")
+
+    def _resize(self, request: Request) -> Any:
+        """Of slices, to nothing: every other size would let Google choose."""
+        group = self.of(request)
+        again = self.repeated(request)
+        if again is not None:
+            return again
+        if request.query.get("size") != "0" or not group.slice_of:
+            raise ApiError(400, "invalid", f"Invalid value for field 'size': '{request.query.get('size')}'")
+        for member in list(group.members.values()):
+            self._end(group, member)
+        return self.begun(request, group, "compute.instanceGroupManagers.resize")
 
     def _end(self, group: Group, member: Member) -> None:
         machine = self.project.named(member.name, group.zone)

@@ -92,6 +92,10 @@ def _checked(group: Group, body: Any, names: tuple[str, ...]) -> None:
         raise ApiError(409, "alreadyExists", f"The resource 'resizeRequests/{body.name}' already exists")
     if body.resize_by or not names or len(names) > 1000 or len(set(names)) != len(names):
         raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
+    held = [one.name for one in group.asked.values() if one.held]
+    if group.slice_of and (len(names) != group.slice_of or group.members or held):
+        text = f"Group {group.name} is one slice of {group.slice_of}: it has {[*group.members, *held]} already"
+        raise ApiError(400, "invalid", text)
     lasts = body.requested_run_duration.seconds
     if bool(lasts) != (group.model == "FLEX_START") or (lasts and not _SHORTEST <= lasts <= _LONGEST):
         raise ApiError(400, "invalid", "Invalid value for field 'resource.requestedRunDuration'")

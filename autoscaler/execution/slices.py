@@ -1,0 +1,71 @@
+"""The hosts of a slice end in one call: none before all of them are on their way out and empty.
+
+The provider ends a slice as a whole or not at all. A pod that is found on one host keeps the machines of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from autoscaler.cluster.api import KubernetesApi
+from autoscaler.cluster.journal import Journal
+from autoscaler.execution.drain import occupants_now
+from autoscaler.lifecycle.leaving import may_evict
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import Why, has_machine, is_leaving, may_take_pods
+from autoscaler.lifecycle.slices import other_hosts, slice_of
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from instance_catalog.kubernetes.labels import DRAINING_TAINT
+from providers.contract import TAG_BATCH, Instance
+
+
+def hosts_left(node: ProvisionedNode, nodes: Iterable[ProvisionedNode]) -> tuple[ProvisionedNode, ...]:
+    """The other hosts of its slice that have a machine."""
+    return tuple(one for one in other_hosts(node, nodes) if has_machine(one))
+
+
+def ending_with(
+    node: ProvisionedNode,
+    machines: Mapping[str, Instance],
+    *,
+    api: KubernetesApi,
+    own: OwnNodes,
+    journal: Journal,
+    now: datetime,
+) -> tuple[str, ...] | None:
+    """The ids of the other machines that end with a node that may end; None while they may not. `machines` are those
+    that the provider lists.
+
+    The other hosts of its slice are on their way out, take no pods any more, and have none. Where one of them stays, a
+    drain that demanded empty nodes is taken back. A machine of the slice that nobody has written down ends as well.
+    """
+    if not slice_of(node):
+        return ()
+    others = hosts_left(node, journal.nodes)
+    if any(may_take_pods(host) for host in others) and not may_evict(node) and node.phase is Phase.DRAINING:
+        journal.move(node, Why.POD_FOUND, now, ())
+        return None
+    if not all(
+        host.phase is Phase.TERMINATING or (not may_take_pods(host) and _is_empty(host, api=api, own=own))
+        for host in others
+    ):
+        return None
+    written = {one.provider_id for one in journal.nodes} - {host.provider_id for host in others}
+    return tuple(
+        machine.id
+        for machine in machines.values()
+        if machine.tags.get(TAG_BATCH) == node.batch and machine.provider_id not in written
+    )
+
+
+def may_begin_with(hosts: Iterable[ProvisionedNode], *, api: KubernetesApi, own: OwnNodes) -> bool:
+    """Whether a drain that demands empty nodes may begin, as far as these hosts are concerned."""
+    return all(is_leaving(host) or _is_empty(host, api=api, own=own) for host in hosts)
+
+
+def _is_empty(host: ProvisionedNode, *, api: KubernetesApi, own: OwnNodes) -> bool:
+    """Whether it takes no pods any more, and none run there, asked of the API server."""
+    found = own.of(host)
+    closed = found is None or any(taint.key == DRAINING_TAINT for taint in found.taints)
+    return closed and not occupants_now(api, own.name_of(host))
