@@ -60,6 +60,7 @@ class Observed:
 
     snapshot: Snapshot
     machines: Mapping[str, Mapping[str, Instance]]
+    found_empty: set[str] = field(default_factory=set)  # slices whose hosts had no pods, asked of the API server
 
     @cached_property
     def own(self) -> OwnNodes:
@@ -194,7 +195,7 @@ class Executor:
         if node.phase is Phase.TERMINATING and not is_alive(node, machines):
             return
         if node.provider_id and self._may_end(node, seen, now) and provider is not None:
-            whole = ending_with(node, machines, api=self.api, own=seen.own, journal=self.journal, now=now)
+            whole = ending_with(node, machines, seen.own, seen.found_empty, api=self.api, journal=self.journal, now=now)
             if whole is not None:
                 end = partial(terminate, provider=provider, machines=machines, journal=self.journal, now=now)
                 self.patience.attempt(node.name, partial(end, node, whole=whole))
@@ -354,7 +355,7 @@ class Executor:
         if decision.action is NodeAction.DRAIN and acts:
             # A pod that was found and that the plan did not see yet keeps the node with the next plan.
             ready = cordon(self.api, found) and not occupants_now(self.api, found.name)
-            if ready and may_begin_with(hosts_left(node, self.journal.nodes), api=self.api, own=seen.own):
+            if ready and may_begin_with(hosts_left(node, self.journal.nodes), own=seen.own, occupied=seen.occupants):
                 self.journal.move(node, Why.UNWANTED, now, decision.reasons)
             return
         # Left over by a drain that was taken back or not decided again, perhaps by a process before this one.

@@ -184,7 +184,7 @@ class Groups:
             repairs=found.instance_lifecycle_policy.default_action_on_failure != "DO_NOTHING",
             pool=pool,
             labels=kube_labels(properties.metadata),
-            unsupported=_unsupported(model, affinity, reserved, held),
+            unsupported=_unsupported(model, affinity, reserved, held) or _in_bulk(found),
             reservation=held.id if held is not None else "",
             reserved=reserved,
         )
@@ -356,6 +356,11 @@ def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservat
     if model == "RESERVATION_BOUND" and reserved is None:
         return "its machines are bound to a reservation, and it names none"
     return ""
+
+
+def _in_bulk(found: Any) -> str:
+    bulk = found.target_size_policy.mode == "BULK"
+    return "it starts its machines all at once (target size policy BULK): not supported yet" if bulk else ""
 
 
 def _ref(url: str) -> GroupRef:

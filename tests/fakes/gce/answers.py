@@ -107,6 +107,7 @@ def manager(group: Group) -> compute_v1.InstanceGroupManager:
                 for action in ("NONE", "CREATING", "RECREATING", "DELETING")
             }
         ),
+        target_size_policy=compute_v1.InstanceGroupManagerTargetSizePolicy(mode="BULK" if group.bulk else "INDIVIDUAL"),
         list_managed_instances_results="PAGELESS" if group.pageless else "PAGINATED",
         instance_lifecycle_policy=compute_v1.InstanceGroupManagerInstanceLifecyclePolicy(
             default_action_on_failure=action

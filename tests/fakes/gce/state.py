@@ -103,6 +103,7 @@ class Group:
     kube_taints: tuple[Taint, ...] = ()
     repairs: bool = False
     regional: bool = False  # its instance template
+    bulk: bool = False  # its target size policy
     slice_of: int = 0  # hosts of the TPU slice that it is; 0: its machines come one by one
     pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for
     members: dict[str, Member] = field(default_factory=dict)

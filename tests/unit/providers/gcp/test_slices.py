@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -11,8 +12,11 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.contract import LaunchAnswer, LaunchRequest
 from providers.errors import AmbiguousError, CapacityError, RefusedError, WaitingError
+from providers.gcp.node_template.template import GroupRef, GroupTemplate
+from providers.gcp.provider import GcpProvider, Project
+from providers.gcp.trial import Trial, cluster_of_trials
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, ApiError, Fault, LateError, refused
-from tests.gcp import V6E, ZONE, Rig, request, whole
+from tests.gcp import CLUSTER, V6E, ZONE, Rig, Written, gcp, request, whole
 
 LOST = pytest.mark.parametrize("fault", [CUT_BEFORE, CUT_AFTER, Fault(ApiError(500, "internalError"), effect=True)])
 
@@ -220,3 +224,26 @@ def test_a_slice_that_has_lost_a_host_still_ends() -> None:
     assert sorted(rig.provider.terminate(ids).terminating) == sorted(ids)
     rig.settle()
     assert (running(rig), members(rig)) == ({}, 0)
+
+
+def test_a_trial_starts_and_ends_a_whole_slice() -> None:
+    rig = rig_with()
+    ref = GroupRef(ZONE, rig.group(V6E).name)
+    template = GroupTemplate("gpu", groups=(ref,), on_trial=True, resize_requests=True)
+    project = Project(gcp(), rig.clock, cluster_of_trials(CLUSTER))
+    launcher = GcpProvider(project, Written(template)).launcher
+    found = Trial(launcher, template, launcher.groups.group(ref), Decimal(10), queued=True)
+    assert (found.machines, found.cost()) == (4, Decimal(40))
+    found.run()
+    assert [one for one in found.outcomes if one.passed is not True] == []
+    assert found.proven
+    rig.settle()
+    assert (running(rig), members(rig)) == ({}, 0)
+    assert rig.fake.calls["createInstances"] + rig.fake.calls["deleteInstances"] == 0
+
+
+def test_a_group_that_starts_its_machines_in_bulk_is_not_offered() -> None:
+    rig = rig_with()
+    rig.group(V6E).bulk = True
+    rig.restart()
+    assert "target size policy BULK" in rig.provider.launch(whole()).failures[0].error.message
