@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic
+from decimal import Decimal
+from typing import Final, Generic
 
 from autoscaler.planning.packing.bound import lower_bound
 from autoscaler.planning.packing.exact import assemble, solve_exactly
@@ -22,6 +23,11 @@ from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.milp import improve
 from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solution, State
+from autoscaler.planning.packing.refine import refine
+from autoscaler.planning.packing.relaxation import Relaxation
+
+# A plan that costs so little beyond its lower bound is not improved any more.
+_NEAR_ENOUGH: Final = Decimal("1.001")
 
 
 def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
@@ -36,9 +42,23 @@ def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
         found = solve_exactly(hopeful, fillings, starts[0], budget)
     except OutOfStepsError:
         found = improve(hopeful, fillings, starts, budget)
-    at_least = lower_bound(hopeful, _Narrowed(oracle, wanted), found, budget.bound)
+    found, at_least = _bounded(hopeful, fillings, _Narrowed(oracle, wanted), found, budget)
     columns = [replace(column, pattern=tuple(wanted[item] for item in column.pattern)) for column in found.columns]
     return replace(assemble(problem, columns), optimal=found.optimal, at_least=at_least)
+
+
+def _bounded(
+    problem: Problem, fillings: Fillings[State], oracle: Oracle[State], found: Solution, budget: Budget
+) -> tuple[Solution, Decimal | None]:
+    """The solution, improved where it is far from what its bundles cost at least, and that bound."""
+    if found.optimal or not found.score.usd_per_hour:
+        return found, found.score.usd_per_hour
+    relaxation = Relaxation.of(problem, oracle, found)
+    at_least = lower_bound(problem, relaxation, budget.bound)
+    enough = (at_least or Decimal(0)) * _NEAR_ENOUGH
+    if found.score.usd_per_hour > enough:
+        found = refine(problem, fillings, relaxation, found, enough=enough)
+    return found, at_least
 
 
 def _without_hopeless(problem: Problem, oracle: Oracle[State]) -> Problem:
