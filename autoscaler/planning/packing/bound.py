@@ -45,8 +45,16 @@ class _Bought:
     rows: tuple[_Row, ...]
 
 
-def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Decimal | None:
-    """Dollars an hour below which nobody can place the bundles of the relaxation, on the same capacity types.
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Dollars an hour below which nobody can place the bundles; `prices`: what one more of each group costs, about."""
+
+    usd_per_hour: Decimal
+    prices: tuple[float, ...]
+
+
+def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Bound | None:
+    """The bound for the bundles of the relaxation, on the same capacity types.
 
     None if the program would have more than so many entries, or is not solved.
     """
@@ -55,7 +63,10 @@ def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Decim
     if sum(len(one.groups) + sum(len(row.sizes) for row in one.rows) for one in bought) > entries:
         return None
     prices = _Program(problem, groups, bought).prices()
-    return None if prices is None else _exact(problem, groups, bought, prices)
+    if prices is None:
+        return None
+    least = _exact(problem, groups, bought, prices)
+    return Bound(least, tuple(price / _SCALE for price in prices.groups))
 
 
 def _bought(kind: Kind, index: int, groups: Sequence[Group], rooms: Mapping[int, Sizes]) -> _Bought:

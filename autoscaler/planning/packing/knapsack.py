@@ -14,6 +14,7 @@ from autoscaler.planning.packing.problem import Pattern, Problem
 from autoscaler.planning.packing.relaxation import Relaxation
 
 _WORTHLESS: Final = 1e-9
+_WORTH: Final = 1 + 1e-6
 # A dimension without a bound.
 _ENDLESS: Final = float(2**53)
 
@@ -55,14 +56,20 @@ class Knapsack:
             return []
         items, sizes = self.items[wanted], self.sizes[wanted]
         prices, left = prices[items], left[items]
-        parts = numpy.maximum((sizes / numpy.maximum(self.room, 1.0)).max(axis=1), _WORTHLESS)
+        shares = sizes / numpy.maximum(self.room, 1.0)
+        with numpy.errstate(divide="ignore"):
+            rates = prices[:, None] / shares
+        # A full node is worth at most what its room is worth in any one dimension.
+        if rates.max(axis=0).min() <= self.usd_per_hour * _WORTH:
+            return []
+        parts = numpy.maximum(shares.max(axis=1), _WORTHLESS)
         by_part, by_price = numpy.argsort(-prices / parts, kind="stable"), numpy.argsort(-prices, kind="stable")
         first = numpy.unique(numpy.concatenate([by_part[: seeds // 2], by_price[: seeds // 2]]))
         found: set[tuple[float, Pattern]] = set()
         for largest in (True, False):
             taken = _filled(sizes, self.room, prices, left, first, largest=largest)
             worth = taken @ prices
-            for row in numpy.nonzero(worth > self.usd_per_hour * (1 + 1e-6))[0]:
+            for row in numpy.nonzero(worth > self.usd_per_hour * _WORTH)[0]:
                 found.add((float(worth[row]), _pattern(items, taken[row])))
         return sorted(found, key=lambda entry: (-entry[0], entry[1]))
 
@@ -96,4 +103,3 @@ def _pattern(items: Any, taken: Any) -> Pattern:
     for place in taken.nonzero()[0]:
         found += [int(items[place])] * int(taken[place])
     return tuple(sorted(found))
-

@@ -10,12 +10,13 @@ looked for; every result is scored exactly and taken only if it is better. Steps
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import floor
 from typing import Any, Final, Generic
 
+from autoscaler.planning.packing.bound import Bound
 from autoscaler.planning.packing.cover import Cover
 from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
@@ -38,19 +39,31 @@ _STEP: Final = 8
 _NEAR: Final = 32
 _NEIGHBOURHOODS: Final = 48
 _TINY: Final = 1e-6
+# The first prices are those of the lower bound, and a little more, so that nodes that are nearly worth them are there.
+_MORE: Final = 4
+_ABOVE: Final = 1.05
+# A plan that costs so little beyond its lower bound is not improved any more.
+NEAR_ENOUGH: Final = Decimal("1.001")
 
 
 def refine(
-    problem: Problem, fillings: Fillings[State], relaxation: Relaxation, start: Solution, *, enough: Decimal
+    problem: Problem, fillings: Fillings[State], relaxation: Relaxation, start: Solution, bound: Bound | None
 ) -> Solution:
-    """`start` or something better; what costs at most `enough` is not improved.
-
-    Nodes with bundles of which no sizes are known stay.
-    """
+    """`start` or something better. Nodes with bundles of which no sizes are known stay."""
     sized = {item for group in relaxation.groups for item in group.items}
     free = [column for column in start.columns if column.score.usd_per_hour and sized.issuperset(column.pattern)]
     fixed = [column for column in start.columns if not (column.score.usd_per_hour and sized.issuperset(column.pattern))]
-    refiner = _Refiner(problem, fillings, Knapsack.of(problem, relaxation), enough)
+    refiner = _Refiner(
+        problem,
+        fillings,
+        Knapsack.of(problem, relaxation),
+        enough=bound.usd_per_hour * NEAR_ENOUGH if bound else Decimal(0),
+        guess={
+            item: price
+            for group, price in zip(relaxation.groups, bound.prices if bound else (), strict=False)
+            for item in group.items
+        },
+    )
     found = assemble(problem, [*fixed, *refiner.better(free, fixed)])
     return found if found.score < start.score else start
 
@@ -63,6 +76,7 @@ class _Refiner(Generic[State]):
     fillings: Fillings[State]
     knapsacks: Sequence[Knapsack]
     enough: Decimal
+    guess: Mapping[int, float]
     known: list[Column] = field(default_factory=list)
 
     def better(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
@@ -71,6 +85,7 @@ class _Refiner(Generic[State]):
         cover = Cover(demand)
         for column in start:
             cover.add(column)
+        self._begin(cover, demand)
         prices = self._price(cover, demand, rounds=_ROUNDS, seeds=_SEEDS)
         if prices is None:
             return list(start)
@@ -81,26 +96,34 @@ class _Refiner(Generic[State]):
         self.known = cover.columns
         return self._nearby(best, fixed, prices)
 
-    def _price(self, cover: Cover, left: Counter[int], *, rounds: int, seeds: int) -> Any:
-        """Adds nodes that are worth more than they cost; the prices of the items, or None where HiGHS has no answer."""
+    def _begin(self, cover: Cover, demand: Counter[int]) -> None:
+        """Adds nodes that are worth more than they cost by the prices of the lower bound."""
+        guess = {item: price * _ABOVE for item, price in self.guess.items()}
+        self._propose(cover, self._vector(guess), self._vector(demand), _SEEDS * _MORE, tried=_TRIED * _MORE)
+
+    def _vector(self, values: Mapping[int, float]) -> Any:
+        # Imported late: loading numpy costs as much as a small plan.
         import numpy
 
-        items = len(self.problem.items)
-        wanted = numpy.zeros(items)
-        wanted[list(left)] = list(left.values())
-        prices = None
+        found = numpy.zeros(len(self.problem.items))
+        found[list(values)] = list(values.values())
+        return found
+
+    def _price(self, cover: Cover, left: Counter[int], *, rounds: int, seeds: int) -> Any:
+        """Adds nodes that are worth more than they cost; the prices of the items, or None where HiGHS has no answer."""
+        wanted, prices = self._vector(left), None
         for _ in range(rounds):
             if cover.solve() is None:
                 return None
-            prices = cover.prices(items)
+            prices = cover.prices(len(self.problem.items))
             if not self._propose(cover, prices, wanted, seeds):
                 break
         return prices
 
-    def _propose(self, cover: Cover, prices: Any, wanted: Any, seeds: int) -> int:
+    def _propose(self, cover: Cover, prices: Any, wanted: Any, seeds: int, *, tried: int = _TRIED) -> int:
         added = 0
         for knapsack in self.knapsacks:
-            for _, pattern in knapsack.proposals(prices, wanted, seeds=seeds)[:_TRIED]:
+            for _, pattern in knapsack.proposals(prices, wanted, seeds=seeds)[:tried]:
                 column = self.fillings.column(knapsack.kind, pattern)
                 added += column is not None and cover.add(column)
         return added
@@ -162,8 +185,10 @@ class _Refiner(Generic[State]):
         """Other nodes for the bundles of these; [] if none are cheaper."""
         demand = Counter(item for column in nodes for item in column.pattern)
         cover = Cover(demand)
-        for column in (*nodes, *(column for column in self.known if not Counter(column.pattern) - demand)):
-            cover.add(column)
+        items = demand.keys()
+        for column in (*nodes, *(column for column in self.known if items >= set(column.pattern))):
+            if not Counter(column.pattern) - demand:
+                cover.add(column)
         if self._price(cover, demand, rounds=_ROUNDS_NEAR, seeds=_FEWER_SEEDS) is None:
             return []
         least, cost = cover.solve(), sum(float(column.score.usd_per_hour) for column in nodes)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Final, Generic
+from typing import Generic
 
 from autoscaler.planning.packing.bound import lower_bound
 from autoscaler.planning.packing.exact import assemble, solve_exactly
@@ -23,11 +23,8 @@ from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.milp import improve
 from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solution, State
-from autoscaler.planning.packing.refine import refine
+from autoscaler.planning.packing.refine import NEAR_ENOUGH, refine
 from autoscaler.planning.packing.relaxation import Relaxation
-
-# A plan that costs so little beyond its lower bound is not improved any more.
-_NEAR_ENOUGH: Final = Decimal("1.001")
 
 
 def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
@@ -54,11 +51,10 @@ def _bounded(
     if found.optimal or not found.score.usd_per_hour:
         return found, found.score.usd_per_hour
     relaxation = Relaxation.of(problem, oracle, found)
-    at_least = lower_bound(problem, relaxation, budget.bound)
-    enough = (at_least or Decimal(0)) * _NEAR_ENOUGH
-    if found.score.usd_per_hour > enough:
-        found = refine(problem, fillings, relaxation, found, enough=enough)
-    return found, at_least
+    bound = lower_bound(problem, relaxation, budget.bound)
+    if bound is None or found.score.usd_per_hour > bound.usd_per_hour * NEAR_ENOUGH:
+        found = refine(problem, fillings, relaxation, found, bound)
+    return found, bound.usd_per_hour if bound else None
 
 
 def _without_hopeless(problem: Problem, oracle: Oracle[State]) -> Problem:
