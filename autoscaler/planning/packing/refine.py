@@ -47,7 +47,7 @@ NEAR_ENOUGH: Final = Decimal("1.001")
 
 
 def refine(
-    problem: Problem, fillings: Fillings[State], relaxation: Relaxation, start: Solution, bound: Bound | None
+    problem: Problem, fillings: Fillings[State], relaxation: Relaxation, bound: Bound | None, *, start: Solution
 ) -> Solution:
     """`start` or something better. Nodes with bundles of which no sizes are known stay."""
     sized = {item for group in relaxation.groups for item in group.items}

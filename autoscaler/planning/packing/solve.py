@@ -5,9 +5,9 @@ asks an `Oracle` whether one more bundle fits on a node. It must not know pods, 
 compared with brute force on random cases, and the planner stays readable.
 
 Small problems are solved exactly (exact.py). Larger ones are filled in two simple ways (greedy.py, first_fit.py) and
-then improved over the generated patterns with a mixed-integer program (milp.py), and where they still cost more than a
-lower bound (bound.py), over patterns that dual prices propose (refine.py). Every column of a solution was filled through
-the oracle, so a solution found within a step budget may be more expensive than necessary, but never wrong.
+then improved over the generated patterns with a mixed-integer program (milp.py); where they still cost more than a lower
+bound (bound.py), over patterns that dual prices propose (refine.py). Every column of a solution was filled through the
+oracle, so a solution found within a step budget may be more expensive than necessary, but never wrong.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
     hopeful = _without_hopeless(problem, oracle)
     wanted = _wanted(hopeful)
     hopeful = _narrowed(hopeful, wanted)
-    fillings = Fillings(hopeful, _Narrowed(oracle, wanted))
+    narrowed = _Narrowed(oracle, wanted)
+    fillings = Fillings(hopeful, narrowed)
     simple = (solve_greedily(hopeful, fillings), solve_by_first_fit(hopeful, fillings))
     starts = sorted(simple, key=lambda solution: solution.score)
     try:
         found = solve_exactly(hopeful, fillings, starts[0], budget)
     except OutOfStepsError:
         found = improve(hopeful, fillings, starts, budget)
-    found, at_least = _bounded(hopeful, fillings, _Narrowed(oracle, wanted), found, budget)
+    found, at_least = _bounded(hopeful, fillings, narrowed, found, budget)
     columns = [replace(column, pattern=tuple(wanted[item] for item in column.pattern)) for column in found.columns]
     return replace(assemble(problem, columns), optimal=found.optimal, at_least=at_least)
 
@@ -54,7 +55,7 @@ def _bounded(
     relaxation = Relaxation.of(problem, oracle, found)
     bound = lower_bound(problem, relaxation, budget.bound)
     if bound is None or found.score.usd_per_hour > bound.usd_per_hour * NEAR_ENOUGH:
-        found = refine(problem, fillings, relaxation, found, bound)
+        found = refine(problem, fillings, relaxation, bound, start=found)
     return found, bound.usd_per_hour if bound else None
 
 

@@ -106,7 +106,7 @@ def started(problem: Problem, oracle: Vectors) -> tuple[Fillings[Node], Solution
 
 
 def refined(problem: Problem, oracle: Vectors, start: Solution) -> Solution:
-    return refine(problem, Fillings(problem, oracle), Relaxation.of(problem, oracle, start), start, None)
+    return refine(problem, Fillings(problem, oracle), Relaxation.of(problem, oracle, start), None, start=start)
 
 
 def faults(problem: Problem, oracle: Vectors, found: Solution) -> Iterator[str]:
