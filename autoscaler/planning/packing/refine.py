@@ -25,6 +25,9 @@ from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Column, Pattern, Problem, Solution, State, total
 from autoscaler.planning.packing.relaxation import Relaxation
 
+# Items that are improved together, and how often: work grows with their square, and not with the whole plan.
+_TOGETHER: Final = 400
+_PARTS: Final = 4
 _ROUNDS: Final = 60
 _ROUNDS_DIVING: Final = 4
 _ROUNDS_NEAR: Final = 8
@@ -64,7 +67,10 @@ def refine(
             for item in group.items
         },
     )
-    found = assemble(problem, [*fixed, *refiner.better(free, fixed)])
+    for part in _parts(free)[:_PARTS]:
+        others = _removed([*fixed, *free], part) or []
+        free = [*(_removed(free, part) or []), *refiner.better(part, others)]
+    found = assemble(problem, [*fixed, *free])
     return found if found.score < start.score else start
 
 
@@ -227,6 +233,13 @@ def _within(pattern: Pattern, left: Counter[int]) -> Pattern:
         if seen[item] <= left[item]:
             kept.append(item)
     return tuple(kept)
+
+
+def _parts(columns: Sequence[Column]) -> list[Sequence[Column]]:
+    """The nodes in as few parts as there are so many items, each with nodes from all over the plan."""
+    items = len({item for column in columns for item in column.pattern})
+    parts = max(1, -(-items // _TOGETHER))
+    return [columns[first::parts] for first in range(parts)]
 
 
 def _windows(order: Sequence[Column], stride: int) -> Iterator[Sequence[Column]]:

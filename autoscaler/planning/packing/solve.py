@@ -5,9 +5,9 @@ asks an `Oracle` whether one more bundle fits on a node. It must not know pods, 
 compared with brute force on random cases, and the planner stays readable.
 
 Small problems are solved exactly (exact.py). Larger ones are filled in two simple ways (greedy.py, first_fit.py) and
-then improved over the generated patterns with a mixed-integer program (milp.py); where they still cost more than a lower
-bound (bound.py), over patterns that dual prices propose (refine.py). Every column of a solution was filled through the
-oracle, so a solution found within a step budget may be more expensive than necessary, but never wrong.
+then improved over the generated patterns with a mixed-integer program (milp.py); where they still cost more than a
+lower bound (bound.py), over patterns that dual prices propose (refine.py). Every column of a solution was filled
+through the oracle, so a solution found within a step budget may be more expensive than necessary, but never wrong.
 """
 
 from __future__ import annotations
