@@ -20,8 +20,9 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
-from autoscaler.scheduling.node_state import NodeState, states_of
+from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volumes import Volumes
+from autoscaler.scheduling.world_memory import WorldMemory
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -48,10 +49,12 @@ class World:
     repellers: tuple[str, ...] = ()
 
     @staticmethod
-    def of(snapshot: Snapshot, drivers: Iterable[CustomDriver] = ()) -> World:
-        """The world as observed; `drivers` are those that the catalog describes."""
+    def of(snapshot: Snapshot, drivers: Iterable[CustomDriver] = (), *, kept: WorldMemory | None = None) -> World:
+        """The world as observed; `drivers` are those that the catalog describes. `kept`: of worlds before."""
+        kept = WorldMemory() if kept is None else kept
         memory = node_memory(snapshot.profile)
         memory.keep(snapshot.nodes)
+        kept.slices.keep(snapshot.nodes)
         pods: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
             if pod.bound and pod.node_name is not None:
@@ -60,7 +63,7 @@ class World:
         claims = without_finished_consumers(snapshot.claims.values(), snapshot.pods, groups)
         return World(
             snapshot=snapshot,
-            nodes=states_of(snapshot.nodes, pods),
+            nodes=kept.states.of(snapshot.nodes, pods),
             claims=claims,
             devices=ClusterDevices.of(
                 snapshot.slices,
@@ -68,6 +71,7 @@ class World:
                 snapshot.taint_rules,
                 snapshot.profile,
                 memory=memory,
+                kept=kept.slices,
             ),
             allocated=AllocatedState.of(claims.values()),
             extended_resources=extended_resource_classes(snapshot.classes)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from google.cloud import compute_v1
 
 from providers.contract import Clock
-from tests.fakes.gce import answers, resize_requests
+from tests.fakes.gce import answers, blocks, resize_requests
 from tests.fakes.gce.answers import rendered
 from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
@@ -24,6 +24,8 @@ T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _ZONAL: Final = r"/compute/v1/projects/(?P<project>[^/]+)/zones/(?P<zone>[^/]+)"
 _GROUP: Final = rf"{_ZONAL}/instanceGroupManagers/(?P<group>[^/]+)"
+_RESERVATION: Final = rf"{_ZONAL}/reservations/(?P<name>[^/]+)"
+_OF_RESERVATIONS: Final = frozenset({"reservations.get", "reservationBlocks.get", "reservationSubBlocks.get"})
 # Google takes at most so many names in one call.
 _MOST: Final = 1000
 
@@ -69,7 +71,6 @@ class FakeGce:
             for verb, name, path, call in (
                 ("POST", "createInstances", rf"{_GROUP}/createInstances", self._create),
                 ("POST", "deleteInstances", rf"{_GROUP}/deleteInstances", self._delete),
-                ("POST", "resize", rf"{_GROUP}/resize", self._resize),
                 ("POST", "listManagedInstances", rf"{_GROUP}/listManagedInstances", self._members),
                 *((verb, name, f"{_GROUP}{tail}", call) for verb, name, tail, call in resize_requests.methods(self)),
                 ("GET", "listErrors", rf"{_GROUP}/listErrors", self._errors),
@@ -83,7 +84,8 @@ class FakeGce:
                 ),
                 ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
                 ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
-                ("GET", "reservations.get", rf"{_ZONAL}/reservations/(?P<name>[^/]+)", self._reservation),
+                ("GET", "reservations.get", _RESERVATION, self._reservation),
+                *((verb, name, f"{_RESERVATION}{tail}", call) for verb, name, tail, call in blocks.methods(self)),
                 ("GET", "reservations.aggregatedList", _aggregated("reservations"), self._reservations),
                 ("GET", "futureReservations.aggregatedList", _aggregated("futureReservations"), self._futures),
                 ("GET", "operations.aggregatedList", _aggregated("operations"), self._events),
@@ -127,7 +129,7 @@ class FakeGce:
             self.calls[name] += 1
             if name in self.denied:
                 raise ApiError(403, "forbidden", f"Required 'compute.{name}' permission for 'projects/{PROJECT}'")
-            if found["project"] != PROJECT and not (name == "reservations.get" and found["project"] in self.owners):
+            if found["project"] != PROJECT and not (name in _OF_RESERVATIONS and found["project"] in self.owners):
                 raise ApiError(404, "notFound", f"The resource 'projects/{found['project']}' was not found")
             self.project.catch_up()
             fault = self.faults.next(name)
@@ -234,22 +236,11 @@ class FakeGce:
             elif not body.skip_instances_on_validation_error:
                 raise ApiError(400, "invalid", f"Instance '{name}' is not a member of {group.name}")
         for member in chosen:
-            self._end(group, member)
+            self.end(group, member)
         return self.begun(request, group, "compute.instanceGroupManagers.deleteInstances")
 
-    def _resize(self, request: Request) -> Any:
-        """Of slices, to nothing: every other size would let Google choose."""
-        group = self.of(request)
-        again = self.repeated(request)
-        if again is not None:
-            return again
-        if request.query.get("size") != "0" or not group.slice_of:
-            raise ApiError(400, "invalid", f"Invalid value for field 'size': '{request.query.get('size')}'")
-        for member in list(group.members.values()):
-            self._end(group, member)
-        return self.begun(request, group, "compute.instanceGroupManagers.resize")
-
-    def _end(self, group: Group, member: Member) -> None:
+    def end(self, group: Group, member: Member) -> None:
+        """A member goes, with its machine."""
         machine = self.project.named(member.name, group.zone)
         member.action = "DELETING"
         if machine is None:
@@ -317,13 +308,17 @@ class FakeGce:
     # --- reservations ------------------------------------------------------------------------------------------
 
     def _reservation(self, request: Request) -> Any:
+        return self._shown(self.holding(request))
+
+    def holding(self, request: Request) -> Holding:
+        """The reservation that a path names."""
         project, zone, name = (request.groups[key] for key in ("project", "zone", "name"))
         if project in self.unreadable:
             raise ApiError(403, "forbidden", f"Required 'compute.reservations.get' permission for 'projects/{project}'")
         owner = "" if project == PROJECT else project
         for one in self.project.holdings:
             if (one.owner, one.zone, one.name) == (owner, zone, name) and one.exists(self.clock.now()):
-                return self._shown(one)
+                return one
         raise ApiError(404, "notFound", f"The resource 'projects/{project}/zones/{zone}/reservations/{name}'")
 
     def _shown(self, one: Holding) -> Any:

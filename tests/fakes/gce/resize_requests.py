@@ -1,4 +1,4 @@
-"""The calls that make, read, cancel and delete resize requests of a group."""
+"""The calls that make, read, cancel and delete resize requests of a group, and the one that empties a slice."""
 
 from __future__ import annotations
 
@@ -75,7 +75,20 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
         del group.asked[asked.name]
         return fake.begun(request, group, f"{_KIND}.delete")
 
+    def resize(request: Request) -> Any:
+        """Of slices, to nothing: every other size would let Google choose."""
+        again = fake.repeated(request)
+        if again is not None:
+            return again
+        group = fake.of(request)
+        if request.query.get("size") != "0" or not group.slice_of:
+            raise ApiError(400, "invalid", f"Invalid value for field 'size': '{request.query.get('size')}'")
+        for member in list(group.members.values()):
+            fake.end(group, member)
+        return fake.begun(request, group, "compute.instanceGroupManagers.resize")
+
     return (
+        ("POST", "resize", "/resize", resize),
         ("POST", "resizeRequests.insert", "/resizeRequests", insert),
         ("GET", "resizeRequests.list", "/resizeRequests", listed),
         ("GET", "resizeRequests.get", one, lambda request: _shown(*found(request))),
