@@ -25,7 +25,7 @@ _UPDATE: Final = ("compute.instanceGroupManagers.update",)
 CALLS: Final = (
     Call("instanceGroupManagers.get", ("compute.instanceGroupManagers.get",)),
     Call("instanceGroupManagers.list", ("compute.instanceGroupManagers.list",)),
-    Call("instanceGroupManagers.aggregatedList", ("compute.instanceGroupManagers.list",), by_person=True),
+    Call("instanceGroupManagers.aggregatedList", ("compute.instanceGroupManagers.list",)),
     Call("instanceGroupManagers.listManagedInstances", ("compute.instanceGroupManagers.get",)),
     Call("instanceGroupManagers.createInstances", _UPDATE, changes=True),
     Call("instanceGroupManagers.deleteInstances", _UPDATE, changes=True),

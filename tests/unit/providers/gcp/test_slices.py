@@ -10,6 +10,7 @@ import pytest
 
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.types.instance_type import ANY_ZONE
 from providers.contract import LaunchAnswer, LaunchRequest
 from providers.errors import AmbiguousError, CapacityError, RefusedError, WaitingError
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
@@ -247,3 +248,16 @@ def test_a_group_that_starts_its_machines_in_bulk_is_not_offered() -> None:
     rig.group(V6E).bulk = True
     rig.restart()
     assert "target size policy BULK" in rig.provider.launch(whole()).failures[0].error.message
+
+
+def test_a_launch_that_leaves_the_zone_open_is_withdrawn_as_well() -> None:
+    """A catalog that was not synchronised knows no zones."""
+    rig = rig_with(stock=3)
+    asked = replace(whole(), offerings=(replace(V6E, zone=ANY_ZONE),))
+    with pytest.raises(WaitingError):
+        rig.provider.launch(asked)
+    rig.advance(timedelta(minutes=1))
+    assert rig.provider.waits(asked)
+    rig.fake.project.stock.clear()
+    rig.advance(timedelta(minutes=5))
+    assert len(rig.provider.withdraw(asked).instances) == 4
