@@ -303,10 +303,17 @@ def _outside_the_pools(whole: PackingInput, pools: Sequence[CapacityPool], item:
             return
 
 
+# Offerings listed for all demands of a plan together, and for each of them at least: more is read by nobody.
+_CONSIDERED: Final = 60_000
+_LEAST_CONSIDERED: Final = 20
+
+
 def _demands(packing: PackingInput, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:
     """What was considered for everything that present nodes do not take, gangs that stay out included."""
     rest = {i: c.members for i, c in enumerate(packing.classes) if c.sample.gang in decided.dropped}
     rest |= decided.assigned.rest
+    each = max(_LEAST_CONSIDERED, _CONSIDERED // max(1, len(rest)))
+    policy = replace(policy, considered=min(policy.considered, each))
     return tuple(
         Demand(
             pods=tuple(pod.key for bundle in bundles for pod in bundle.pods),

@@ -36,6 +36,8 @@ CALLS: Final = (
     Call("instanceGroupManagerResizeRequests.delete", _UPDATE, changes=True),
     Call("reservations.aggregatedList", ("compute.reservations.list",)),
     Call("reservations.get", ("compute.reservations.get",)),
+    Call("reservationBlocks.get", ("compute.reservationBlocks.get",)),
+    Call("reservationSubBlocks.get", ("compute.reservationSubBlocks.get",)),
     Call("futureReservations.aggregatedList", ("compute.futureReservations.list",)),
     Call("instanceTemplates.get", ("compute.instanceTemplates.get",)),
     Call("regionInstanceTemplates.get", ("compute.instanceTemplates.get",)),

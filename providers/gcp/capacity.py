@@ -4,15 +4,18 @@ Capacity Blocks.
 A reservation is named as Google names it, below its project: `zones/ZONE/reservations/NAME`, and with
 `projects/PROJECT/` before it where another project shares it. A future reservation keeps its own name,
 `zones/ZONE/futureReservations/NAME`, before and after Google has made the reservation that machines start in.
-Machines of calendar capacity are bound to that reservation: Google stops them when it ends. Sources: Compute Engine
-API reference (FutureReservation.status.procurementStatus, Reservation.status), docs of calendar mode.
+Machines of calendar capacity are bound to that reservation: Google stops them when it ends. A block or sub-block that
+machines start in by name is capacity of its own, with `/reservationBlocks/BLOCK` and perhaps
+`/reservationSubBlocks/SUBBLOCK` after the name of its reservation. Sources: Compute Engine API reference
+(FutureReservation.status.procurementStatus, Reservation.status, ReservationBlock, ReservationSubBlock), docs of
+calendar mode.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -20,6 +23,7 @@ from instance_catalog.types.instance_type import CapacityType
 from providers.bookings import Bookings
 from providers.contract import Clock, Reservation, ReservationState
 from providers.errors import GoneError, PermissionDeniedError
+from providers.gcp.parts import ENDING, Ref, of_part, read_part
 from providers.gcp.session import Gcp
 from providers.ttl_cache import TtlCache
 
@@ -56,32 +60,6 @@ _NOTES: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ref:
-    """A reservation that machines start in. `project` is "" for the project of this adapter."""
-
-    zone: str
-    name: str
-    project: str = ""
-
-    @property
-    def id(self) -> str:
-        """As CapacityBlocks and offerings name it."""
-        own = f"zones/{self.zone}/reservations/{self.name}"
-        return f"projects/{self.project}/{own}" if self.project else own
-
-
-def ref_of(zone: str, value: str, project: str) -> Ref:
-    """What an instance template, or a machine, names: NAME, or projects/PROJECT/reservations/NAME."""
-    owner, name = "", value
-    parts = value.split("/")
-    if "reservations" in parts[:-1]:
-        name = parts[parts.index("reservations") + 1]
-        if "projects" in parts[:-1]:
-            owner = parts[parts.index("projects") + 1]
-    return Ref(zone, name, "" if owner == project else owner)
-
-
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """All reservations by id, and under which id machines of a reservation are counted."""
@@ -97,28 +75,47 @@ class Reservations:
         self._gcp = gcp
         self._seen: TtlCache[_Seen] = TtlCache(clock, _LIFETIME)
         self._others: TtlCache[Reservation] = TtlCache(clock, _LIFETIME)
+        self._parts: TtlCache[Reservation | None] = TtlCache(clock, _LIFETIME)
+        self._part_refs: dict[str, Ref] = {}
         self._bookings = Bookings(clock, window)
         self._gone: set[Ref] = set()
+        self._denied: set[Ref] = set()
 
-    def all(self, shared: Iterable[Ref] = ()) -> tuple[Reservation, ...]:
-        """All of them, by id, with what is left of them after our own launches, and `shared` ones of other projects."""
+    def all(self, named: Iterable[Ref] = ()) -> tuple[Reservation, ...]:
+        """All of them, by id, with what is left after our own launches. With them come `named` ones of other projects,
+        and `named` parts of reservations."""
         seen = self._read_once()
-        found = [*seen.reservations.values()]
-        found += [self._of_another_project(ref) for ref in sorted(set(shared)) if ref.project]
-        return tuple(sorted(map(self._bookings.less, found), key=lambda one: one.id))
+        found = [*map(self._bookings.less, seen.reservations.values())]
+        others = (self.of(ref) for ref in sorted(set(named)) if ref.project or ref.block)
+        found += [one for one in others if one is not None]
+        return tuple(sorted(found, key=lambda one: one.id))
 
     def of(self, ref: Ref) -> Reservation | None:
-        """The reservation, or future reservation, that machines of this one are counted in; None if there is none."""
+        """The reservation, future reservation, or part of one, that machines of this one are counted in; None if there
+        is none."""
+        if ref.block:
+            part = self._parts.get(ref, lambda: self._part(ref))
+            return self._bookings.less(part) if part is not None else None
         if ref.project:
             return self._bookings.less(self._of_another_project(ref))
         seen = self._read_once()
         found = seen.reservations.get(seen.ids.get(ref, ""))
         return self._bookings.less(found) if found is not None else None
 
+    def unreadable(self, ref: Ref) -> str:
+        """What to do where the controller may not read it, or the reservation that it is a part of; "" where it may."""
+        denied = next((one for one in (ref, ref.whole) if one in self._denied), None)
+        return _readable(denied) if denied is not None else ""
+
     def launched(self, reservation: str, ids: Iterable[str]) -> None:
-        """Count machines that were just started."""
+        """Count machines that were just started, in a part of a reservation in the whole one as well."""
+        started = tuple(ids)
         seen = self._seen.last("")
-        self._bookings.launched(reservation, ids, seen.reservations.get(reservation) if seen else None)
+        part = self._part_refs.get(reservation)
+        if part is not None:
+            self._bookings.launched(reservation, started, self._parts.last(part))
+            reservation = seen.ids.get(part.whole, "") if seen else ""
+        self._bookings.launched(reservation, started, seen.reservations.get(reservation) if seen else None)
 
     def exhausted(self, reservation: str) -> None:
         """Google has just refused a launch: none is left."""
@@ -167,6 +164,7 @@ class Reservations:
 
     def _shared(self, ref: Ref) -> Reservation:
         """A reservation that another project shares. Where it may not be read, that is what it says."""
+        self._denied.discard(ref)
         try:
             found = self._gcp.call(
                 "reservations.get", about=ref.id, project=ref.project, zone=ref.zone, reservation=ref.name
@@ -175,8 +173,25 @@ class Reservations:
         except GoneError:
             return _unread(ref, ReservationState.ENDED, f"project {ref.project} has no such reservation")
         except PermissionDeniedError:
-            step = f"give the controller's service account roles/compute.viewer in project {ref.project}"
-            return _unread(ref, ReservationState.PENDING, f"it cannot be read: {step}")
+            self._denied.add(ref)
+            return _unread(ref, ReservationState.PENDING, f"it cannot be read: {_readable(ref)}")
+
+    def _part(self, ref: Ref) -> Reservation | None:
+        """A block or sub-block of a reservation; None if there is none."""
+        self._part_refs[ref.id] = ref
+        self._denied.discard(ref)
+        whole = self.of(ref.whole)
+        if whole is None or whole.state is not ReservationState.ACTIVE:  # which says why, and has no parts yet
+            return replace(whole, id=ref.id, count=0, available=0) if whole is not None else None
+        try:
+            found = read_part(self._gcp, ref)
+        except GoneError:
+            return None
+        except PermissionDeniedError:
+            self._denied.add(ref)
+            note = f"it cannot be read: {_readable(ref)}"
+            return replace(whole, id=ref.id, state=ReservationState.PENDING, count=0, available=0, note=note)
+        return of_part(ref, whole, found)
 
     def _rows(self, method: str, kind: str) -> Iterator[Any]:
         for page in self._gcp.pages(method):
@@ -216,7 +231,7 @@ def _future(found: Any, made: list[Any]) -> Reservation:
 def _plain(ref: Ref, found: Any) -> Reservation:
     """A reservation that somebody has made. Machines stay when it ends, at the on-demand price. Raises ValueError."""
     specific, ready = found.specific_reservation, found.status == "READY"
-    gone = found.status in ("DELETING", "INVALID")
+    gone = found.status in ENDING
     note = _health([found]) if ready else f"its status is {found.status or 'not known'}"
     return Reservation(
         id=ref.id,
@@ -230,6 +245,13 @@ def _plain(ref: Ref, found: Any) -> Reservation:
         ends_at=_moment(found.delete_at_time) if found.delete_at_time else None,
         note=note,
     )
+
+
+def _readable(ref: Ref) -> str:
+    """What lets the controller read a reservation, or a part of one."""
+    if ref.project:
+        return f"give the controller's service account roles/compute.viewer in project {ref.project}"
+    return "update the controller's role from deploy/gcp/controller-role.yaml"
 
 
 def _unread(ref: Ref, state: ReservationState, note: str) -> Reservation:

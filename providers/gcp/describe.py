@@ -16,10 +16,10 @@ from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, Reservation
 from providers.errors import GoneError, UnclassifiedError
-from providers.gcp.capacity import Ref, ref_of
 from providers.gcp.interruptions import Event, interrupted
 from providers.gcp.names import FILTER, batch_of, provider_id, read
 from providers.gcp.node_template.template import Batch, GroupRef
+from providers.gcp.parts import Ref, ref_of
 from providers.gcp.session import Gcp
 
 # Instance.status. What Google calls TERMINATED has been stopped, and still exists. STOPPING is a stop as well as a

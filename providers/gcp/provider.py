@@ -22,7 +22,7 @@ from providers.contract import (
     TerminateAnswer,
     Traits,
 )
-from providers.gcp.capacity import Ref, Reservations
+from providers.gcp.capacity import Reservations
 from providers.gcp.describe import Tags, instance_of, listed, looked_up, understood
 from providers.gcp.interruptions import events
 from providers.gcp.launch import Launcher
@@ -30,6 +30,7 @@ from providers.gcp.names import MAX_NODES
 from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.status import Verdicts
 from providers.gcp.node_template.template import Batch, GroupTemplates, PoolNodes
+from providers.gcp.parts import Ref
 from providers.gcp.preflight import findings
 from providers.gcp.session import Gcp
 from providers.gcp.terminate import terminate
@@ -37,7 +38,7 @@ from providers.ttl_cache import TtlCache
 
 # How far lists lag behind a launch.
 WINDOW: Final = timedelta(minutes=3)
-# Which reservations of other projects the groups name changes rarely.
+# Which blocks, and which reservations of other projects, the groups name changes rarely.
 _SHARED: Final = timedelta(minutes=5)
 TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, max_nodes=min(100, MAX_NODES), reserves=True)
 
@@ -125,7 +126,8 @@ class GcpProvider:
         return terminate(self._gcp, self._clock, self._cluster, ids)
 
     def reservations(self) -> tuple[Reservation, ...]:
-        """Those of the project, future ones among them, and those of other projects that a group starts machines in."""
+        """Those of the project, future ones among them; and the blocks, sub-blocks, and reservations of other projects
+        that a group starts machines in."""
         return self._reservations.all(self._shared.get("", self._named))
 
     def _named(self) -> tuple[Ref, ...]:

@@ -44,6 +44,8 @@ _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "advice.calendarMode": (compute_v1.AdviceClient, "calendar_mode"),
     "reservations.aggregatedList": (compute_v1.ReservationsClient, "aggregated_list"),
     "reservations.get": (compute_v1.ReservationsClient, "get"),
+    "reservationBlocks.get": (compute_v1.ReservationBlocksClient, "get"),
+    "reservationSubBlocks.get": (compute_v1.ReservationSubBlocksClient, "get"),
     "futureReservations.aggregatedList": (compute_v1.FutureReservationsClient, "aggregated_list"),
     "instanceTemplates.get": (compute_v1.InstanceTemplatesClient, "get"),
     "regionInstanceTemplates.get": (compute_v1.RegionInstanceTemplatesClient, "get"),

@@ -14,8 +14,9 @@ from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.contract import Clock, OfferingKey, Reservation
 from providers.errors import GoneError, NotOfferedError, ProviderError, TemplateError
-from providers.gcp.capacity import Ref, Reservations, ref_of
+from providers.gcp.capacity import Reservations
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
+from providers.gcp.parts import Ref, ref_of
 from providers.gcp.session import Gcp
 
 # Instance templates never change under their name; which one a group uses, and what a node pool is, is read again.
@@ -59,7 +60,7 @@ class Pool:
 class Group:
     """A group and what it starts. `unsupported` says why nothing is launched in it; "" when something may be,
     and `step` what to do about it, where that is more than to name another group. `run_duration` is how long its
-    machines run, of flex-start ones."""
+    machines run, of flex-start ones. `unreadable` is what to do where its reservation may not be read."""
 
     ref: GroupRef
     base: str
@@ -74,6 +75,7 @@ class Group:
     run_duration: timedelta | None = None
     reservation: str = ""
     reserved: Ref | None = None
+    unreadable: str = ""
 
     def serves(self, offering: OfferingKey) -> bool:
         """Whether its machines are what the offering says. A CapacityBlock may hold any kind of reservation."""
@@ -177,6 +179,7 @@ class Groups:
             unsupported=_unsupported(model, affinity, reserved, held),
             reservation=held.id if held is not None else "",
             reserved=reserved,
+            unreadable=self._reservations.unreadable(reserved) if reserved is not None else "",
         )
 
     def forget(self) -> None:
@@ -351,8 +354,6 @@ def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservat
         return f"the reservation affinity {affinity.consume_reservation_type} is not supported yet"
     if reserved is not None and len(affinity.values) > 1:
         return "it names more than one reservation"
-    if reserved is not None and "/reservationBlocks/" in affinity.values[0]:
-        return "blocks and sub-blocks of a reservation are not supported yet"
     if reserved is not None and held is None:
         return f"{reserved.id} does not exist, or cannot be read"
     if model == "RESERVATION_BOUND" and reserved is None:

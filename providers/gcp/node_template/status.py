@@ -88,9 +88,12 @@ def _of_group(group: Group) -> Iterator[TemplateFault]:
     field = "nodePools" if group.pool else "groups"
     if group.unsupported:
         step = group.step or (
-            "name a group that starts on-demand or Spot machines, or those of a whole reservation (docs/gcp.md)"
+            "name a group that starts on-demand or Spot machines, or those of a reservation (docs/gcp.md)"
         )
         yield TemplateFault(field, "NotSupported", f"group {group.ref}: {group.unsupported}", step)
+    if group.unreadable:
+        message = f"group {group.ref}: {group.reservation} cannot be read, so nothing is started in it"
+        yield TemplateFault(field, "Permission", message, group.unreadable, certain=False)
     try:
         _ = Names("", "", "", "", group.base).width
     except RefusedError as error:

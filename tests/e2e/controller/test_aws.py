@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -21,18 +20,11 @@ from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
     DAEMON_SETS,
     LAUNCH_BATCHES,
-    NODES,
     PODS,
     PROVISIONED_NODES,
-    RESOURCE_SLICES,
 )
-from autoscaler.execution.machine import machine_of
-from autoscaler.kube.writing.objects import write_node
-from autoscaler.kube.writing.slices import slice_manifest
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes import labels
-from instance_catalog.kubernetes.profile import REFERENCE
-from instance_catalog.prediction.concrete import make_concrete
 from providers.contract import InstanceState
 from tests.e2e.harness.block_life import TYPE, ZONE, Block, live
 from tests.e2e.harness.deaths import ALONE, live_through
@@ -101,16 +93,7 @@ class Region:
             if machine.id in self._joined:
                 continue
             request = self._inside.launches[machine.id].request
-            found = machine_of(request, machine.offering, machine.node, catalog=load_catalog(), profile=REFERENCE)
-            manifest = write_node(replace(found.node, provider_id=machine.provider_id))
-            manifest["metadata"].setdefault("annotations", {})[labels.KWOK_NODE] = "fake"
-            created = self.cluster.api.create(NODES, manifest)
-            # As drivers publish: with the Node its slices go.
-            owner = {"apiVersion": "v1", "kind": "Node", "name": machine.node, "uid": created["metadata"]["uid"]}
-            for piece in make_concrete(found.slices, node_name=machine.node, seed=machine.id):
-                published = slice_manifest(piece)
-                published["metadata"]["ownerReferences"] = [owner]
-                self.cluster.api.create(RESOURCE_SLICES, published)
+            self.cluster.join(request, machine)
             self._joined.add(machine.id)
 
     def runs(self, *names: str) -> bool:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,9 +24,25 @@ from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import NotFoundError, Object
 from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.client.transport import connect
-from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, NODES, PODS, PROVISIONED_NODES, Resource
+from autoscaler.cluster.resources import (
+    BY_KIND,
+    CAPACITY_POOLS,
+    NODES,
+    PODS,
+    PROVISIONED_NODES,
+    RESOURCE_SLICES,
+    Resource,
+)
+from autoscaler.execution.machine import machine_of
+from autoscaler.kube.writing.objects import write_node
+from autoscaler.kube.writing.slices import slice_manifest
 from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.prediction.concrete import make_concrete
+from providers.contract import LaunchRequest
+from providers.simulated.machines import Machine
 from tests.e2e.harness.control_plane import PATIENCE, ControlPlane
 from tests.e2e.harness.manifests import IMAGE
 from tests.e2e.harness.steered import SteeredClock
@@ -137,6 +154,18 @@ class Installation:
     def is_empty(self) -> bool:
         """Whether no node, ours or in Kubernetes, is left."""
         return not self.api.list(NODES).items and not self.api.list(PROVISIONED_NODES).items
+
+    def join(self, request: LaunchRequest, machine: Machine) -> None:
+        """Let a machine become a Node with slices. As drivers publish: with the Node its slices go."""
+        found = machine_of(request, machine.offering, machine.node, catalog=load_catalog(), profile=REFERENCE)
+        manifest = write_node(replace(found.node, provider_id=machine.provider_id))
+        manifest["metadata"].setdefault("annotations", {})[labels.KWOK_NODE] = "fake"
+        created = self.api.create(NODES, manifest)
+        owner = {"apiVersion": "v1", "kind": "Node", "name": machine.node, "uid": created["metadata"]["uid"]}
+        for piece in make_concrete(found.slices, node_name=machine.node, seed=machine.id):
+            published = slice_manifest(piece)
+            published["metadata"]["ownerReferences"] = [owner]
+            self.api.create(RESOURCE_SLICES, published)
 
     @contextmanager
     def controller(

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from google.cloud import compute_v1
 
 from providers.contract import Clock
-from tests.fakes.gce import answers, resize_requests
+from tests.fakes.gce import answers, blocks, resize_requests
 from tests.fakes.gce.answers import rendered
 from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
@@ -24,6 +24,8 @@ T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _ZONAL: Final = r"/compute/v1/projects/(?P<project>[^/]+)/zones/(?P<zone>[^/]+)"
 _GROUP: Final = rf"{_ZONAL}/instanceGroupManagers/(?P<group>[^/]+)"
+_RESERVATION: Final = rf"{_ZONAL}/reservations/(?P<name>[^/]+)"
+_OF_RESERVATIONS: Final = frozenset({"reservations.get", "reservationBlocks.get", "reservationSubBlocks.get"})
 # Google takes at most so many names in one call.
 _MOST: Final = 1000
 
@@ -82,7 +84,8 @@ class FakeGce:
                 ),
                 ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
                 ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
-                ("GET", "reservations.get", rf"{_ZONAL}/reservations/(?P<name>[^/]+)", self._reservation),
+                ("GET", "reservations.get", _RESERVATION, self._reservation),
+                *((verb, name, f"{_RESERVATION}{tail}", call) for verb, name, tail, call in blocks.methods(self)),
                 ("GET", "reservations.aggregatedList", _aggregated("reservations"), self._reservations),
                 ("GET", "futureReservations.aggregatedList", _aggregated("futureReservations"), self._futures),
                 ("GET", "operations.aggregatedList", _aggregated("operations"), self._events),
@@ -126,7 +129,7 @@ class FakeGce:
             self.calls[name] += 1
             if name in self.denied:
                 raise ApiError(403, "forbidden", f"Required 'compute.{name}' permission for 'projects/{PROJECT}'")
-            if found["project"] != PROJECT and not (name == "reservations.get" and found["project"] in self.owners):
+            if found["project"] != PROJECT and not (name in _OF_RESERVATIONS and found["project"] in self.owners):
                 raise ApiError(404, "notFound", f"The resource 'projects/{found['project']}' was not found")
             self.project.catch_up()
             fault = self.faults.next(name)
@@ -300,13 +303,17 @@ class FakeGce:
     # --- reservations ------------------------------------------------------------------------------------------
 
     def _reservation(self, request: Request) -> Any:
+        return self._shown(self.holding(request))
+
+    def holding(self, request: Request) -> Holding:
+        """The reservation that a path names."""
         project, zone, name = (request.groups[key] for key in ("project", "zone", "name"))
         if project in self.unreadable:
             raise ApiError(403, "forbidden", f"Required 'compute.reservations.get' permission for 'projects/{project}'")
         owner = "" if project == PROJECT else project
         for one in self.project.holdings:
             if (one.owner, one.zone, one.name) == (owner, zone, name) and one.exists(self.clock.now()):
-                return self._shown(one)
+                return one
         raise ApiError(404, "notFound", f"The resource 'projects/{project}/zones/{zone}/reservations/{name}'")
 
     def _shown(self, one: Holding) -> Any:

@@ -2,13 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from google.cloud import compute_v1
 
 Write = Callable[[datetime], str]
+
+
+@dataclass
+class SubBlock:
+    """Hosts of one NVLink domain, a machine on each. `degraded` hosts start nothing; `broken`: the domain itself."""
+
+    name: str
+    hosts: int
+    degraded: int = 0
+    broken: bool = False
+    status: str = "READY"
+
+
+@dataclass
+class Block:
+    """A block of a reservation."""
+
+    name: str
+    sub_blocks: tuple[SubBlock, ...]
+
+    @property
+    def hosts(self) -> int:
+        """Of all its sub-blocks."""
+        return sum(one.hosts for one in self.sub_blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What an instance template names: NAME or projects/OWNER/reservations/NAME, and perhaps a block and sub-block."""
+
+    name: str
+    owner: str = ""
+    block: str = ""
+    sub_block: str = ""
+
+    def within(self, block: str, sub_block: str = "") -> bool:
+        """Whether it is this block or sub-block, or a part of it."""
+        return self.block == block and sub_block in ("", self.sub_block)
+
+
+_NAMED: Final = re.compile(
+    r"(?:projects/(?P<owner>[^/]+)/reservations/)?(?P<name>[^/]+)"
+    r"(?:/reservationBlocks/(?P<block>[^/]+)(?:/reservationSubBlocks/(?P<sub_block>[^/]+))?)?"
+)
+
+
+def named(text: str) -> Named:
+    """What it says."""
+    found = _NAMED.fullmatch(text)
+    assert found is not None, f"no reservation is named like {text!r}"
+    return Named(**{key: value or "" for key, value in found.groupdict().items()})
 
 
 @dataclass
@@ -18,7 +71,8 @@ class Holding:
     `mode` is that future reservation's: CALENDAR stops the machines at the end, DEFAULT leaves them. `late` is how long
     after its start it is delivered. `told`: the future reservation says beforehand what its reservation is called.
     `taken` is what somebody else uses. `override` is a procurement status set by hand. `owner` is another project that
-    shares it, "" for the own. `degraded` are blocks of it that are not healthy.
+    shares it, "" for the own. `degraded` are blocks of it that are not healthy. `blocks` are its parts, where a test
+    names some.
     """
 
     name: str
@@ -37,6 +91,7 @@ class Holding:
     owner: str = ""
     status: str = "READY"
     degraded: int = 0
+    blocks: tuple[Block, ...] = ()
 
     @property
     def bound(self) -> bool:

@@ -17,6 +17,8 @@ class Server:
 
     def __init__(self) -> None:
         self.fake: FakeGce | None = None
+        # Held while the fake answers. A test that looks at it while another process asks holds it too.
+        self.lock = threading.RLock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -40,7 +42,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("content-length", 0) or 0)).decode()
             if server.fake is None:
                 raise AssertionError("no fake is being served")
-            answer: Any = server.fake.answer(self.command, parts.path, query, body)
+            with server.lock:
+                answer: Any = server.fake.answer(self.command, parts.path, query, body)
             if answer is Silence.CUT:
                 self.close_connection = True
                 return

@@ -11,6 +11,7 @@ from instance_catalog.kubernetes.taint import Taint
 from providers.contract import Clock
 from tests.fakes.gce.calendar import Free
 from tests.fakes.gce.holdings import Holding
+from tests.fakes.gce.holdings import named as read_name
 from tests.fakes.gce.waiting import Resize, advance
 
 PROJECT: Final = "gpu-project"
@@ -191,16 +192,19 @@ class Project:
                     member.action = "DELETING"
 
     def holding(self, zone: str, named: str) -> Holding | None:
-        """The reservation that an instance template names: NAME, or projects/OWNER/reservations/NAME."""
-        owner = named.split("/")[1] if named.startswith("projects/") else ""
-        wanted = (zone, named.rpartition("/")[2], owner)
+        """The reservation that an instance template names, with or without a part of it."""
+        if not named:
+            return None
+        text = read_name(named)
+        wanted = (zone, text.name, text.owner)
         return next((one for one in self.holdings if (one.zone, one.name, one.owner) == wanted), None)
 
-    def used(self, holding: Holding, *, counted: bool = False) -> int:
-        """How many machines are in it; `counted`: as far as it says so already."""
+    def used(self, holding: Holding, *, counted: bool = False, block: str = "", sub_block: str = "") -> int:
+        """How many machines are in it, or in a part of it by name; `counted`: as far as it says so already."""
         latest = self.clock.now() - (self.behaviour.counting if counted else timedelta(0))
         return sum(
             self.holding(machine.zone, machine.reservation) is holding
+            and (not block or read_name(machine.reservation).within(block, sub_block))
             and self.status(machine) not in ("", "TERMINATED")
             and machine.created <= latest
             for machine in self.machines.values()
@@ -213,7 +217,23 @@ class Project:
         holding = self.holding(group.zone, group.reservation)
         if holding is None:
             return "INVALID_USAGE", f"Specified reservations [{group.reservation}] do not exist."
-        return holding.refusal(group.machine_type, group.model, self.used(holding), at)
+        refusal = holding.refusal(group.machine_type, group.model, self.used(holding), at)
+        return refusal or self._refused_in_part(group, holding)
+
+    def _refused_in_part(self, group: Group, holding: Holding) -> Error | None:
+        """Why the block or sub-block that the group names gives it no machine."""
+        part = read_name(group.reservation)
+        if not part.block:
+            return None
+        there = [one for block in holding.blocks for one in block.sub_blocks if block.name == part.block]
+        chosen = [one for one in there if part.sub_block in ("", one.name)]
+        if not chosen:
+            return "INVALID_USAGE", f"Specified reservations [{group.reservation}] do not exist."
+        room = sum(one.hosts - one.degraded for one in chosen if one.status == "READY")
+        if self.used(holding, block=part.block, sub_block=part.sub_block) >= room:
+            text = f"Specified reservation '{group.reservation}' does not have available resources for the request."
+            return "INVALID_USAGE", text
+        return None
 
     def _member(self, group: Group, member: Member) -> None:
         machine, now = self.named(member.name, group.zone), self.clock.now()

@@ -8,7 +8,8 @@ import pytest
 
 from providers.contract import OfferingKey, Reservation, ReservationState
 from providers.errors import NotOfferedError, ReservationExhaustedError
-from providers.gcp.capacity import STATES, Ref, ref_of
+from providers.gcp.capacity import STATES
+from providers.gcp.parts import Ref, ref_of
 from tests.fakes.gce.holdings import Holding
 from tests.fakes.gce.state import SLUGGISH
 from tests.gcp import A3, ZONE, Rig, request
@@ -162,7 +163,7 @@ def test_a_reservation_of_another_project() -> None:
     ("named", "model", "why"),
     [
         ("gone", "STANDARD", "reservations/gone does not exist"),
-        ("block-res/reservationBlocks/b1", "RESERVATION_BOUND", "blocks and sub-blocks"),
+        ("block-res/reservationBlocks/b1", "RESERVATION_BOUND", "reservationBlocks/b1 does not exist"),
         ("", "RESERVATION_BOUND", "it names none"),
         ("block-res", "SPOT", "Spot machines of a reservation do not exist"),
     ],
@@ -228,7 +229,9 @@ def test_a_plain_reservation_with_the_name_of_a_coming_one_is_not_the_coming_one
         ("r", Ref(ZONE, "r")),
         ("projects/own/reservations/r", Ref(ZONE, "r")),
         ("projects/p/reservations/r", Ref(ZONE, "r", "p")),
-        ("projects/p/reservations/r/reservationBlocks/b", Ref(ZONE, "r", "p")),
+        ("r/reservationBlocks/b", Ref(ZONE, "r", "", "b")),
+        ("projects/p/reservations/r/reservationBlocks/b", Ref(ZONE, "r", "p", "b")),
+        ("projects/own/reservations/r/reservationBlocks/b/reservationSubBlocks/s", Ref(ZONE, "r", "", "b", "s")),
     ],
 )
 def test_how_templates_name_reservations(value: str, expected: Ref) -> None:

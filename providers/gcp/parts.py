@@ -1,0 +1,101 @@
+"""What machines start in by name: a reservation, or a block or sub-block of one.
+
+A part is read by itself: how many hosts it has, how many are in use, and their health. A sub-block of A4X is one NVLink
+domain. Source: Compute Engine API reference (ReservationBlock, ReservationSubBlock).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Final
+
+from providers.contract import Reservation, ReservationState
+from providers.gcp.session import Gcp
+
+# What a reservation, or a part of one, is while nothing starts in it any more.
+ENDING: Final = frozenset({"DELETING", "INVALID"})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ref:
+    """A reservation that machines start in. `project` is "" for the project of this adapter; `block` and `sub_block`
+    are "" where any part of it will do."""
+
+    zone: str
+    name: str
+    project: str = ""
+    block: str = ""
+    sub_block: str = ""
+
+    @property
+    def id(self) -> str:
+        """As CapacityBlocks and offerings name it."""
+        owner = f"projects/{self.project}/" if self.project else ""
+        block = f"/reservationBlocks/{self.block}" if self.block else ""
+        sub_block = f"/reservationSubBlocks/{self.sub_block}" if self.sub_block else ""
+        return f"{owner}zones/{self.zone}/reservations/{self.name}{block}{sub_block}"
+
+    @property
+    def whole(self) -> Ref:
+        """The reservation that it is, or is a part of."""
+        return replace(self, block="", sub_block="")
+
+
+def ref_of(zone: str, value: str, project: str) -> Ref:
+    """What an instance template, or a machine, names: NAME, or projects/PROJECT/reservations/NAME, either of them with
+    /reservationBlocks/BLOCK and perhaps /reservationSubBlocks/SUBBLOCK after it."""
+    parts = value.split("/")
+    named = dict(pairwise(parts))
+    owner = named.get("projects", "")
+    return Ref(
+        zone,
+        named.get("reservations", parts[0]),
+        "" if owner == project else owner,
+        named.get("reservationBlocks", ""),
+        named.get("reservationSubBlocks", ""),
+    )
+
+
+def read_part(gcp: Gcp, ref: Ref) -> Any:
+    """A block or sub-block as Google describes it. Raises ProviderErrors; GoneError if there is none."""
+    project = {"project": ref.project} if ref.project else {}
+    if not ref.sub_block:
+        named = {"reservation": ref.name, "reservation_block": ref.block}
+        return gcp.call("reservationBlocks.get", about=ref.id, zone=ref.zone, **named, **project).resource
+    named = {
+        "parent_name": f"reservations/{ref.name}/reservationBlocks/{ref.block}",
+        "reservation_sub_block": ref.sub_block,
+    }
+    return gcp.call("reservationSubBlocks.get", about=ref.id, zone=ref.zone, **named, **project).resource
+
+
+def of_part(ref: Ref, whole: Reservation, found: Any) -> Reservation:
+    """A block or sub-block of a reservation that machines start in: its own count, and the end of the whole.
+
+    Nothing is to start on hosts that are degraded, and Google does not say whether those in use are among them. So at
+    most as many machines are available as there are healthy hosts that are free in any case.
+    """
+    left, health, status = found.count - found.in_use_count, found.health_info, found.status
+    if ref.sub_block and health.degraded_host_count:
+        left = min(left, health.healthy_host_count - found.in_use_host_count)
+    part = replace(whole, id=ref.id, count=found.count, available=max(min(left, whole.available), 0))
+    if status == "READY":
+        return replace(part, note=_health_of_part(ref, found))
+    state = ReservationState.ENDED if status in ENDING else ReservationState.PENDING
+    return replace(part, state=state, available=0, note=f"the status of {found.name} is {status or 'not known'}")
+
+
+def _health_of_part(ref: Ref, found: Any) -> str:
+    """What of it is impaired. Google moves nothing for it, so a person decides."""
+    health = found.health_info
+    if ref.sub_block:
+        bad, good, what = health.degraded_host_count, health.healthy_host_count, f"hosts of sub-block {found.name}"
+    else:
+        bad, good = health.degraded_sub_block_count, health.healthy_sub_block_count
+        what = f"sub-blocks of block {found.name}"
+    if bad:
+        return f"{bad} of {bad + good} {what} are degraded: report the faulty hosts"
+    if ref.sub_block and health.degraded_infra_count:
+        return f"the NVLink domain of sub-block {found.name} is degraded: report the sub-block as faulty"
+    return f"{found.name} is degraded: report the faulty hosts" if health.health_status == "DEGRADED" else ""

@@ -1,0 +1,90 @@
+"""The calls that read blocks and sub-blocks of a reservation. Machines are counted in the part that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from google.cloud import compute_v1
+
+from tests.fakes.gce.answers import zone_url
+from tests.fakes.gce.errors import ApiError
+from tests.fakes.gce.holdings import Block, Holding, SubBlock
+
+if TYPE_CHECKING:
+    from tests.fakes.gce.fake import FakeGce, Request
+
+
+def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], Any]]]:
+    """The calls, with the ends of their paths below a reservation."""
+    block = r"/reservationBlocks/(?P<block>[^/]+)"
+    sub_block = rf"{block}/reservationSubBlocks/(?P<sub_block>[^/]+)"
+
+    def get_block(request: Request) -> Any:
+        holding, found = _block(fake, request)
+        used = fake.project.used(holding, counted=True, block=found.name)
+        return compute_v1.ReservationBlocksGetResponse(resource=_shown(holding, found, used))
+
+    def get_sub_block(request: Request) -> Any:
+        holding, within = _block(fake, request)
+        name = request.groups["sub_block"]
+        found = next((one for one in within.sub_blocks if one.name == name), None)
+        if found is None:
+            raise ApiError(404, "notFound", f"The resource 'reservationSubBlocks/{name}' was not found")
+        used = fake.project.used(holding, counted=True, block=within.name, sub_block=name)
+        return compute_v1.ReservationSubBlocksGetResponse(resource=_sub_shown(holding, within, found, used))
+
+    return (
+        ("GET", "reservationBlocks.get", block, get_block),
+        ("GET", "reservationSubBlocks.get", sub_block, get_sub_block),
+    )
+
+
+def _block(fake: FakeGce, request: Request) -> tuple[Holding, Block]:
+    holding, name = fake.holding(request), request.groups["block"]
+    found = next((one for one in holding.blocks if one.name == name), None)
+    if found is None:
+        raise ApiError(404, "notFound", f"The resource 'reservationBlocks/{name}' was not found")
+    return holding, found
+
+
+def _shown(holding: Holding, found: Block, used: int) -> compute_v1.ReservationBlock:
+    degraded = sum(bool(one.degraded or one.broken) for one in found.sub_blocks)
+    health = compute_v1.ReservationBlockHealthInfo(
+        degraded_sub_block_count=degraded,
+        healthy_sub_block_count=len(found.sub_blocks) - degraded,
+        health_status="DEGRADED" if degraded else "HEALTHY",
+    )
+    return compute_v1.ReservationBlock(
+        name=found.name,
+        zone=zone_url(holding.zone),
+        status="READY",
+        count=found.hosts,
+        in_use_count=used,
+        in_use_host_count=used,
+        reservation_sub_block_count=len(found.sub_blocks),
+        health_info=health,
+        physical_topology=compute_v1.ReservationBlockPhysicalTopology(cluster="cluster-1", block=f"hash-{found.name}"),
+    )
+
+
+def _sub_shown(holding: Holding, block: Block, found: SubBlock, used: int) -> compute_v1.ReservationSubBlock:
+    health = compute_v1.ReservationSubBlockHealthInfo(
+        degraded_host_count=found.degraded,
+        healthy_host_count=found.hosts - found.degraded,
+        degraded_infra_count=int(found.broken),
+        healthy_infra_count=int(not found.broken),
+        health_status="DEGRADED" if found.degraded or found.broken else "HEALTHY",
+    )
+    return compute_v1.ReservationSubBlock(
+        name=found.name,
+        zone=zone_url(holding.zone),
+        status=found.status,
+        count=found.hosts,
+        in_use_count=used,
+        in_use_host_count=used,
+        health_info=health,
+        physical_topology=compute_v1.ReservationSubBlockPhysicalTopology(
+            cluster="cluster-1", block=f"hash-{block.name}", sub_block=f"hash-{found.name}"
+        ),
+    )
