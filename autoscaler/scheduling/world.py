@@ -74,7 +74,7 @@ class World:
                 memory=memory,
                 kept=kept.slices,
             ),
-            allocated=AllocatedState.of(claims.values()),
+            allocated=kept.use.of(claims),
             extended_resources=extended_resource_classes(snapshot.classes)
             if snapshot.profile.gates.extended_resource
             else {},
