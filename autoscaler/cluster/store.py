@@ -155,16 +155,13 @@ class Store:
 
     def _limited(self, nodes: tuple[Node, ...], limits: Mapping[str, FrozenMap[str, int]]) -> tuple[Node, ...]:
         """The nodes with their volume limits: of one that did not change the same object as before."""
-        whole: list[Node] = []
         before, self._whole = self._whole, {}
         for node in nodes:
-            mine = limits.get(node.name)
-            known = before.get(node.name)
-            if known is None or known[0] is not node or known[1].volume_limits != mine:
-                known = (node, *with_volume_limits([node], limits))
-            self._whole[node.name] = known
-            whole.append(known[1])
-        return tuple(whole)
+            read, whole = before.get(node.name, (None, node))
+            if read is not node or whole.volume_limits != limits.get(node.name):
+                (whole,) = with_volume_limits([node], limits)
+            self._whole[node.name] = node, whole
+        return tuple(whole for _, whole in self._whole.values())
 
     def batches(self) -> tuple[LaunchBatch, ...]:
         """All LaunchBatches."""
