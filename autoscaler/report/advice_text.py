@@ -97,7 +97,7 @@ def result_text(result: Result) -> str:
     if not result.launches:
         return ", ".join(parts)
     price = "no price known" if result.usd_per_hour is None else f"{money(result.usd_per_hour)} $/h"
-    whole = f", as slices of {result.hosts} hosts, which are planned and not launched yet" if result.hosts > 1 else ""
+    whole = f", as slices of {result.hosts} hosts, which are bought as a whole" if result.hosts > 1 else ""
     return f"{', '.join(parts)}, {price}{whole}"
 
 
