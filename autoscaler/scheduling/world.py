@@ -57,13 +57,14 @@ class World:
         kept.slices.keep(snapshot.nodes)
         pods: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
-            if pod.bound and pod.node_name is not None:
+            if pod.node_name is not None and pod.bound:
                 pods.setdefault(pod.node_name, []).append(pod)
         groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
-        claims = without_finished_consumers(snapshot.claims.values(), snapshot.pods, groups)
+        claims = without_finished_consumers(snapshot.claims, snapshot.pods, groups)
+        states = kept.states.of(snapshot.nodes, pods)
         return World(
             snapshot=snapshot,
-            nodes=kept.states.of(snapshot.nodes, pods),
+            nodes=states,
             claims=claims,
             devices=ClusterDevices.of(
                 snapshot.slices,
@@ -73,7 +74,7 @@ class World:
                 memory=memory,
                 kept=kept.slices,
             ),
-            allocated=AllocatedState.of(claims.values()),
+            allocated=kept.use.of(claims),
             extended_resources=extended_resource_classes(snapshot.classes)
             if snapshot.profile.gates.extended_resource
             else {},
@@ -82,7 +83,7 @@ class World:
             if snapshot.profile.gates.extended_resource
             else frozenset(),
             drivers=tuple(drivers),
-            repellers=tuple(n.name for n in snapshot.nodes if _repel(pods.get(n.name, ()))),
+            repellers=tuple(name for name, state in states.items() if state.repelling),
         )
 
     @property

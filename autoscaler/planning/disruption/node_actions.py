@@ -26,7 +26,7 @@ from autoscaler.lifecycle.provisioned_node import (
     last_edge,
     may_take_pods,
 )
-from autoscaler.lifecycle.reflect import occupies
+from autoscaler.lifecycle.reflect import occupied_nodes
 from autoscaler.lifecycle.slices import slice_of
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption
 from autoscaler.model.plan import NodeAction, NodeDecision
@@ -78,7 +78,7 @@ class _Run:
         self._nodes = OwnNodes(snapshot.nodes)
         self._pools = {pool.name: pool for pool in snapshot.pools}
         self._blocks = {block.name: block for block in snapshot.blocks}
-        self._busy = needed | {pod.node_name for pod in snapshot.pods if occupies(pod)}
+        self._busy = needed | occupied_nodes(snapshot.pods)
         self._used_slices = used_slices(snapshot.provisioned, self._busy)
         self._baseline = _baseline_nodes(snapshot, now)
         self._budget = _Budgets(snapshot, now)
