@@ -6,6 +6,7 @@ that shares everything untouched.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -55,10 +56,11 @@ class World:
         memory = node_memory(snapshot.profile)
         memory.keep(snapshot.nodes)
         kept.slices.keep(snapshot.nodes)
-        pods: dict[str, list[Pod]] = {}
+        pods: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in snapshot.pods:
-            if pod.node_name is not None and pod.bound:
-                pods.setdefault(pod.node_name, []).append(pod)
+            name = pod.node_name
+            if name is not None and not pod.finished:
+                pods[name].append(pod)
         groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
         claims = without_finished_consumers(snapshot.claims, snapshot.pods, groups)
         states = kept.states.of(snapshot.nodes, pods)

@@ -32,7 +32,7 @@ from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
 from autoscaler.planning.work import Ledger, over_budget
-from autoscaler.scheduling.node_filters import amounts_of, shortages
+from autoscaler.scheduling.node_filters import amounts_of, has_room
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -178,7 +178,7 @@ def with_room(sample: Bundle, names: Iterable[str], world: World) -> list[str]:
     if first.unsupported:
         return list(names)
     wanted = amounts_of(first)
-    return [name for name in names if next(shortages(wanted, world.nodes[name], world), None) is None]
+    return [name for name in names if has_room(wanted, world.nodes[name], world)]
 
 
 def places_made(snapshot: Snapshot) -> dict[str, str]:
