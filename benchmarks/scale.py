@@ -126,13 +126,20 @@ def main() -> None:
     options = parser.parse_args()
     collect_rarely()
     cluster = Filled(options.nodes)
+    before = _memory()
     print(f"{options.nodes} nodes of {DEVICES} devices, {cluster.claims} claims; CPU seconds")
     for what, seconds in _rounds(cluster, ticks=options.ticks, churn=options.churn):
         print(f"| {what} | {seconds} |", flush=True)
-    print(f"| memory, at most (MiB) | {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} |")
+    print(f"| memory, at most (MiB) | {_memory()} |")
+    print(f"| of it before the first reconcile: the API server | {before} |")
     del cluster
     for what, once, twice in _growth(options.growth) if options.growth else ():
         print(f"| {what}: {once:.3f}, then {twice:.3f} | {twice / once:.1f} times |", flush=True)
+
+
+def _memory() -> int:
+    """MiB, at most so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 def _growth(size: int) -> Iterator[tuple[str, float, float]]:

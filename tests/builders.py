@@ -19,6 +19,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, Pr
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Constraint, DeviceRequest, Request, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.files.loader import load_catalog
@@ -171,9 +172,16 @@ def shipped(*names: str) -> Catalog:
     return replace(found, types=FrozenMap({name: found.types[name] for name in names}))
 
 
-def plan(state: Snapshot, *, catalog: Catalog = CATALOG, policy: Policy | None = None, now: datetime = NOW) -> Plan:
+def plan(
+    state: Snapshot,
+    *,
+    catalog: Catalog = CATALOG,
+    policy: Policy | None = None,
+    now: datetime = NOW,
+    memory: PlanMemory | None = None,
+) -> Plan:
     """plan_for with the tiny catalog."""
-    return plan_for(state, catalog, policy or Policy(), now)
+    return plan_for(state, catalog, policy or Policy(), now, memory=memory)
 
 
 def types(result: Plan) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from autoscaler.clock import VirtualClock
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Clock, LaunchRequest, OfferingKey, TemplateRef
 from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
@@ -24,6 +25,7 @@ ZONE = "us-central1-a"
 A3 = OfferingKey("a3-highgpu-8g", ZONE, "on-demand")
 A3_SPOT = OfferingKey("a3-highgpu-8g", ZONE, "spot")
 FLEX = OfferingKey("a3-highgpu-8g", ZONE, "flex-start")
+V6E = OfferingKey("ct6e-standard-4t", ZONE, "on-demand")
 A2 = OfferingKey("a2-highgpu-8g", ZONE, "on-demand")
 TEMPLATE_REF = TemplateRef("GCPNodeTemplate", "gpu")
 
@@ -114,6 +116,22 @@ class Rig:
         self.templates.found = replace(found, groups=(*found.groups, ref), flex_start=lasts, tried=known)
         return FLEX
 
+    def slices(self, count: int = 1, *, tried: bool = True) -> OfferingKey:
+        """Node pools that are one slice of four hosts each. Answers what to ask for."""
+        refs = []
+        for number in range(count):
+            base = f"gke-c1-slice{number}-0a1b2c3d"
+            of = {labels.GKE_TPU_TOPOLOGY: "4x4", labels.GKE_TPU_ACCELERATOR: "tpu-v6e-slice"}
+            group = Group(f"{base}-grp", ZONE, base, V6E.instance_type, kube_labels=of, slice_of=4)
+            self.fake.project.add(group)
+            made = NodePool(((ZONE, group.name),), machine_type=V6E.instance_type, tpu_topology="4x4", taints=())
+            self.fake.clusters.pools[f"slice{number}"] = made
+            refs.append(GroupRef(ZONE, group.name))
+        found = self.templates.found
+        pools = tuple(f"slice{number}" for number in range(count))
+        self.templates.found = replace(found, node_pools=pools, tried=frozenset(refs if tried else ()))
+        return V6E
+
     @property
     def holding(self) -> Holding:
         """The one that `hold` made."""
@@ -143,6 +161,13 @@ class Rig:
         self.clock.advance(by)
         self.fake.project.catch_up()
         self.fake.project.catch_up()
+
+
+def whole(batch: str = "b1", *, hosts: int = 4, **more: Any) -> LaunchRequest:
+    """A launch of one slice of hosts."""
+    nodes = tuple(f"{batch}-{number}" for number in range(hosts))
+    of = FrozenMap({labels.GKE_TPU_TOPOLOGY: "4x4"})
+    return request(*nodes, batch=batch, offerings=(V6E,), minimum=hosts, **{"labels": of, **more})
 
 
 def request(

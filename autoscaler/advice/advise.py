@@ -51,7 +51,13 @@ from instance_catalog.types.catalog import Catalog
 
 _PAIRS = 10  # tried at most, of the smallest changes
 _PREPARING = frozenset(
-    {ChangeKind.ADD_LABELS, ChangeKind.ADD_SCHEDULER, ChangeKind.WIDEN_SCOPE, ChangeKind.RUN_PLUGIN}
+    {
+        ChangeKind.ADD_LABELS,
+        ChangeKind.ADD_REQUIREMENT,
+        ChangeKind.ADD_SCHEDULER,
+        ChangeKind.WIDEN_SCOPE,
+        ChangeKind.RUN_PLUGIN,
+    }
     | {ChangeKind.TOLERATE, ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.SET_DRIVERS}
 )
 # Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, or the plan has no
@@ -206,8 +212,9 @@ def _undone(one: Change, other: Change) -> bool:
     """Whether one gives nodes the label that the pod no longer selects after the other."""
     if (one.kind, other.kind) != (ChangeKind.ADD_LABELS, ChangeKind.DROP_NODE_SELECTOR):
         return (other.kind, one.kind) == (ChangeKind.ADD_LABELS, ChangeKind.DROP_NODE_SELECTOR) and _undone(other, one)
-    labels = one.detail["labels"]
-    return isinstance(labels, tuple) and f"{other.detail['key']}={other.detail['value']}" in labels
+    label = f"{other.detail['key']}={other.detail['value']}"
+    given = (part.detail.get("labels") for part in one.parts or (one,))
+    return any(isinstance(labels, tuple) and label in labels for labels in given)
 
 
 def _answered(change: Change, found: Change) -> bool:

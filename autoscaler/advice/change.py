@@ -41,6 +41,7 @@ class ChangeKind(Enum):
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead
     SET_DRIVERS = "SetDrivers"  # drivers
+    ADD_REQUIREMENT = "AddRequirement"  # key, value: of the nodes of a pool
     ADD_LABELS = "AddLabels"  # labels: to the nodes of a pool
     SET_PRICE = "SetPrice"  # instance_type: of what fits and nobody knows the price of
     DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value

@@ -10,6 +10,7 @@ from functools import partial
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
+from autoscaler.lint.other_systems import type_named
 from autoscaler.model.capacity import CapacityPool, Limits, PodScope
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
@@ -17,6 +18,7 @@ from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
+from instance_catalog.kubernetes.labels import INSTANCE_TYPE
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 
@@ -162,7 +164,19 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     if 0 < len(labels) <= _MOST_LABELS:
         shown = tuple(f"{key}={value}" for key, value in labels.items())
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
-        yield Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown)
+        labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown)
+        named = {name for value in labels.values() if (name := type_named(value, asked.catalog))}
+        if len(named) == 1 and not any(r.key == INSTANCE_TYPE for r in pool.requirements):
+            yield Change.together(_of_type(pool, named.pop()), labelled)
+        else:
+            yield labelled
+
+
+def _of_type(pool: CapacityPool, name: str) -> Change:
+    """Machines of the type alone, which the value of a label names: who wrote it has such machines."""
+    requirement = Requirement(INSTANCE_TYPE, "In", (name,))
+    edit = on_pool(pool.name, lambda pool: replace(pool, requirements=(*pool.requirements, requirement)))
+    return Change.of(ChangeKind.ADD_REQUIREMENT, pool_subject(pool), edit, key=INSTANCE_TYPE, value=name)
 
 
 def _given_by_people(key: str) -> bool:

@@ -14,7 +14,7 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Backoff
 from autoscaler.planning.supply.candidates import Candidate
-from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
+from autoscaler.planning.supply.drivers import launches_slices
 
 # Objections with which nothing can be launched.
 _UNUSABLE: Final = frozenset({Code.UNUSABLE, Code.NO_PRICE})
@@ -54,10 +54,9 @@ def obstacles(
 
 
 def slices_of_hosts(pool: CapacityPool, candidates: Iterable[Candidate]) -> Iterator[Reason]:
-    """That the pool would buy TPU slices of several hosts, which no provider launches all or nothing yet."""
-    if pool.node_template.kind in PUBLISHING_TEMPLATES:
-        return
-    whole = next((c for c in candidates if c.pool.name == pool.name and c.hosts > 1), None)
+    """That the pool would buy TPU slices of several hosts that its provider does not launch all or nothing."""
+    own = (c for c in candidates if c.pool.name == pool.name and c.hosts > 1)
+    whole = next((c for c in own if not launches_slices(pool, c.hosts)), None)
     if whole is not None:
         yield Reason.of(Code.SLICE_NOT_LAUNCHED, hosts=whole.hosts, instance_type=whole.instance_type.name)
 

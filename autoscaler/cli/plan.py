@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import click
 
@@ -30,7 +30,6 @@ from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
-from autoscaler.planning.packing.problem import Budget
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, WorkLimits
 from instance_catalog.types.catalog import Catalog
@@ -38,9 +37,6 @@ from instance_catalog.types.catalog import Catalog
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
 
 SOMETHING_LEFT_OUT = 3
-
-# Entries of the program for the lower bound: it takes some tenths of a second.
-_BOUND: Final = 150_000
 
 
 @click.command()
@@ -171,9 +167,7 @@ def _decide(
 ) -> Decided:
     now = _moment(moment) if moment else now_of(loaded)
     catalog = read_catalog(directories, now)
-    policy = Policy(
-        work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog), budget=Budget(bound=_BOUND)
-    )
+    policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     decided = plan_for(loaded.snapshot, catalog, policy, now)
     told = (
         *advice(loaded.snapshot),

@@ -8,6 +8,7 @@ and its problems are reported.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
@@ -65,6 +66,7 @@ class Informer(Generic[T_co]):
         self._values: dict[str, T_co] = {}
         self._problems: dict[str, tuple[Diagnostic, ...]] = {}
         self._ordered: tuple[T_co, ...] | None = None
+        self._keys: list[str] | None = None  # those of the values, sorted
         self._unserved = 0  # how often in a row it was not served
         self._skipped = 0  # refreshes since it was last asked for
         self._optional = optional
@@ -102,7 +104,9 @@ class Informer(Generic[T_co]):
     def values(self) -> tuple[T_co, ...]:
         """The values by namespace and name, as of the last refresh."""
         if self._ordered is None:
-            self._ordered = tuple(self._values[key] for key in sorted(self._values))
+            if self._keys is None:
+                self._keys = sorted(self._values)
+            self._ordered = tuple(map(self._values.__getitem__, self._keys))
         return self._ordered
 
     @property
@@ -168,7 +172,7 @@ class Informer(Generic[T_co]):
         else:
             self._version, self._unserved = version, 0
             self._heard()
-        self._values, self._problems, self._ordered = values, found, None
+        self._values, self._problems, self._ordered, self._keys = values, found, None, None
         return (values_before, problems_before) != (values, found)
 
     def _watch(self) -> bool:
@@ -190,6 +194,8 @@ class Informer(Generic[T_co]):
             return False
         self._drop(key)
         self._values |= values
+        if values and self._keys is not None:
+            insort(self._keys, key)
         self._problems |= found
         return True
 
@@ -217,6 +223,8 @@ class Informer(Generic[T_co]):
 
     def _drop(self, key: str) -> bool:
         known = key in self._values or key in self._problems
+        if key in self._values and self._keys is not None:
+            del self._keys[bisect_left(self._keys, key)]
         self._values.pop(key, None)
         self._problems.pop(key, None)
         self._ordered = None

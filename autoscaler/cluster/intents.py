@@ -48,7 +48,8 @@ def batches_of(
     """Group planned nodes that one provider call can launch: alike in everything, and of one gang or of none.
 
     Nodes whose names are in `apart` are launched by themselves, unless they belong to a gang; and so are flex-start
-    nodes, since one that waits would keep the others of its request waiting.
+    nodes, since one that waits would keep the others of its request waiting. The hosts of a slice are a batch of their
+    own, whatever they are for: two slices are two purchases.
     """
     pools = {pool.name: pool for pool in snapshot.pools}
     gangs = {pod.key: pod.gang.key for pod in snapshot.pods if pod.gang is not None}
@@ -56,9 +57,11 @@ def batches_of(
     for launch in launches:
         gang = frozenset(gangs[pod] for pod in launch.pods if pod in gangs)
         waits = any(one.capacity_type == CapacityType.FLEX_START.value for one in launch.offerings)
-        alone = launch.name if (waits or launch.name in apart) and not gang else ""
+        together = gang or launch.whole
+        alone = launch.name if (waits or launch.name in apart) and not together else ""
         alike = (launch.pool, launch.offerings, launch.prediction, _shared_labels(launch), launch.node.taints)
-        groups.setdefault((*alike, alone, gang), []).append(launch)
+        key = (*alike, alone, launch.whole or gang)
+        groups.setdefault(key, []).append(launch)
     return tuple(_batch(part, pools, gang=bool(alike[-1])) for alike, group in groups.items() for part in _parts(group))
 
 
@@ -104,6 +107,7 @@ def nodes_of(batch: LaunchBatch) -> tuple[ProvisionedNode, ...]:
             labels=batch.labels,
             boot_timeout=batch.boot_timeout,
             pods=member.pods,
+            hosts=len(batch.members) if batch.whole else 1,
         )
         for member in batch.members
     )
@@ -142,6 +146,7 @@ def _batch(group: list[PlannedNode], pools: Mapping[str, CapacityPool], *, gang:
         kubelet_reserved=pool.kubelet_reserved,
         template=pool.node_template,
         boot_timeout=first.boot_timeout,
+        whole=bool(first.whole),
     )
 
 

@@ -5,7 +5,7 @@ It reads; it never writes and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -28,7 +28,7 @@ from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
-from autoscaler.model.node import with_volume_limits
+from autoscaler.model.node import Node, with_volume_limits
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
 from autoscaler.model.requested_capacity import PodTemplate, Scalable
@@ -71,6 +71,7 @@ class Store:
         self.profile = profile
         informer = partial(Informer, api, clock=clock, stale=stale)
         self._interned = PodInterner()
+        self._whole: dict[str, tuple[Node, Node]] = {}  # by name: as read, and with its volume limits
         self._priorities: Informer[PriorityClass] = informer(resources.PRIORITY_CLASSES, PRIORITIES.parse)
         self._pods: Informer[Pod] = informer(resources.PODS, self._parse_pod)
         self._pools: Informer[_PoolSeen] = informer(resources.CAPACITY_POOLS, _parse_pool)
@@ -129,7 +130,7 @@ class Store:
         values["autoscalers"] = [found for found in deployments if not isinstance(found, Scalable)]
         values["scalables"] += [found for found in deployments if isinstance(found, Scalable)]
         parts = {kind.field: kind.form.of(values[kind.field]) for kind, _ in self._plain}
-        nodes = with_volume_limits(parts.pop("nodes"), dict(parts.pop("volume_limits")))
+        nodes = self._limited(parts.pop("nodes"), parts.pop("volume_limits"))
         pools = self._pools.values
         return Snapshot(
             profile=self.profile,
@@ -151,6 +152,16 @@ class Store:
             unreadable=FrozenMap({informer.kind: informer.lacks for informer in self._informers if informer.lacks}),
             **parts,
         )
+
+    def _limited(self, nodes: tuple[Node, ...], limits: Mapping[str, FrozenMap[str, int]]) -> tuple[Node, ...]:
+        """The nodes with their volume limits: of one that did not change the same object as before."""
+        before, self._whole = self._whole, {}
+        for node in nodes:
+            read, whole = before.get(node.name, (None, node))
+            if read is not node or whole.volume_limits != limits.get(node.name):
+                (whole,) = with_volume_limits([node], limits)
+            self._whole[node.name] = node, whole
+        return tuple(whole for _, whole in self._whole.values())
 
     def batches(self) -> tuple[LaunchBatch, ...]:
         """All LaunchBatches."""

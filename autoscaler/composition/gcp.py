@@ -64,7 +64,8 @@ def gcp_trial(
     written = GcpTemplates(surroundings.objects).template(TemplateRef(GCP_NODE_TEMPLATES.kind, template))
     found = replace(written, on_trial=resize_requests, resize_requests=resize_requests)
     launcher = GcpProvider(project, GcpTemplates(surroundings.objects)).launcher
-    groups = [group for group in launcher.groups.of(found) if not group.unsupported and not group.reservation]
+    known_groups = (one for one in launcher.groups.of(found) if not one.unsupported and not one.reservation)
+    groups = [group for group in known_groups if resize_requests or group.hosts == 1]
     chosen = next((group for group in groups if instance_type in ("", group.instance_type)), None)
     if chosen is None:
         kinds = ", ".join(sorted({group.instance_type for group in groups})) or "none that a trial can use"

@@ -22,6 +22,7 @@ from autoscaler.execution.launch import Providers, answered, give_up, launch
 from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, second_controller
 from autoscaler.execution.patience import Patience, Until
 from autoscaler.execution.pools import sync_finalizer
+from autoscaler.execution.slices import ending_with, hosts_left, may_begin_with
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
 from autoscaler.execution.unclear import Unclear, read_answer
 from autoscaler.execution.waiting import end_waiting, may_wait, needed_nodes, unwanted
@@ -59,6 +60,7 @@ class Observed:
 
     snapshot: Snapshot
     machines: Mapping[str, Mapping[str, Instance]]
+    found_empty: set[str] = field(default_factory=set)  # slices whose hosts had no pods, asked of the API server
 
     @cached_property
     def own(self) -> OwnNodes:
@@ -193,8 +195,10 @@ class Executor:
         if node.phase is Phase.TERMINATING and not is_alive(node, machines):
             return
         if node.provider_id and self._may_end(node, seen, now) and provider is not None:
-            end = partial(terminate, node, provider=provider, machines=machines, journal=self.journal, now=now)
-            self.patience.attempt(node.name, end)
+            whole = ending_with(node, machines, seen.own, seen.found_empty, api=self.api, journal=self.journal, now=now)
+            if whole is not None:
+                end = partial(terminate, provider=provider, machines=machines, journal=self.journal, now=now)
+                self.patience.attempt(node.name, partial(end, node, whole=whole))
 
     def _leave_alone(self, node: ProvisionedNode, seen: Observed) -> None:
         """Say what becomes of a node on its way out once its pool acts. Of one without machine and Node nothing is left
@@ -350,7 +354,8 @@ class Executor:
             return
         if decision.action is NodeAction.DRAIN and acts:
             # A pod that was found and that the plan did not see yet keeps the node with the next plan.
-            if cordon(self.api, found) and not occupants_now(self.api, found.name):
+            ready = cordon(self.api, found) and not occupants_now(self.api, found.name)
+            if ready and may_begin_with(hosts_left(node, self.journal.nodes), own=seen.own, occupied=seen.occupants):
                 self.journal.move(node, Why.UNWANTED, now, decision.reasons)
             return
         # Left over by a drain that was taken back or not decided again, perhaps by a process before this one.

@@ -8,7 +8,7 @@ stops and says so: then more likely our objects are lost than the machines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -105,7 +105,10 @@ def _old_enough(machine: Instance, boots: Mapping[str, timedelta | None], now: d
 def adopt_all(found: Iterable[tuple[Instance, Node]], *, provider: Provider, journal: Journal, now: datetime) -> None:
     """Write objects for machines whose Nodes are registered."""
     for machine, node in found:
-        journal.adopt(_adopted(machine, node, provider.name, now))
+        adopted = _adopted(machine, node, provider.name, now)
+        whole = next((b for b in journal.batches if b.whole and b.name == machine.tags.get(TAG_BATCH)), None)
+        # It still ends with the other hosts of its slice, and they with it.
+        journal.adopt(adopted if whole is None else replace(adopted, batch=whole.name, hosts=len(whole.members)))
 
 
 def end_all(found: Iterable[Instance], *, provider: Provider) -> None:

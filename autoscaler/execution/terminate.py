@@ -6,7 +6,7 @@ machine is believed to be gone when the provider says so; only then the Node and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -27,9 +27,16 @@ _ENDED_BY: Final = {Phase.DRAINING: Why.DRAINED, Phase.FAILED: Why.MACHINE_LEFT}
 
 
 def terminate(
-    node: ProvisionedNode, *, provider: Provider, machines: Mapping[str, Instance], journal: Journal, now: datetime
+    node: ProvisionedNode,
+    *,
+    provider: Provider,
+    machines: Mapping[str, Instance],
+    journal: Journal,
+    now: datetime,
+    whole: Iterable[str] = (),
 ) -> None:
-    """Ask the provider to end the node's machine. `machines` are those it lists, by provider id.
+    """Ask the provider to end the node's machine. `machines` are those it lists, by provider id; `whole` are the other
+    machines of the node's slice, which end in the same call.
 
     A machine that is listed no more, or not yet, is left to lifecycle, which decides by its age whether it is gone.
     """
@@ -37,7 +44,7 @@ def terminate(
         node = journal.move(node, _ENDED_BY[node.phase], now)
     if is_alive(node, machines):
         machine = machines[node.provider_id].id
-        failures = provider.terminate((machine,)).failures
+        failures = provider.terminate((machine, *whole)).failures
         if machine in failures:
             raise failures[machine]
 

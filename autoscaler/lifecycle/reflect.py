@@ -76,8 +76,9 @@ def reflect(world: World, now: datetime) -> Snapshot:
     snapshot = world.snapshot
     nodes = OwnNodes(snapshot.nodes)
     missing = absence(snapshot.provisioned, nodes, listed=world.machines.keys(), windows=world.windows, now=now)
-    complete = complete_drivers(snapshot.slices)
-    occupied = {pod.node_name for pod in snapshot.pods if occupies(pod)}
+    names = {found.name if (found := nodes.of(node)) else node.node_name for node in snapshot.provisioned}
+    complete = complete_drivers(piece for piece in snapshot.slices if piece.reach.node_name in names)
+    occupied = occupied_nodes(snapshot.pods)
     moved = []
     for provisioned in snapshot.provisioned:
         if provisioned.phase_since is None:
@@ -137,6 +138,16 @@ def complete_drivers(slices: Iterable[ResourceSlice]) -> Mapping[str, frozenset[
 def occupies(pod: Pod) -> bool:
     """Whether a pod keeps its node from being empty: bound, not finished, and not there on every node."""
     return pod.bound and not pod.owner.startswith(("DaemonSet/", "Node/"))
+
+
+def occupied_nodes(pods: Iterable[Pod]) -> frozenset[str]:
+    """The names of nodes that are not empty. One pod decides about a node: others are not looked at."""
+    found: set[str] = set()
+    for pod in pods:
+        name = pod.node_name
+        if name is not None and name not in found and occupies(pod):
+            found.add(name)
+    return frozenset(found)
 
 
 def _starting(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot) -> bool:

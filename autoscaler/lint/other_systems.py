@@ -6,6 +6,7 @@ README), Volcano's vGPU device plugin, and the instance types of Amazon SageMake
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Final
@@ -99,6 +100,17 @@ def _absent(name: str) -> tuple[tuple[str, ...], str, str]:
         f"asks for {name}{{rest}}, and no instance type in the catalog has a GPU of {_HARDWARE[name]}",
         "add one with `foreslice catalog add`, or leave such pods to nodes that are there",
     )
+
+
+def type_named(text: str, catalog: Catalog) -> str:
+    """The instance type that a text such as "trn1-32xl" names in another spelling; nothing if none or several are."""
+    found = [name for name in catalog.types if _spelled(name) == _spelled(text)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _spelled(text: str) -> str:
+    """Letters and digits alone, and xlarge for xl."""
+    return re.sub(r"(?<=\d)xl$", "xlarge", re.sub(r"[^a-z0-9]", "", text.lower()))
 
 
 def ec2_name(name: str, catalog: Catalog) -> str:

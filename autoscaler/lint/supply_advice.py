@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import driver_facts
@@ -15,6 +18,8 @@ from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
 
+_GPU_CLASS: Final = "gpu.nvidia.com"
+
 
 def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
     """Of plans with pools only the root disks: those say what else the nodes are."""
@@ -22,6 +27,7 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     if snapshot.pools:
         return
     used = {profile for node in plan.launches for profile in node.drivers}
+    yield from _any_gpu(snapshot, plan, catalog)
     yield from _made_up(used)
     yield from _not_considered(used | set(_missed(plan)), catalog)
     yield from _without_image(plan, catalog)
@@ -41,6 +47,44 @@ def _assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
                 "--into DIR --reason WHY`",
             )
             return
+
+
+def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    """The GPU that pods get which say nothing about it, once: of the model that most of them get."""
+    pods = {pod.key: pod for pod in snapshot.pods if not pod.bound and _takes_any(pod, snapshot)}
+    found: dict[str, list[Pod]] = {}
+    for node in plan.launches:
+        machine = catalog.types.get(node.offering.instance_type)
+        if machine is not None and machine.accelerator is not None and machine.accelerator.vendor == "NVIDIA":
+            found.setdefault(machine.accelerator.key, []).extend(pods[key] for key in node.pods if key in pods)
+    key, asking = max(found.items(), key=lambda entry: len(entry[1]), default=("", []))
+    if asking:
+        card = next(one.accelerator for one in catalog if one.accelerator and one.accelerator.key == key)
+        rest = f" (and {len(asking) - 1} more)" if len(asking) > 1 else ""
+        memory = f" with {card.memory}" if card.memory else ""
+        yield surprise(
+            f"Pod {asking[0].key}",
+            (),
+            f"names no GPU model or memory{rest}, so it gets whole GPUs of the cheapest kind: {card.model}{memory}",
+            "if it needs another one, say so in a CEL selector on productName, architecture or memory",
+            asking[0].origin,
+        )
+
+
+def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether the pod asks for NVIDIA GPUs and nothing that it says depends on the model."""
+    if pod.node_selector or pod.affinity:
+        return False
+    named = (snapshot.claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
+    claims = [claim for claim in named if claim is not None]
+    requests = [request for claim in claims for request in claim.requests]
+    plain = all(
+        isinstance(r, DeviceRequest) and r.device_class == _GPU_CLASS and not r.selectors and not r.capacity
+        for r in requests
+    )
+    served = {one.extended_resource_name for one in snapshot.classes if one.name == _GPU_CLASS} - {None}
+    asked = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
+    return plain and not any(claim.config for claim in claims) and bool(requests or served & asked)
 
 
 def _made_up(used: set[str]) -> Iterator[Diagnostic]:

@@ -31,6 +31,7 @@ from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.planning.disruption.slice_drift import slice_drifts
+from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.requests_seen import NOTHING_SEEN, RequestsSeen, due_checks, seen_after
@@ -76,24 +77,28 @@ def decide(
     serving: Mapping[str, Reason | None] | None = None,
     odd: Mapping[str, Odd] = _NONE_ODD,
     seen: RequestsSeen = NOTHING_SEEN,
+    memory: PlanMemory | None = None,
 ) -> Decisions:
     """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the objects on which
-    deciding broke last time; those that have not changed are left out at once. `seen`: of the decisions before."""
+    deciding broke last time; those that have not changed are left out at once. `seen`: of the decisions before.
+    `memory`: what plans keep from one to the next; it changes no decision."""
     snapshot = with_virtual_pods(snapshot)
-    decide_all = partial(_decided, catalog=catalog, settings=settings, now=now, serving=serving)
+    make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now, memory=memory)
+    decide_all = partial(_decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving)
     decisions, odd = decided_apart(decide_all, snapshot, odd)
     whole = _completed(decisions, snapshot, odd) if odd else decisions
-    return _answered(whole, partial(plan_for, catalog=catalog, policy=settings.policy, now=now), seen)
+    return _answered(whole, make, seen)
 
 
 def _decided(
     snapshot: Snapshot,
+    *,
+    make: Callable[[Snapshot], Plan],
     catalog: Catalog,
     settings: Settings,
     now: datetime,
     serving: Mapping[str, Reason | None] | None,
 ) -> Decisions:
-    make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now)
     plan = make(snapshot)
     drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
     mispredictions = confirmed(mispredicted(snapshot, plan, now), snapshot, make)

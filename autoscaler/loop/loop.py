@@ -42,6 +42,7 @@ from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import Odd
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
+from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.requests_seen import NOTHING_SEEN
 from autoscaler.planning.supply.limits import accelerators_in_use
 from autoscaler.planning.warm_up import warm_up
@@ -125,6 +126,7 @@ class Loop:
         self._retries = Retries(settings.loop)
         self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
+        self._memory = PlanMemory()
         self._seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at
         self._charged_up_to = Decimal(0)  # launches of the account that was saved last
         self._charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts
@@ -179,6 +181,7 @@ class Loop:
             serving=observed.seen.serving,
             odd=self._odd,
             seen=self._seen,
+            memory=self._memory,
         )
         for odd in (odd for key, odd in decisions.odd.items() if self._odd.get(key) != odd):
             name = odd.subject.name

@@ -65,7 +65,7 @@ def classify(
 
 
 def _other_file(file: str, value: dict[str, Any]) -> str:
-    """What a file without apiVersion and kind is, where its name says so; "" for all others."""
+    """What a document without apiVersion and kind is, where its name or its fields say so; "" for all others."""
     name = PurePath(file).name
     if name in ("kustomization.yaml", "kustomization.yml"):
         return "an instruction to kustomize; give the output of `kubectl kustomize`"
@@ -73,6 +73,8 @@ def _other_file(file: str, value: dict[str, Any]) -> str:
         return "part of a Helm chart; give the output of `helm template`"
     if "NAME" in value and "STATUS" in value:
         return "what `helm install --dry-run` says beside the manifests"
+    if value.keys().isdisjoint(("apiVersion", "kind", "metadata", "spec", "items")):
+        return "no Kubernetes object, but perhaps values of a Helm chart; give the output of `helm template`"
     return ""
 
 

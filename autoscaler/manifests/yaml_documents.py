@@ -12,12 +12,14 @@ from typing import Any, ClassVar, Final
 
 import yaml
 
+from autoscaler.kube.problem import UNREPLACED
 from autoscaler.manifests.document import Document, UnreadableError
 from instance_catalog.diagnostic import Path
 
 _DEEPEST = 100  # Kubernetes objects nest about 20 deep; custom resources a little more
 _MOST_REPEATED = 100_000  # lists and objects that aliases repeat in one document: stops "billion laughs"
 _SAFE_NESTING = 1000
+_VARIABLE: Final = re.compile(r"\$\{\w+\}")
 _INDENTATION = re.compile(r"^[ ?-]+", re.MULTILINE)
 _TAG = "tag:yaml.org,2002:"
 _KEPT = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -91,7 +93,7 @@ def read_yaml(text: str, file: str) -> Iterator[Document]:
         line = mark.line + 1 if mark else 1
         place = f" (line {line}, column {mark.column + 1})" if mark else ""
         problem = ": ".join(part for part in (error.context, error.problem) if part)
-        raise UnreadableError(f"invalid YAML{place}: {problem}", line, _next_step(text)) from error
+        raise UnreadableError(f"invalid YAML{place}: {problem}", line, _next_step(text, line)) from error
     except yaml.YAMLError as error:
         raise UnreadableError(f"invalid YAML: {error}", 1, "save the file as UTF-8 text") from error
 
@@ -191,9 +193,12 @@ def _check_nesting(text: str) -> None:
             raise UnreadableError("nested too deeply", line, "give Kubernetes objects only")
 
 
-def _next_step(text: str) -> str:
+def _next_step(text: str, line: int) -> str:
     if "{{" in text:
         return "this looks like a Helm template: give the output of `helm template` instead"
+    # The parser finds out a line or two later that a bare ${NAME} is no field.
+    if any(_VARIABLE.search(one) for one in text.splitlines()[max(0, line - 3) : line + 1]):
+        return UNREPLACED
     if "\t" in text:
         return "YAML does not allow tabs for indentation: use spaces"
     return "check the indentation and quoting around this line"

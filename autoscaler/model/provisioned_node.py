@@ -87,6 +87,7 @@ class ProvisionedNode:
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     pods: tuple[str, ...] = ()  # keys of the pods it was bought for
     boot_timeout: timedelta | None = None  # from launch to Node, as it was at the launch; None: of an earlier version
+    hosts: int = 1  # how many nodes of its batch are one slice, and end together
     reasons: tuple[Reason, ...] = ()
     empty_since: datetime | None = None
     unhealthy_since: datetime | None = None  # its Node was ready once and is not now
@@ -163,6 +164,7 @@ class LaunchBatch:
     place: str = ""  # account/region that the provider calls for its attempt
     waiting_since: datetime | None = None  # since when the provider holds its request; None: it does not
     boot_timeout: timedelta | None = None
+    whole: bool = False  # its nodes are the hosts of one slice: they come together, and end together
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -157,6 +157,8 @@ class Code(Enum):
     NODE_RECLAIMED = "NodeReclaimed"  # the provider takes the machine
     DO_NOT_DISRUPT = "DoNotDisrupt"  # mark
     POOL_DELETED = "PoolDeleted"
+    SLICE_BROKEN = "SliceBroken"  # hosts, left: other hosts of its slice are gone or go, and it is of no use alone
+    SLICE_IN_USE = "SliceInUse"  # hosts: it stays with the other hosts of its slice
     BASELINE = "Baseline"
     SHARES_CLAIM = "SharesClaim"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final, TypeVar
 
-from autoscaler.lifecycle.reflect import occupies
+from autoscaler.lifecycle.reflect import occupied_nodes
 from autoscaler.model.capacity_answers import BufferAnswer, Said, Why
 from autoscaler.model.plan import LeftOut, Placement, Plan, Target
 from autoscaler.model.reason import Code, Reason
@@ -84,7 +84,7 @@ def _shares(snapshot: Snapshot, plan: Plan, placed: Mapping[str, Iterable[Placem
     """What each buffer costs an hour, by its key: nodes that only buffers need, in equal shares for
     those that use them."""
     real = {placement.node for placement in plan.placements if _is_real(placement.pod)}
-    real |= {pod.node_name for pod in snapshot.pods if occupies(pod) and pod.node_name is not None}
+    real |= occupied_nodes(snapshot.pods)
     prices = {node.node_name: node.offering.usd_per_hour for node in snapshot.provisioned}
     prices |= {launch.name: launch.offering.usd_per_hour for launch in plan.launches}
     users: dict[str, set[str]] = {}

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.lifecycle.provisioned_node import is_leaving
-from autoscaler.lifecycle.reflect import occupies
+from autoscaler.lifecycle.reflect import occupied_nodes
 from autoscaler.model.plan import LeftOut, NodeDecision, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
@@ -95,8 +95,8 @@ def _idle(
 ) -> list[ProvisionedNode]:
     """Of these nodes those that end once no pod of a buffer is planned there, the dearest first."""
     real = {p.node for p in plan.placements if not _is_of_buffer(p.pod)}
-    real |= {pod.node_name for pod in snapshot.pods if pod.node_name is not None and occupies(pod)}
     alone = {*nodes} - real
+    alone -= occupied_nodes(snapshot.pods) if alone else frozenset()
     if not alone:
         return []
     # Being empty is the first that there is to say: it ends now, or as soon as delay and budget of its pool allow.

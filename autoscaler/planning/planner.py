@@ -29,6 +29,7 @@ from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.disruption.baseline import holds
 from autoscaler.planning.disruption.node_actions import decide, needed_nodes
 from autoscaler.planning.giving_way import give_way
+from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.objections import guessed_prices, objections
 from autoscaler.planning.placement.considered import considered, undecided_cheaper
 from autoscaler.planning.placement.existing import (
@@ -54,18 +55,24 @@ from autoscaler.scheduling.world import World
 from instance_catalog.types.catalog import Catalog
 
 
-def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
-    """What to launch, where every pending pod goes, what becomes of our nodes; a reason for everything left out."""
-    make = partial(_planned, catalog=catalog, policy=policy, now=now)
+def plan_for(
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime, *, memory: PlanMemory | None = None
+) -> Plan:
+    """What to launch, where every pending pod goes, what becomes of our nodes; a reason for everything left out.
+
+    `memory`: of the plans before, where one is made after the other. The plan is the same without it.
+    """
+    kept = PlanMemory() if memory is None else memory
+    make = partial(_planned, catalog=catalog, policy=policy, now=now, memory=kept)
     plan = without_companions(make(snapshot), snapshot, make)
     return give_way(plan, snapshot, make, now, custom=catalog.drivers)
 
 
-def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
-    world = World.of(snapshot, catalog.drivers.values())
+def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datetime, memory: PlanMemory) -> Plan:
+    world = World.of(snapshot, catalog.drivers.values(), kept=memory.world)
     scopes = Scopes.of(snapshot, pending_pods(snapshot), world.extended_resources)
     pods = pending(snapshot, scopes)
-    present = present_nodes(snapshot, catalog, world)
+    present = replace(present_nodes(snapshot, catalog, world), kept=memory.verdicts)
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
     ledger, hints = _ledger(classes, present, snapshot, policy=policy, now=now), Ledger.for_hints(classes, policy)
     packing = build_packing_input(
@@ -296,10 +303,17 @@ def _outside_the_pools(whole: PackingInput, pools: Sequence[CapacityPool], item:
             return
 
 
+# Offerings listed for all demands of a plan together, and for each of them at least: more is read by nobody.
+_CONSIDERED: Final = 60_000
+_LEAST_CONSIDERED: Final = 20
+
+
 def _demands(packing: PackingInput, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:
     """What was considered for everything that present nodes do not take, gangs that stay out included."""
     rest = {i: c.members for i, c in enumerate(packing.classes) if c.sample.gang in decided.dropped}
     rest |= decided.assigned.rest
+    each = max(_LEAST_CONSIDERED, _CONSIDERED // max(1, len(rest)))
+    policy = replace(policy, considered=min(policy.considered, each))
     return tuple(
         Demand(
             pods=tuple(pod.key for bundle in bundles for pod in bundle.pods),

@@ -6,26 +6,42 @@ converted for them. In a cluster of 1,000 nodes with 42 devices each that is sec
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import Final
 
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.device_class import DeviceClass, Selector
-from autoscaler.model.resource_claim import DeviceRequest
+from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.world import World
 
 CLASS: Final = DeviceClass("rehearsal")
 # It reads attributes, so devices are converted whole; what it says of them does not matter.
 REQUEST: Final = DeviceRequest("device", CLASS.name, (Selector('"rehearsal" in device.attributes'),))
+# Each is asked about every device of the cluster.
+_MOST_CLASSES: Final = 4
 
 
 def warm_up(snapshot: Snapshot) -> None:
-    """Have every device of the cluster judged once."""
+    """Have every device of the cluster judged once, also by the classes that most claims ask for."""
     world = World.of(snapshot)
+    rehearsals = [CLASS, *_asked(snapshot)]
     for state in world.states():
         with suppress(FatalError):  # a slice with a malformed node selector: told when a pod gets there
             pools, memo = world.devices.pools_of(state.node)
-            matches = memo.matches(CLASS, REQUEST)
-            for pooled in pools.devices:
-                matches.of(pooled)
+            for device_class in rehearsals:
+                matches = memo.matches(device_class, REQUEST)
+                for pooled in pools.devices:
+                    matches.of(pooled)
+
+
+def _asked(snapshot: Snapshot) -> list[DeviceClass]:
+    """The classes that most claims ask for: later pods are likely to ask for one of them."""
+    asked: Counter[str] = Counter()
+    for claim in snapshot.claims.values():
+        for request in claim.requests:
+            alternatives = request.subrequests if isinstance(request, FirstAvailable) else (request,)
+            asked.update(one.device_class for one in alternatives)
+    often = sorted(asked, key=lambda name: (-asked[name], name))[:_MOST_CLASSES]
+    return [found for found in snapshot.classes if found.name in often]

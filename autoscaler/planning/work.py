@@ -17,7 +17,7 @@ from typing import TypeGuard
 from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.verdict import Fits, Unknown, Verdict
+from autoscaler.model.verdict import DoesNotFit, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
@@ -27,6 +27,8 @@ from autoscaler.scheduling.world import World
 _LOOK = 200
 # One comparison of amounts on a node of which all else is known: some 5 µs.
 _GLANCE = 25
+# Glances that are paid for together.
+_AT_ONCE = 100
 # Present nodes for which a plan has its units for looks once more.
 _NODES = 200
 # What a class may spend on each present node that has room for it: the look, and a search of some devices.
@@ -163,6 +165,17 @@ class Ledger:
         finally:
             account.own += aside
 
+    def glance_at_present(self, item: int, pod: Pod, nodes: int) -> Verdict:
+        """Pays for so many present nodes of which it is known that they refuse the class; Unknown if it has spent its
+        share."""
+        account = self.accounts[item]
+        aside = min(account.own, self.given[item] // 2)
+        account.own -= aside
+        try:
+            return self._decide(item, (pod,), lambda _: _glanced_at(nodes))
+        finally:
+            account.own += aside
+
     def fit(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
         """The verdict about these pods of a class on a node; Unknown if the class has spent its share, or waits."""
         return self.decide(item, pods, lambda paid: fit(paid, node, world))
@@ -206,6 +219,12 @@ def _paid(pods: Iterable[Pod]) -> Iterator[Pod]:
 def _glanced(verdict: Callable[[], Verdict]) -> Verdict:
     pay(_GLANCE)
     return verdict()
+
+
+def _glanced_at(nodes: int) -> Verdict:
+    for done in range(0, nodes, _AT_ONCE):
+        pay(_GLANCE * min(_AT_ONCE, nodes - done))
+    return DoesNotFit(())
 
 
 def budget_reason(pod: Pod, spent: BudgetSpentError) -> Reason:

@@ -40,6 +40,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.LOWER_REQUEST: "request {requests}",
     ChangeKind.LOWER_COUNT: "request {instead} devices instead of {wanted}",
     ChangeKind.SET_DRIVERS: "set spec.drivers.profiles to [{drivers}]",
+    ChangeKind.ADD_REQUIREMENT: "add {key} In [{value}] to spec.requirements",
     ChangeKind.ADD_LABELS: "add {labels} to spec.labels",
     ChangeKind.DROP_NODE_SELECTOR: "drop nodeSelector {key}={value}",
     ChangeKind.DROP_NODE_AFFINITY: "drop the node affinity on {key}",
@@ -57,10 +58,14 @@ _OF_NEW_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_PARTS: "spec.fractional Allow, so that {share} is offered",
     ChangeKind.ADD_SCHEDULER: "{scheduler} in spec.scope.schedulerNames",
     ChangeKind.WIDEN_SCOPE: "spec.scope.pods All",
+    ChangeKind.ADD_REQUIREMENT: "{key} In [{value}] in spec.requirements",
     ChangeKind.ADD_LABELS: "{labels} in spec.labels",
     ChangeKind.SET_DRIVERS: "spec.drivers.profiles [{drivers}]",
 }
 _CREATE: Final = "create a CapacityPool with"
+
+
+_LABELS_OF_GKE: Final = "cloud.google.com/"
 
 
 def change_text(change: Change) -> str:
@@ -97,13 +102,28 @@ def result_text(result: Result) -> str:
     if not result.launches:
         return ", ".join(parts)
     price = "no price known" if result.usd_per_hour is None else f"{money(result.usd_per_hour)} $/h"
-    whole = f", as slices of {result.hosts} hosts, which are planned and not launched yet" if result.hosts > 1 else ""
+    whole = f", as slices of {result.hosts} hosts, which are bought as a whole" if result.hosts > 1 else ""
     return f"{', '.join(parts)}, {price}{whole}"
 
 
 def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
-    return [f"{change_text(advice.change)} → {result_text(advice.result)}" for advice in found]
+    return [f"{change_text(advice.change)} → {result_text(advice.result)}{_guessed(advice)}" for advice in found]
+
+
+def _guessed(advice: Advice) -> str:
+    """That the machine is the cheapest one, where a pool gets labels of which only people know what they stand for."""
+    parts = advice.change.parts or (advice.change,)
+    labels = {str(label) for part in parts if part.kind is ChangeKind.ADD_LABELS for label in _texts(part, "labels")}
+    own = [label for label in labels if not label.startswith(_LABELS_OF_GKE)]
+    if not own or not advice.result.launches or any(part.kind is ChangeKind.ADD_REQUIREMENT for part in parts):
+        return ""
+    return ": the cheapest that fits, because labels of your own do not say which machines they mean"
+
+
+def _texts(change: Change, name: str) -> Sequence[object]:
+    found = change.detail.get(name)
+    return found if isinstance(found, tuple) else ()
 
 
 def advice_document(found: Sequence[Advice]) -> list[dict[str, Any]]:

@@ -70,7 +70,8 @@ class ObjectEvents:
 
 def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
     """The events of a plan, object by object: pods that get a node, pods that get none, nodes that change."""
-    uids = {pod.key: pod.uid for pod in snapshot.pods}
+    named = {p.pod for p in plan.placements if p.target is Target.NEW} | {left.pod for left in plan.left_out}
+    uids = {key: pod.uid for pod in snapshot.pods if named and (key := pod.key) in named}
     owners = dict(_owners(snapshot))
     told: set[tuple[VirtualOwner, str]] = set()
     launches = {launch.name: launch for launch in plan.launches}

@@ -244,8 +244,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.PROVIDER_REFUSES: ("provider {provider} refuses requests: {message}",),
     Code.SLICE_NOT_LAUNCHED: (
-        "{instance_type} would form slices of {hosts} hosts, which Foreslice plans and prices but does not launch yet: "
-        "make their node pool with GKE (docs/gcp.md, TPU slices), or leave the type out by spec.requirements",
+        "{instance_type} would form slices of {hosts} hosts, which Foreslice launches only from a GCPNodeTemplate, and "
+        "with 100 hosts at most (docs/gcp.md, TPU slices): leave the type out by spec.requirements",
     ),
     Code.OTHER_AUTOSCALER: (
         "{kind} would launch for {pods}, too: turn that off there, or narrow spec.scope of the pool",
@@ -309,6 +309,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NODE_RECLAIMED: ("the provider reclaims the machine at {at}",),
     Code.DO_NOT_DISRUPT: ("kept because of its annotation {mark}",),
     Code.POOL_DELETED: ("its pool is being deleted",),
+    Code.SLICE_BROKEN: ("its slice of {hosts} hosts has {left} left: it ends as a whole, as it was launched",),
+    Code.SLICE_IN_USE: ("its slice of {hosts} hosts is in use, and ends only as a whole",),
     Code.BASELINE: ("part of the pool's baseline",),
     Code.SHARES_CLAIM: ("shares claim {claim}",),
 }
@@ -334,10 +336,8 @@ def text_of(reason: Reason, *, short: bool = False) -> str:
     if reason.code is Code.INSUFFICIENT_RESOURCE:
         facts |= {key: amount_text(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
     template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
-    sentence = template.format_map(_Shown(facts))
     rest = [f"{key} {facts[key]}" for key in facts if key not in _fields(template) and key not in _IMPLIED]
-    if rest:
-        sentence += f" ({', '.join(rest)})"
+    sentence = template.format_map(_Shown(facts)) + (f" ({', '.join(rest)})" if rest else "")
     # A device of a node that does not exist yet is told by its driver and name.
     subject = reason.subject.replace(f"/{PLACEHOLDER_NODE}/", "/")
     return f"{subject}: {sentence}" if subject else sentence

@@ -48,25 +48,30 @@ class NodeState:
         return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
 
 
-def states_of(nodes: Iterable[Node], pods: Mapping[str, Sequence[Pod]]) -> dict[str, NodeState]:
-    """The states of the nodes, by name, with the pods they carry.
+@dataclass(slots=True)
+class StateMemory:
+    """The states of nodes in the snapshot before: few nodes change from one reconcile to the next."""
 
-    Those of the call before are kept where node and pods are the same objects: few nodes change from one reconcile to
-    the next. Threads may share them: at worst one computes again.
-    """
-    global _last  # a memory that a restart may lose
-    known, found = _last, dict[str, NodeState]()
-    for node in nodes:
-        state, carried = known.get(node.name), pods.get(node.name, ())
-        same = state is not None and state.node is node and len(state.pods) == len(carried)
-        if state is None or not same or not all(map(is_, state.pods, carried)):
-            state = NodeState.of(node, tuple(carried))
-        found[node.name] = state
-    _last = found
-    return found
+    _last: Mapping[str, NodeState] = field(default_factory=dict)
 
+    def of(self, nodes: Iterable[Node], pods: Mapping[str, Sequence[Pod]]) -> dict[str, NodeState]:
+        """The states of the nodes, by name, with the pods they carry.
 
-_last: Mapping[str, NodeState] = {}
+        Those of the call before are kept where node and pods are the same objects. Threads may share them: at worst one
+        computes again.
+        """
+        known, found = self._last, dict[str, NodeState]()
+        for node in nodes:
+            state, carried = known.get(node.name), pods.get(node.name, ())
+            same = state is not None and state.node is node and len(state.pods) == len(carried)
+            if state is None or not same or not all(map(is_, state.pods, carried)):
+                state = NodeState.of(node, tuple(carried))
+            found[node.name] = state
+        self._last = found
+        return found
+
+    def __len__(self) -> int:
+        return len(self._last)
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:

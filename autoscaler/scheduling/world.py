@@ -6,6 +6,7 @@ that shares everything untouched.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,8 +21,9 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
-from autoscaler.scheduling.node_state import NodeState, states_of
+from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volumes import Volumes
+from autoscaler.scheduling.world_memory import WorldMemory
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -48,19 +50,23 @@ class World:
     repellers: tuple[str, ...] = ()
 
     @staticmethod
-    def of(snapshot: Snapshot, drivers: Iterable[CustomDriver] = ()) -> World:
-        """The world as observed; `drivers` are those that the catalog describes."""
+    def of(snapshot: Snapshot, drivers: Iterable[CustomDriver] = (), *, kept: WorldMemory | None = None) -> World:
+        """The world as observed; `drivers` are those that the catalog describes. `kept`: of worlds before."""
+        kept = WorldMemory() if kept is None else kept
         memory = node_memory(snapshot.profile)
         memory.keep(snapshot.nodes)
-        pods: dict[str, list[Pod]] = {}
+        kept.slices.keep(snapshot.nodes)
+        pods: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in snapshot.pods:
-            if pod.bound and pod.node_name is not None:
-                pods.setdefault(pod.node_name, []).append(pod)
+            name = pod.node_name
+            if name is not None and not pod.finished:
+                pods[name].append(pod)
         groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
-        claims = without_finished_consumers(snapshot.claims.values(), snapshot.pods, groups)
+        claims = without_finished_consumers(snapshot.claims, snapshot.pods, groups)
+        states = kept.states.of(snapshot.nodes, pods)
         return World(
             snapshot=snapshot,
-            nodes=states_of(snapshot.nodes, pods),
+            nodes=states,
             claims=claims,
             devices=ClusterDevices.of(
                 snapshot.slices,
@@ -68,8 +74,9 @@ class World:
                 snapshot.taint_rules,
                 snapshot.profile,
                 memory=memory,
+                kept=kept.slices,
             ),
-            allocated=AllocatedState.of(claims.values()),
+            allocated=kept.use.of(claims),
             extended_resources=extended_resource_classes(snapshot.classes)
             if snapshot.profile.gates.extended_resource
             else {},
@@ -78,7 +85,7 @@ class World:
             if snapshot.profile.gates.extended_resource
             else frozenset(),
             drivers=tuple(drivers),
-            repellers=tuple(n.name for n in snapshot.nodes if _repel(pods.get(n.name, ()))),
+            repellers=tuple(name for name, state in states.items() if state.repelling),
         )
 
     @property

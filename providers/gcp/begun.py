@@ -8,7 +8,9 @@ groups that are making machines, since a name without a machine is in no list of
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from typing import Any
 
+from instance_catalog.types.instance_type import ANY_ZONE
 from providers.errors import AmbiguousError, GoneError
 from providers.gcp.describe import group_of, listed
 from providers.gcp.names import Launched, read
@@ -25,19 +27,31 @@ def begun_in(
     but: Container[GroupRef],
     asked: Callable[[GroupRef], bool],
 ) -> Iterator[GroupRef]:
-    """The groups of a zone, other than `but`, that have a name of the launch, or hold a request of it (`asked`)."""
+    """The groups of a zone, other than `but`, that have a name of the launch, or hold a request of it (`asked`). A
+    launch that leaves the zone to the group is looked for in all of them."""
     for one in listed(gcp, cluster):
         name, group = read(one.name, cluster), group_of(one)
-        if name is not None and group is not None and group.zone == zone and group not in but and launched(name):
+        if name is None or group is None or group in but:
+            continue
+        if zone in (group.zone, ANY_ZONE) and launched(name):
             yield group
-    for page in gcp.pages("instanceGroupManagers.list", about=zone, zone=zone):
-        for one in page.items:
-            group, actions = GroupRef(zone, one.name), one.current_actions
-            if group in but:
-                continue
-            makes = actions.creating or actions.recreating
-            if (makes and _has(gcp, group, cluster, launched)) or asked(group):
-                yield group
+    for one in _groups(gcp, zone):
+        group, actions = GroupRef(one.zone.rpartition("/")[2], one.name), one.current_actions
+        if group in but or not group.zone:  # no template names a regional group
+            continue
+        makes = actions.creating or actions.recreating
+        if (makes and _has(gcp, group, cluster, launched)) or asked(group):
+            yield group
+
+
+def _groups(gcp: Gcp, zone: str) -> Iterator[Any]:
+    if zone != ANY_ZONE:
+        for page in gcp.pages("instanceGroupManagers.list", about=zone, zone=zone):
+            yield from page.items
+        return
+    for page in gcp.pages("instanceGroupManagers.aggregatedList"):
+        for scoped in page.items.values():
+            yield from scoped.instance_group_managers
 
 
 def _has(gcp: Gcp, group: GroupRef, cluster: str, launched: Callable[[Launched], bool]) -> bool:

@@ -25,12 +25,13 @@ _UPDATE: Final = ("compute.instanceGroupManagers.update",)
 CALLS: Final = (
     Call("instanceGroupManagers.get", ("compute.instanceGroupManagers.get",)),
     Call("instanceGroupManagers.list", ("compute.instanceGroupManagers.list",)),
-    Call("instanceGroupManagers.aggregatedList", ("compute.instanceGroupManagers.list",), by_person=True),
+    Call("instanceGroupManagers.aggregatedList", ("compute.instanceGroupManagers.list",)),
     Call("instanceGroupManagers.listManagedInstances", ("compute.instanceGroupManagers.get",)),
     Call("instanceGroupManagers.createInstances", _UPDATE, changes=True),
     Call("instanceGroupManagers.deleteInstances", _UPDATE, changes=True),
+    Call("instanceGroupManagers.resize", _UPDATE, changes=True),  # to 0 only: session.py refuses every other size
     Call("instanceGroupManagerResizeRequests.get", ("compute.instanceGroupManagers.get",)),
-    Call("instanceGroupManagerResizeRequests.list", ("compute.instanceGroupManagers.get",), by_person=True),
+    Call("instanceGroupManagerResizeRequests.list", ("compute.instanceGroupManagers.get",)),
     Call("instanceGroupManagerResizeRequests.insert", _UPDATE, changes=True),
     Call("instanceGroupManagerResizeRequests.cancel", _UPDATE, changes=True),
     Call("instanceGroupManagerResizeRequests.delete", _UPDATE, changes=True),

@@ -19,6 +19,7 @@ from providers.errors import GoneError, UnclassifiedError
 from providers.gcp.interruptions import Event, interrupted
 from providers.gcp.names import FILTER, batch_of, provider_id, read
 from providers.gcp.node_template.template import Batch, GroupRef
+from providers.gcp.node_template.tpu import hosts_of, kube_labels, topology_of
 from providers.gcp.parts import Ref, ref_of
 from providers.gcp.session import Gcp
 
@@ -81,6 +82,11 @@ def group_of(found: Any) -> GroupRef | None:
         if item.key == _CREATED_BY and len(parts) > 3 and parts[-2] == "instanceGroupManagers" and parts[-4] == "zones":
             return GroupRef(parts[-3], parts[-1])
     return None
+
+
+def is_host(found: Any) -> bool:
+    """Whether a machine is a host of a slice of several, which end together."""
+    return hosts_of(found.machine_type.rpartition("/")[2], topology_of(kube_labels(found.metadata))) > 1
 
 
 def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str], *, held: Held) -> Mapping[str, Instance]:

@@ -36,6 +36,7 @@ from providers.gcp.in_group.resize_requests import find, may_wait, name_of
 from providers.gcp.names import MAX_NODES, Names
 from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
+from providers.gcp.node_template.tpu import topology_of
 from providers.gcp.session import Gcp
 
 
@@ -57,7 +58,8 @@ class Launcher:
         attempts: list[tuple[OfferingKey, Attempt]] = []
         for offering in request.offerings:
             try:
-                attempts.append((offering, self._attempt(request, self.groups.serving(template, offering))))
+                found = self.groups.serving(template, offering, topology_of(request.labels))
+                attempts += [(offering, self._attempt(request, group)) for group in found]
             except NotOfferedError as error:
                 refused.append(OfferingFailure(offering, error))
         begun = [(offering, attempt) for offering, attempt in attempts if attempt.begun()]

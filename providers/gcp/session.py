@@ -36,6 +36,7 @@ _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     ),
     "instanceGroupManagers.createInstances": (compute_v1.InstanceGroupManagersClient, "create_instances_unary"),
     "instanceGroupManagers.deleteInstances": (compute_v1.InstanceGroupManagersClient, "delete_instances_unary"),
+    "instanceGroupManagers.resize": (compute_v1.InstanceGroupManagersClient, "resize_unary"),
     "instanceGroupManagerResizeRequests.get": (compute_v1.InstanceGroupManagerResizeRequestsClient, "get"),
     "instanceGroupManagerResizeRequests.list": (compute_v1.InstanceGroupManagerResizeRequestsClient, "list"),
     "instanceGroupManagerResizeRequests.insert": (compute_v1.InstanceGroupManagerResizeRequestsClient, "insert_unary"),
@@ -80,6 +81,8 @@ class Gcp:
 
     def call(self, method: str, *, about: str = "", **request: Any) -> Any:
         """The answer of one call. Raises ProviderErrors."""
+        if method == "instanceGroupManagers.resize" and request.get("size") != 0:
+            raise UnlistedCallError(f"{method} to {request.get('size')}: Google would choose which machines go")
         what = f"{method} {about}".strip()
         with translated(what):
             return self._method(method)(request={"project": self.project, **request}, retry=None, timeout=_SECONDS)

@@ -9,14 +9,16 @@ from uuid import NAMESPACE_URL, uuid5
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import Clock, TerminateAnswer
 from providers.errors import GoneError, PermissionDeniedError, ProviderError, RefusedError
-from providers.gcp.describe import LEAVING, by_id, group_of, owned
+from providers.gcp.describe import LEAVING, by_id, group_of, is_host, owned
 from providers.gcp.in_group.members import CHUNK, delete, listed
+from providers.gcp.in_group.whole import end
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.session import Gcp
 
 
 def terminate(gcp: Gcp, clock: Clock, cluster: str, ids: Sequence[str]) -> TerminateAnswer:
-    """Terminate machines of a cluster. The names of ids that no machine has may be others' by now, and are left."""
+    """Terminate machines of a cluster. The names of ids that no machine has may be others' by now, and are left. The
+    hosts of a slice end in one call or not at all."""
     wanted = tuple(dict.fromkeys(ids))
     found = by_id(gcp, wanted)
     going: list[str] = []
@@ -28,7 +30,7 @@ def terminate(gcp: Gcp, clock: Clock, cluster: str, ids: Sequence[str]) -> Termi
         group = group_of(found[machine])
         if group is None or not owned(found[machine], cluster):
             failures[machine] = _foreign(machine)
-        elif found[machine].status in LEAVING:
+        elif found[machine].status in LEAVING and not is_host(found[machine]):
             going.append(machine)  # a stop looks the same; a machine that stops so is asked to end once it has stopped
         else:
             asked.setdefault(group, []).append(machine)
@@ -36,7 +38,7 @@ def terminate(gcp: Gcp, clock: Clock, cluster: str, ids: Sequence[str]) -> Termi
     for group, machines in asked.items():
         accepted: list[str] = []
         for start in range(0, len(machines), CHUNK):
-            _ask(gcp, clock, group, machines[start : start + CHUNK], found, accepted, failures)
+            _ask(gcp, clock, cluster, group, machines[start : start + CHUNK], found, accepted, failures)
         failures |= _left(gcp, cluster, group, accepted, found) if accepted else {}
         going += [machine for machine in accepted if machine not in failures]
     return TerminateAnswer(tuple(going), tuple(gone), FrozenMap(failures))
@@ -45,6 +47,7 @@ def terminate(gcp: Gcp, clock: Clock, cluster: str, ids: Sequence[str]) -> Termi
 def _ask(
     gcp: Gcp,
     clock: Clock,
+    cluster: str,
     group: GroupRef,
     machines: Sequence[str],
     found: Mapping[str, Any],
@@ -52,9 +55,13 @@ def _ask(
     failures: dict[str, ProviderError],
 ) -> None:
     """Ask a group to end machines; `asked` gets those that it has accepted."""
-    key = f"{' '.join(machines)} {clock.now().isoformat()}"
+    request_id = str(uuid5(NAMESPACE_URL, f"{' '.join(machines)} {clock.now().isoformat()}"))
+    names = [found[one].name for one in machines]
     try:
-        delete(gcp, clock, group, [found[one].name for one in machines], request_id=str(uuid5(NAMESPACE_URL, key)))
+        if is_host(found[machines[0]]):
+            end(gcp, clock, group, names, cluster=cluster, request_id=request_id)
+        else:
+            delete(gcp, clock, group, names, request_id=request_id)
     except (GoneError, RefusedError) as error:
         if isinstance(error, PermissionDeniedError):
             raise

@@ -19,15 +19,18 @@ from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import GKE_TPU_TOPOLOGY
 from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest, TemplateRef
 from providers.errors import GoneError, ProviderError, TemplateError, UncertainError, WaitingError
 from providers.gcp.describe import by_id, group_of, owned
 from providers.gcp.describe import listed as machines
 from providers.gcp.in_group.members import CHUNK, delete, listed
 from providers.gcp.in_group.resize_requests import cancel, forget, open_of
+from providers.gcp.in_group.whole import end
 from providers.gcp.launch import Launcher
 from providers.gcp.node_template.groups import Group
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
+from providers.gcp.node_template.tpu import topology_of
 from providers.gcp.terminate import terminate
 from providers.trials import Outcome, without_secrets
 
@@ -76,7 +79,12 @@ class Trial:
     @property
     def machines(self) -> int:
         """How many it starts."""
-        return QUEUED if self.queued else MACHINES
+        return self._queued if self.queued else MACHINES
+
+    @property
+    def _queued(self) -> int:
+        """How many machines a resize request of the trial asks for: of a slice all hosts, which alone can be had."""
+        return self.group.hosts if self.group.hosts > 1 else QUEUED
 
     @property
     def proven(self) -> bool:
@@ -88,7 +96,7 @@ class Trial:
         self.clean()
         try:
             if self.queued:
-                ids = self._launched("resize request", QUEUED)
+                ids = self._launched("resize request", self._queued)
             else:
                 ids = self._launched("one machine", 1) | self._launched("gang of two", 2)
             if ids:
@@ -145,6 +153,12 @@ class Trial:
                 forget(gcp, clock, over, request_id=str(uuid5(NAMESPACE_URL, f"forget {key}")))
 
     def _delete(self, group: GroupRef, going: Sequence[str]) -> None:
+        launcher = self.launcher
+        if going and launcher.groups.group(group).hosts > 1:
+            key = f"trial {self._mark} {group} 0 {launcher.clock.now().isoformat()}"
+            again = str(uuid5(NAMESPACE_URL, key))
+            end(launcher.gcp, launcher.clock, group, going, cluster=launcher.cluster, request_id=again)
+            return
         for start in range(0, len(going), CHUNK):
             key = f"trial {self._mark} {group} {' '.join(going)} {start} {self.launcher.clock.now().isoformat()}"
             chunk, gcp = going[start : start + CHUNK], self.launcher.gcp
@@ -221,7 +235,7 @@ class Trial:
 
     def _withdrawing(self) -> None:
         """Ask for two machines and cancel the request at once. What came all the same, the clean-up deletes."""
-        began, request = self._monotonic(), self._request("withdrawn", QUEUED)
+        began, request = self._monotonic(), self._request("withdrawn", self._queued)
         with self._looking("withdraw", began):
             with suppress(WaitingError, UncertainError):
                 self.launcher.launch(request, self.template)
@@ -247,6 +261,7 @@ class Trial:
             tags=FrozenMap({TAG_CLUSTER: self.launcher.cluster, TAG_BATCH: f"trial-{token[:8]}"}),
             minimum=count,
             template=TemplateRef("GCPNodeTemplate", self.template.name),
+            labels=FrozenMap({GKE_TPU_TOPOLOGY: topology} if (topology := topology_of(self.group.labels)) else {}),
         )
 
     def _shown(self, name: str, ids: set[str]) -> None:

@@ -16,7 +16,9 @@ from autoscaler.model.reason import Code
 from instance_catalog.kubernetes import labels
 
 # What a node may be drained for although pods run on it. Consolidation that moves pods is not built yet.
-WANTED: Final = frozenset(code.value for code in (Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED))
+WANTED: Final = frozenset(
+    code.value for code in (Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED, Code.SLICE_BROKEN)
+)
 # Nodes that have been asked for and do not take pods yet, and are not on their way out.
 _COMING: Final = frozenset({"Intended", "Launching", "Launched", "Registered", "DriversReady"})
 # Nodes that no pod is sent to any more.
@@ -167,10 +169,13 @@ def bought_twice(batch: Object, provisioned: Iterable[Object], pods: Iterable[Ob
     """8: with the nodes of a batch that is about to be written no more are on their way than pods wait.
 
     A pod may take the node that another one was bought, which then gets its own: so nodes are counted, not names. A
-    machine that somebody stopped takes no pods, so another node is bought in its place.
+    machine that somebody stopped takes no pods, so another node is bought in its place. Of a slice, which is bought as
+    a whole, the hosts with pods count.
     """
     waiting = {key_of(pod) for pod in pods if not pod["spec"].get("nodeName")}
-    coming = set(batch["spec"]["nodes"])
+    spec = batch["spec"]
+    wanted = zip(spec["nodes"], spec.get("pods", ()), strict=False)
+    coming = {node for node, keys in wanted if keys} if spec.get("whole") else set(spec["nodes"])
     waiting.update(key for keys in batch["spec"].get("pods", ()) for key in keys)
     if not waiting:  # what is held is bought without pods
         return

@@ -181,6 +181,8 @@ def _pool(words: str) -> dict[str, Any]:
         spec.setdefault("scope", {})["schedulerNames"] = [scheduler[1]]
     if labels := re.search(r"((?:\S+=\S+ )+)in spec.labels", words):
         spec["labels"] = dict(pair.rstrip(",").split("=") for pair in labels[1].split())
+    if required := re.search(r"(\S+) In \[(\S+?)\] in spec.requirements", words):
+        spec["requirements"] = [{"key": required[1], "operator": "In", "values": [required[2]]}]
     if drivers := re.search(r"spec.drivers.profiles \[(.*?)\]", words):
         spec["drivers"] = {"profiles": drivers[1].split(", ")}
     if "spec.fractional Allow" in words:

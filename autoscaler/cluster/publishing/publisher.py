@@ -258,8 +258,10 @@ def _nominations(snapshot: Snapshot) -> Iterator[tuple[Pod, str]]:
     """The pods that do not know their coming node yet, and its name."""
     planned = {pod: node for node in snapshot.provisioned if _accepted(node) for pod in node.pods}
     for pod in snapshot.pods:
+        if pod.node_name is not None or pod.nominated_node:
+            continue
         node = planned.get(pod.key)
-        if node is None or pod.node_name is not None or pod.nominated_node:
+        if node is None:
             continue
         # Cluster Autoscaler fails on nominated pods whose claims do not exist yet.
         if all(entry.claim is not None for entry in pod.claims):

@@ -47,12 +47,19 @@ class AllocationContext:
         pools = self.allocated.pools
         if not pools:
             return [False] * len(self.pools.devices)
-        held: dict[str, frozenset[str]] = {}
-        for pool in self.pools.pools:
-            use = self.allocated.use_of(pool.driver, pool.name)
-            shared = frozenset[str]() if self.profile.gates.consumable_capacity else {name for name, _ in use.shares}
-            held[str(pool)] = use.exclusive | shared
-        return [pooled.name in held[str(pooled.pool)] for pooled in self.pools.devices]
+        held: dict[NodePool, frozenset[str]] = {}
+        found: list[bool] = []
+        for pooled in self.pools.devices:
+            names = held.get(pooled.pool)
+            if names is None:
+                names = held[pooled.pool] = self._held(pooled.pool)
+            found.append(pooled.device.name in names)
+        return found
+
+    def _held(self, pool: NodePool) -> frozenset[str]:
+        use = self.allocated.use_of(pool.driver, pool.name)
+        shares_count = use.shares and not self.profile.gates.consumable_capacity
+        return use.exclusive.union(name for name, _ in use.shares) if shares_count else use.exclusive
 
     def drawn(self, pool: NodePool) -> Iterator[tuple[Draw, ...]]:
         """What the allocated devices of a pool draw from its counters; shared ones count from v0.36.2 on."""

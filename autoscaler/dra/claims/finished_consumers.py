@@ -15,16 +15,28 @@ from autoscaler.model.resource_claim import ResourceClaim
 
 
 def without_finished_consumers(
-    claims: Iterable[ResourceClaim], pods: Iterable[Pod], pod_groups: Mapping[str, Gang]
+    claims: Mapping[str, ResourceClaim], pods: Iterable[Pod], pod_groups: Mapping[str, Gang]
 ) -> dict[str, ResourceClaim]:
-    """The claims by namespace/name without the reservations of pods that will not run any more.
+    """The claims, by namespace/name, without the reservations of pods that will not run any more.
 
     A claim that loses its last consumer loses its devices, and so does one that is being deleted and has none. One that
     was generated for such a pod is deleted. Consumers that nobody knows stay. `pod_groups` by namespace/name, where the
     gate DRAWorkloadResourceClaims is on: those that were replaced by others of their name reserve nothing either.
     """
     done = {pod.uid for pod in pods if pod.finished or (pod.deleting and pod.node_name is None)}
-    return {claim.key: _without_finished_consumers(claim, done, pod_groups) for claim in claims}
+    found = dict(claims.items())
+    for key, claim in claims.items():
+        if pod_groups or not _stays(claim, done):
+            found[key] = _without_finished_consumers(claim, done, pod_groups)
+    return found
+
+
+def _stays(claim: ResourceClaim, done: Collection[str]) -> bool:
+    """Whether it is seen at a glance that the claim stays as it is: most do. Where no group may be replaced."""
+    for one in claim.reserved_for:
+        if one.uid in done:
+            return False
+    return bool(claim.reserved_for) or not (claim.deleting or claim.controller in done)
 
 
 def _without_finished_consumers(

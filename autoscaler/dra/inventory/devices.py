@@ -67,6 +67,13 @@ class _Layers:
 
     below: SliceLayer
     above: SliceLayer
+    mixed: bool = False  # whether a hypothetical node adds to a pool of the cluster, or to what every node reaches
+
+    def plus(self, slices: Sequence[ResourceSlice]) -> _Layers:
+        """The same with more slices of hypothetical nodes."""
+        above = self.above.plus(slices)
+        mixed = any((slice_.driver, slice_.pool.name) in self.below.pools for slice_ in slices)
+        return _Layers(self.below, above, self.mixed or mixed or bool(above.shared))
 
     def local(self, node: str) -> Sequence[ResourceSlice]:
         return self.below.local.get(node, ()) + self.above.local.get(node, ())
@@ -77,11 +84,66 @@ class _Layers:
     def of_pool(self, driver: str, pool: str) -> Sequence[ResourceSlice]:
         return self.below.pools.get((driver, pool), ()) + self.above.pools.get((driver, pool), ())
 
+    def only_below(self, node: str) -> bool:
+        """Whether nothing of hypothetical nodes is around the node."""
+        return not self.mixed and node not in self.above.local
+
     def around(self, node: str) -> Slices:
         """Every slice that the node's pools may depend on."""
         near = (*self.local(node), *self.shared())
         pools = dict.fromkeys((slice_.driver, slice_.pool.name) for slice_ in near)
         return (*near, *(slice_ for key in pools for slice_ in self.of_pool(*key)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Indexed:
+    """Slices of a snapshot under taint rules, indexed, and the pools of nodes with nothing but these around them."""
+
+    profile: KubernetesProfile
+    slices: Slices
+    rules: tuple[DeviceTaintRule, ...]
+    layer: SliceLayer
+    nodes: dict[_Key, _Gathered] = field(default_factory=dict)
+
+    def is_of(self, profile: KubernetesProfile, slices: Slices, rules: tuple[DeviceTaintRule, ...]) -> bool:
+        """Whether it is made of exactly these objects."""
+        same = self.profile is profile and self.rules == rules and len(self.slices) == len(slices)
+        return same and all(map(is_, self.slices, slices))
+
+
+@dataclass(slots=True, eq=False)
+class SliceMemory:
+    """The slices of the snapshot before, indexed: most reconciles find every one of them unchanged.
+
+    It belongs to one series of plans, and no two threads use it at once.
+    """
+
+    _last: _Indexed | None = None
+
+    def of(
+        self, slices: Iterable[ResourceSlice], rules: tuple[DeviceTaintRule, ...], profile: KubernetesProfile
+    ) -> _Indexed:
+        """The slices by what a node asks for, with what is known of nodes."""
+        found = tuple(slices)
+        if self._last is None or not self._last.is_of(profile, found, rules):
+            self._last = _indexed(found, rules, profile)
+        return self._last
+
+    def keep(self, nodes: Iterable[Node]) -> None:
+        """Forget all but these nodes, with the labels that they have."""
+        known = self._last.nodes if self._last else {}
+        there = {(node.name, node.labels) for node in nodes} if known else set()
+        for key in [key for key in known if key not in there]:
+            del known[key]
+
+    def __len__(self) -> int:
+        """How many nodes something is known of."""
+        return len(self._last.nodes) if self._last else 0
+
+
+def _indexed(slices: Slices, rules: tuple[DeviceTaintRule, ...], profile: KubernetesProfile) -> _Indexed:
+    empty = SliceLayer(profile.allocator.counter_slices_follow_node_filter)
+    return _Indexed(profile, slices, rules, empty.plus(with_rules(slice_, rules) for slice_ in slices))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,6 +228,7 @@ class ClusterDevices:
     answers: AllocationCache = field(default_factory=AllocationCache)
     memory: NodeMemory | None = None
     _nodes: dict[_Key, _Gathered] = field(default_factory=dict)
+    _below: dict[_Key, _Gathered] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -176,8 +239,10 @@ class ClusterDevices:
         *,
         engine: SelectorEngine | None = None,
         memory: NodeMemory | None = None,
+        kept: SliceMemory | None = None,
     ) -> ClusterDevices:
-        """Index a snapshot. `engine` answers selectors; that of `memory`, or Kubernetes CEL, unless given."""
+        """Index a snapshot. `engine` answers selectors; that of `memory`, or Kubernetes CEL, unless given. `kept`: of
+        the snapshot before, for the same `engine`."""
         if engine is None and memory is not None:
             engine = memory.engine
         if engine is None:
@@ -186,27 +251,32 @@ class ClusterDevices:
 
             engine = CelSelectors(profile)
         rules = rules_in_force(taint_rules, profile)
-        empty = SliceLayer(profile.allocator.counter_slices_follow_node_filter)
+        indexed = (SliceMemory() if kept is None else kept).of(slices, rules, profile)
         return ClusterDevices(
             profile=profile,
             classes={device_class.name: device_class for device_class in classes},
             taint_rules=rules,
             engine=engine,
             memory=memory,
-            layers=_Layers(empty.plus(with_rules(slice_, rules) for slice_ in slices), empty),
+            layers=_Layers(indexed.layer, SliceLayer(indexed.layer.counters_are_local)),
+            _below=indexed.nodes,
         )
 
     def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:
         """A cluster that has these slices as well, at the cost of the extra slices only."""
-        above = self.layers.above.plus(with_rules(slice_, self.taint_rules) for slice_ in extra)
-        return replace(self, layers=replace(self.layers, above=above), answers=AllocationCache(), _nodes={})
+        layers = self.layers.plus([with_rules(slice_, self.taint_rules) for slice_ in extra])
+        return replace(self, layers=layers, answers=AllocationCache(), _nodes={})
 
     def pools_of(self, node: Node) -> tuple[NodePools, SelectorMemo]:
         """The node's pools and its memo of selector answers. Raises FatalError for an unparsable node selector."""
         key = (node.name, node.labels)
         found = self._nodes.get(key)
         if found is None:
-            found = self._nodes[key] = self._remembered(key, node) if self.memory is not None else self._gathered(node)
+            below = self._below if self.layers.only_below(node.name) else self._nodes
+            found = below.get(key)
+            if found is None:
+                found = self._remembered(key, node) if self.memory is not None else self._gathered(node)
+            below[key] = self._nodes[key] = found
         return found
 
     def _gathered(self, node: Node) -> _Gathered:

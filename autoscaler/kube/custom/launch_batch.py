@@ -60,6 +60,8 @@ class LaunchBatchSpec(ApiModel):
     node_template_ref: TemplateReference | None = None
     boot_timeout: DurationText | None = None
     """Of each of its nodes."""
+    whole: bool = False
+    """Whether its nodes are the hosts of one slice, which are launched together and end together."""
 
     RULES = (
         Rule("self == oldSelf", "a LaunchBatch's spec cannot change"),
@@ -128,6 +130,7 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
         kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
         template=NodeTemplateRef(reference.kind, reference.name) if reference else NodeTemplateRef(),
         boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
+        whole=spec.whole,
         deleting=metadata.deleting,
         guarded=FINALIZER in metadata.finalizers,
     )
@@ -170,6 +173,7 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
             "kubeletReserved": {key: str(value) for key, value in batch.kubelet_reserved.items()},
             "nodeTemplateRef": {"kind": kind, "name": name} if kind else None,
             "bootTimeout": duration_text(batch.boot_timeout) if batch.boot_timeout else None,
+            "whole": batch.whole,
         }
     )
     members = batch.members if batch.answered else ()

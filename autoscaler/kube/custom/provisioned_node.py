@@ -73,6 +73,8 @@ class ProvisionedNodeSpec(ApiModel):
     boot_timeout: DurationText | None = None
     """How long its machine may take from the launch to the Node, as its pool or node template said at the launch.
     Absent: 15m."""
+    hosts: Annotated[int, Field(ge=1)] = 1
+    """How many nodes of its LaunchBatch are the hosts of one slice: they end together. 1 of all other nodes."""
 
     RULES = (Rule("self == oldSelf", "a ProvisionedNode's spec cannot change"),)
 
@@ -136,6 +138,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         labels=FrozenMap(spec.labels),
         pods=spec.pods,
         boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
+        hosts=spec.hosts,
         reasons=reasons_model(status.reasons),
         empty_since=moment(status.empty_since) if status.empty_since else None,
         unhealthy_since=moment(status.unhealthy_since) if status.unhealthy_since else None,
@@ -162,6 +165,7 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
             "labels": dict(node.labels),
             "pods": node.pods,
             "bootTimeout": duration_text(node.boot_timeout) if node.boot_timeout else None,
+            "hosts": node.hosts,
         }
     )
     status = ProvisionedNodeStatus.model_validate(

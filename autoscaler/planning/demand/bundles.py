@@ -160,6 +160,8 @@ def _observed_labels(snapshot: Snapshot) -> frozenset[str]:
 
 def _selectors(snapshot: Snapshot) -> Iterable[LabelSelector | None]:
     for pod in snapshot.pods:
+        if not (pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread):
+            continue
         yield from (term.selector for term in (*pod.pod_affinity, *pod.pod_anti_affinity))
         yield from (spread.selector for spread in pod.topology_spread)
     for daemon_set in snapshot.daemon_sets:

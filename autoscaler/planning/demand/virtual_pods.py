@@ -55,8 +55,10 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
     admitted = admitted_keys(wanting, {key: need.replicas for key, need in needs.items()})
     requests = [r for r in wanting if f"ProvisioningRequest {r.key}" in admitted]
     requests += [r for r in checks if not request_problems(r, found)]
+    if not requests and not found.capacity_buffers:
+        return found
     found = _unmarked(found) if requests else found
-    made = _Made({**found.claims}, [])
+    made = _Made(dict(found.claims.items()), [])
     gangs = dict(found.gangs)
     ordered = tuple(sorted(pool.name for pool in found.pools if pool.ordered))
     for request in requests:
@@ -79,7 +81,7 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
 
 def without_virtual_pods(snapshot: Snapshot) -> Snapshot:
     """The snapshot with what the cluster holds alone."""
-    if not any(is_virtual(pod.name) for pod in snapshot.pods):
+    if not any(":" in pod.name and is_virtual(pod.name) for pod in snapshot.pods):
         return snapshot
     return replace(
         snapshot,

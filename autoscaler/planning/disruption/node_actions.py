@@ -26,7 +26,8 @@ from autoscaler.lifecycle.provisioned_node import (
     last_edge,
     may_take_pods,
 )
-from autoscaler.lifecycle.reflect import occupies
+from autoscaler.lifecycle.reflect import occupied_nodes
+from autoscaler.lifecycle.slices import slice_of
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import ProvisionedNode
@@ -35,6 +36,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import awaited_bindings, pending_pods
 from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.baseline import baseline_nodes, is_open
+from autoscaler.planning.disruption.whole_slices import together, used_slices
 from autoscaler.planning.supply.candidates import capacity_type_facts
 from autoscaler.planning.supply.drivers import readable
 from instance_catalog.drivers.custom import CustomDriver
@@ -54,7 +56,8 @@ def decide(
     `needed` are names of nodes that pending pods go to, `custom` the catalog's own drivers.
     """
     run = _Run(snapshot, needed, now, custom)
-    return tuple(run.decide(n) for n in snapshot.provisioned if may_take_pods(n) or (has_failed(n) and has_machine(n)))
+    found = (run.decide(n) for n in snapshot.provisioned if may_take_pods(n) or (has_failed(n) and has_machine(n)))
+    return together(tuple(found), snapshot.provisioned)
 
 
 def needed_nodes(snapshot: Snapshot, planned: Collection[str], now: datetime) -> frozenset[str]:
@@ -75,7 +78,8 @@ class _Run:
         self._nodes = OwnNodes(snapshot.nodes)
         self._pools = {pool.name: pool for pool in snapshot.pools}
         self._blocks = {block.name: block for block in snapshot.blocks}
-        self._busy = needed | {pod.node_name for pod in snapshot.pods if occupies(pod)}
+        self._busy = needed | occupied_nodes(snapshot.pods)
+        self._used_slices = used_slices(snapshot.provisioned, self._busy)
         self._baseline = _baseline_nodes(snapshot, now)
         self._budget = _Budgets(snapshot, now)
 
@@ -143,7 +147,9 @@ class _Run:
         """Why it must stay whatever the policy is: pods, or it has not come yet."""
         if node.node_name in self._busy:
             return Reason.of(Code.ALREADY_BOUND)
-        return Reason.of(Code.COMING_NODE) if is_coming(node) else None
+        if is_coming(node):
+            return Reason.of(Code.COMING_NODE)
+        return Reason.of(Code.SLICE_IN_USE, hosts=node.hosts) if slice_of(node) in self._used_slices else None
 
     def _why_it_goes(self, node: ProvisionedNode, pool: CapacityPool | None, *, wanted: bool) -> Reason | None:
         """Why an empty node goes, if it does. `wanted`: it is kept up without pods, so being empty is no reason."""
@@ -170,7 +176,7 @@ class _Run:
         mark = mark_of_node(found) if found else ""
         if mark:
             return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.DO_NOT_DISRUPT, mark=mark), why))
-        action = NodeAction.DRAIN if self._budget.take(node.pool) else NodeAction.KEEP
+        action = NodeAction.DRAIN if self._budget.take(node) else NodeAction.KEEP
         return NodeDecision(node.name, action, (why,))
 
     def _empty(self, node: ProvisionedNode) -> Reason:
@@ -199,12 +205,13 @@ def drifted(
 
 @dataclass(slots=True)
 class _Budgets:
-    """How many more nodes of each pool may be disrupted now."""
+    """How many more nodes of each pool may be disrupted now. A slice is one disruption, whatever it has of hosts."""
 
     _left: dict[str, int]
+    _taken: dict[str, bool]
 
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
-        self._left = {}
+        self._left, self._taken = {}, {}
         for pool in snapshot.pools:
             alive = [n for n in snapshot.provisioned if n.pool == pool.name and counts_against_limits(n)]
             going = sum(1 for n in alive if is_leaving(n))
@@ -216,12 +223,16 @@ class _Budgets:
             if allowed:
                 self._left[pool.name] = max(0, min(allowed) - going)
 
-    def take(self, pool: str) -> bool:
-        """Use one disruption of the pool; False if there is none left."""
-        if pool not in self._left:
-            return True
-        self._left[pool] -= 1
-        return self._left[pool] >= 0
+    def take(self, node: ProvisionedNode) -> bool:
+        """Use one disruption of the node's pool; False if there is none left."""
+        whole = slice_of(node)
+        if node.pool not in self._left or whole in self._taken:
+            return self._taken.get(whole, True)
+        self._left[node.pool] -= 1
+        allowed = self._left[node.pool] >= 0
+        if whole:
+            self._taken[whole] = allowed
+        return allowed
 
 
 def _amount(text: str, nodes: int) -> int:

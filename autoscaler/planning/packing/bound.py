@@ -11,17 +11,15 @@ The rows of a kind are its dimensions and, for each of them, Chvátal-Gomory cut
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from autoscaler.planning.packing.problem import Counts, Kind, Oracle, Problem, Solution, State
-
-Sizes: TypeAlias = Mapping[Hashable, int]
+from autoscaler.planning.packing.problem import Kind, Problem
+from autoscaler.planning.packing.relaxation import Group, Relaxation, Sizes
 
 # Cuts of each dimension: whole devices need more than the amounts, of which bundles usually take a small part.
 _CUTS: Final = (1, 2, 3, 4, 5, 7)
@@ -39,15 +37,6 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    """`count` bundles of equal size that the same kinds take."""
-
-    sizes: Sizes
-    kinds: frozenset[int]
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Bought:
     """A kind as the program sees it: its groups and rows."""
 
@@ -56,71 +45,31 @@ class _Bought:
     rows: tuple[_Row, ...]
 
 
-def lower_bound(problem: Problem, oracle: Oracle[State], solution: Solution, entries: int) -> Decimal | None:
-    """Dollars an hour below which nobody can place the bundles that the solution places, on the same capacity types.
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Dollars an hour below which nobody can place the bundles; `prices`: what one more of each group costs, about."""
 
-    A proven solution is its own bound. None if the program would have more than so many entries, or is not solved.
+    usd_per_hour: Decimal
+    prices: tuple[float, ...]
+
+
+def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Bound | None:
+    """The bound for the bundles of the relaxation, on the same capacity types.
+
+    None if the program would have more than so many entries, or is not solved.
     """
-    if solution.optimal or not solution.score.usd_per_hour:
-        return solution.score.usd_per_hour
-    ranks = {problem.kinds[column.kind].rank for column in solution.columns}
-    offered = [index for index, kind in enumerate(problem.kinds) if kind.rank in ranks]
-    placed = tuple(item.count - left for item, left in zip(problem.items, solution.left, strict=True))
-    rooms = {problem.kinds[index].shape: oracle.room(problem.kinds[index].shape) for index in offered}
-    groups = _groups(problem, oracle, rooms, offered=offered, placed=placed)
-    kept = _undominated(problem, offered, groups, rooms)
-    bought = [_bought(problem.kinds[index], index, groups, rooms) for index in kept]
+    groups = relaxation.groups
+    bought = [_bought(problem.kinds[index], index, groups, relaxation.rooms) for index in relaxation.kinds]
     if sum(len(one.groups) + sum(len(row.sizes) for row in one.rows) for one in bought) > entries:
         return None
     prices = _Program(problem, groups, bought).prices()
-    return None if prices is None else _exact(problem, groups, bought, prices)
+    if prices is None:
+        return None
+    least = _exact(problem, groups, bought, prices)
+    return Bound(least, tuple(price / _SCALE for price in prices.groups))
 
 
-def _groups(
-    problem: Problem, oracle: Oracle[State], rooms: Mapping[int, Sizes], *, offered: Sequence[int], placed: Counts
-) -> list[_Group]:
-    counts: Counter[tuple[frozenset[tuple[Hashable, int]], frozenset[int]]] = Counter()
-    for item, count in enumerate(placed):
-        sizes = oracle.sizes(item) if count else None
-        if sizes is None:
-            continue  # nothing is known of it, so it counts for nothing
-        takers = {
-            shape
-            for shape, room in rooms.items()
-            if all(size <= room.get(d, size) for d, size in sizes.items()) and oracle.may_take(shape, item)
-        }
-        kinds = frozenset(
-            i for i in offered if problem.kinds[i].shape in takers and item not in problem.kinds[i].refuses
-        )
-        counts[frozenset(sizes.items()), kinds] += count
-    return [_Group(dict(sizes), kinds, count) for (sizes, kinds), count in counts.items()]
-
-
-def _undominated(
-    problem: Problem, offered: Sequence[int], groups: Sequence[_Group], rooms: Mapping[int, Sizes]
-) -> list[int]:
-    """Without kinds for which another one costs no more, has no less room and takes no less."""
-    takes = {index: frozenset(n for n, group in enumerate(groups) if index in group.kinds) for index in offered}
-    dimensions = {dimension for group in groups for dimension in group.sizes}
-    kept: list[int] = []
-    for index in sorted(offered, key=lambda i: (problem.kinds[i].usd_per_hour, i)):
-        kind, room = problem.kinds[index], rooms[problem.kinds[index].shape]
-        if takes[index] and not any(
-            takes[index] <= takes[other]
-            and all(a <= b for a, b in zip(problem.kinds[other].uses, kind.uses, strict=True))
-            and all(_at_least(rooms[problem.kinds[other].shape].get(d), room.get(d)) for d in dimensions)
-            for other in kept
-        ):
-            kept.append(index)
-    return kept
-
-
-def _at_least(one: int | None, other: int | None) -> bool:
-    """Whether there is as much room; None has no bound."""
-    return one is None or (other is not None and one >= other)
-
-
-def _bought(kind: Kind, index: int, groups: Sequence[_Group], rooms: Mapping[int, Sizes]) -> _Bought:
+def _bought(kind: Kind, index: int, groups: Sequence[Group], rooms: Mapping[int, Sizes]) -> _Bought:
     taken = tuple(number for number, group in enumerate(groups) if index in group.kinds)
     rows: list[_Row] = []
     for dimension in dict.fromkeys(d for number in taken for d in groups[number].sizes):
@@ -149,7 +98,7 @@ class _Prices:
 class _Program:
     """Buy nodes in parts for bundles in parts; variables are the nodes of each kind, then the bundles on each."""
 
-    def __init__(self, problem: Problem, groups: Sequence[_Group], bought: Sequence[_Bought]) -> None:
+    def __init__(self, problem: Problem, groups: Sequence[Group], bought: Sequence[_Bought]) -> None:
         # Imported late: loading HiGHS costs as much as a small plan.
         import highspy
         import numpy
@@ -209,7 +158,7 @@ class _Program:
         return _Prices(duals[: len(self._groups)], rows, limits)
 
 
-def _exact(problem: Problem, groups: Sequence[_Group], bought: Sequence[_Bought], prices: _Prices) -> Decimal:
+def _exact(problem: Problem, groups: Sequence[Group], bought: Sequence[_Bought], prices: _Prices) -> Decimal:
     """The bound that the prices prove.
 
     On a node of a kind, prices of bundles sum up to at most the worth of its room: if that is more than the node costs,

@@ -5,7 +5,8 @@ asks an `Oracle` whether one more bundle fits on a node. It must not know pods, 
 compared with brute force on random cases, and the planner stays readable.
 
 Small problems are solved exactly (exact.py). Larger ones are filled in two simple ways (greedy.py, first_fit.py) and
-then improved over the generated patterns with a mixed-integer program (milp.py). Every column of a solution was filled
+then improved over the generated patterns with a mixed-integer program (milp.py); where they still cost more than a
+lower bound (bound.py), over patterns that dual prices propose (refine.py). Every column of a solution was filled
 through the oracle, so a solution found within a step budget may be more expensive than necessary, but never wrong.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Generic
 
 from autoscaler.planning.packing.bound import lower_bound
@@ -22,6 +24,8 @@ from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.milp import improve
 from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solution, State
+from autoscaler.planning.packing.refine import NEAR_ENOUGH, refine
+from autoscaler.planning.packing.relaxation import Relaxation
 
 
 def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
@@ -29,16 +33,30 @@ def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
     hopeful = _without_hopeless(problem, oracle)
     wanted = _wanted(hopeful)
     hopeful = _narrowed(hopeful, wanted)
-    fillings = Fillings(hopeful, _Narrowed(oracle, wanted))
+    narrowed = _Narrowed(oracle, wanted)
+    fillings = Fillings(hopeful, narrowed)
     simple = (solve_greedily(hopeful, fillings), solve_by_first_fit(hopeful, fillings))
     starts = sorted(simple, key=lambda solution: solution.score)
     try:
         found = solve_exactly(hopeful, fillings, starts[0], budget)
     except OutOfStepsError:
         found = improve(hopeful, fillings, starts, budget)
-    at_least = lower_bound(hopeful, _Narrowed(oracle, wanted), found, budget.bound)
+    found, at_least = _bounded(hopeful, fillings, narrowed, found, budget)
     columns = [replace(column, pattern=tuple(wanted[item] for item in column.pattern)) for column in found.columns]
     return replace(assemble(problem, columns), optimal=found.optimal, at_least=at_least)
+
+
+def _bounded(
+    problem: Problem, fillings: Fillings[State], oracle: Oracle[State], found: Solution, budget: Budget
+) -> tuple[Solution, Decimal | None]:
+    """The solution, improved where it is far from what its bundles cost at least, and that bound."""
+    if found.optimal or not found.score.usd_per_hour:
+        return found, found.score.usd_per_hour
+    relaxation = Relaxation.of(problem, oracle, found)
+    bound = lower_bound(problem, relaxation, budget.bound)
+    if bound is None or found.score.usd_per_hour > bound.usd_per_hour * NEAR_ENOUGH:
+        found = refine(problem, fillings, relaxation, bound, start=found)
+    return found, bound.usd_per_hour if bound else None
 
 
 def _without_hopeless(problem: Problem, oracle: Oracle[State]) -> Problem:

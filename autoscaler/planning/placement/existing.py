@@ -26,12 +26,13 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fatal, Fits, Unknown
 from autoscaler.planning.demand.bundles import Bundle, BundleClass
 from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, why_postponed
+from autoscaler.planning.placement.kept_verdicts import REFUSED, AboutNodes, KeptVerdicts
 from autoscaler.planning.supply.blocks import admission
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
 from autoscaler.planning.work import Ledger, over_budget
-from autoscaler.scheduling.node_filters import amounts_of, shortages
+from autoscaler.scheduling.node_filters import amounts_of, has_room
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -44,11 +45,15 @@ _STARTING = (labels.NOT_READY_TAINT, labels.UNINITIALIZED_TAINT, labels.DRAINING
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The nodes pods can go to without buying, by name: whether they are there or coming, and whose block they are."""
+    """The nodes pods can go to without buying, by name: whether they are there or coming, and whose block they are.
+
+    `kept` is what they said of pods in plans before; it is added to.
+    """
 
     world: World
     targets: Mapping[str, Target]
     blocks: Mapping[str, CapacityBlock] = field(default_factory=dict)
+    kept: KeptVerdicts = field(default_factory=KeptVerdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,7 @@ def with_room(sample: Bundle, names: Iterable[str], world: World) -> list[str]:
     if first.unsupported:
         return list(names)
     wanted = amounts_of(first)
-    return [name for name in names if next(shortages(wanted, world.nodes[name], world), None) is None]
+    return [name for name in names if has_room(wanted, world.nodes[name], world)]
 
 
 def places_made(snapshot: Snapshot) -> dict[str, str]:
@@ -190,8 +195,9 @@ def assign(
     Before that, classes that are not decided in this plan keep what is coming for them. In their turn they take
     what they find with the least of units; otherwise they stay unknown, unless a class that found all it wants leaves
     its units to them: those that wait could else look for the same few places in every plan, and nothing would be
-    bought.
+    bought. What nodes say is kept.
     """
+    present.kept.begin(present.world)
     run = _Run(present, snapshot, now, ledger)
     for index in filter(ledger.waits, classes):
         run.keep_places(index, classes[index])
@@ -286,24 +292,69 @@ class _Run:
         self, index: int, bundle: Bundle, open_nodes: list[str], *, ask_all: bool
     ) -> tuple[str, Fits] | Fatal | Unknown | None:
         """The best node; nodes that refuse are struck off the list. All are asked once, to see a fatal verdict."""
-        best: tuple[str, Fits] | None = None
-        nominated = {pod.nominated_node for pod in bundle.pods}
-        for name in sorted(open_nodes, key=lambda name: name not in nominated):  # a stable sort: those come first
-            verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
-            if isinstance(verdict, Fatal):
-                return verdict
-            if over_budget(verdict):
-                # What the other nodes would say is not known: nothing is bought for it.
-                return best or verdict
-            if isinstance(verdict, Unknown):
-                self.undecided.setdefault(index, verdict)
-            if not isinstance(verdict, Fits):
-                open_nodes.remove(name)
-            elif best is None or verdict.preference < best[1].preference:
-                best = (name, verdict)
-            if best and not best[1].preference and not ask_all:
+        answers = self._present.kept.about(bundle, self.world)
+        refused: set[str] = set()
+        found = self._searched(index, bundle, open_nodes, refused, answers, ask_all=ask_all)
+        if isinstance(found, str):
+            # An earlier plan knows that the node takes it; what the claims get there is not kept.
+            verdict = self._ledger.fit_present(index, bundle.pods, found, self.world)
+            if isinstance(verdict, Fits):
+                found = (found, verdict)
+            elif over_budget(verdict):
+                found = verdict
+            else:
+                self._present.kept.forget()  # it was wrong, which is a bug: nothing is decided by what else is kept
+                return self._best(index, bundle, open_nodes, ask_all=ask_all)
+        if refused:
+            open_nodes[:] = [name for name in open_nodes if name not in refused]
+        return found
+
+    def _searched(
+        self,
+        index: int,
+        bundle: Bundle,
+        open_nodes: Sequence[str],
+        refused: set[str],
+        answers: AboutNodes | None,
+        *,
+        ask_all: bool,
+    ) -> tuple[str, Fits] | str | Fatal | Unknown | None:
+        """The same; the name alone where it is kept that the node takes the bundle. Adds to `refused`."""
+        best: tuple[str, Fits] | str | None = None
+        least, passed = 0, 0  # of the best; nodes that were passed by without a look
+        for name in self._by_nomination(bundle, open_nodes):
+            preference = answers.of(name, self.world) if answers else None
+            if preference == REFUSED:
+                refused.add(name)
+                passed += 1
+                continue
+            taken: tuple[str, Fits] | str = name
+            if preference is None:
+                verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
+                if isinstance(verdict, Fatal):
+                    return verdict
+                if over_budget(verdict):
+                    # What the other nodes would say is not known: nothing is bought for it.
+                    return best or verdict
+                if isinstance(verdict, Unknown):
+                    self.undecided.setdefault(index, verdict)
+                if answers:
+                    answers.keep(name, self.world, verdict)
+                if not isinstance(verdict, Fits):
+                    refused.add(name)
+                    continue
+                preference, taken = verdict.preference, (name, verdict)
+            if best is None or preference < least:
+                best, least = taken, preference
+            if not least and not ask_all:
                 break
+        if passed and over_budget(spent := self._ledger.glance_at_present(index, bundle.pods[0], passed)):
+            return best or spent
         return best
+
+    def _by_nomination(self, bundle: Bundle, names: Sequence[str]) -> Sequence[str]:
+        nominated = {pod.nominated_node for pod in bundle.pods}
+        return sorted(names, key=lambda name: name not in nominated)  # a stable sort: those come first
 
     def _order(self) -> Iterator[str]:
         """Nodes that are there, then coming ones."""

@@ -211,6 +211,7 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
         prediction=prediction,
         reasons=purchase.reasons,
         boot_timeout=candidate.pool.boot_timeout or _boot_timeout(purchase),
+        whole=purchase.whole,
     )
 
 

@@ -210,7 +210,7 @@ def build_packing_input(
     """Everything that could be bought for the classes in this world; the ledger pays for what is asked about it."""
     pods = [pod for c in classes for pod in c.sample.pods]
     pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
-        pod.pod_anti_affinity for state in world.states() for pod in state.pods
+        name in world.nodes for name in world.repellers
     )
     candidates = candidates_of(
         snapshot,

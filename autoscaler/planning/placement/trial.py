@@ -89,6 +89,7 @@ class PackingOracle:
         self._numbers: dict[Hashable, int] = {}
         self._told: dict[tuple[int, int], Verdict] = {}
         self._apart: dict[tuple[int, int], PodApart | None] = {}
+        self._seen: tuple[int, tuple[tuple[str, ...], tuple[str, ...]]] = (0, ((), ()))
         self._passes: set[tuple[int, int]] = set()  # shapes and what selects a node: only amounts are left to ask
         # Shapes whose devices do not suffice for what claims want, of pods that select the node.
         self._refused: dict[tuple[int, int, int], Verdict] = {}
@@ -225,14 +226,21 @@ class PackingOracle:
     def room(self, shape: int) -> Mapping[Hashable, int]:
         """What an empty node has of all amounts, and its devices by DeviceClass where each serves one claim alone."""
         empty = self.empty(shape)
-        apart = [pod for pod in self._apart.values() if pod]
-        room: dict[Hashable, int] = {
-            resource: max(0, empty.free.get(resource, 0)) for resource in {r: 0 for pod in apart for r in pod.amounts}
-        }
-        for name in {request: 0 for pod in apart for request in devices_wanted(pod.claims)}:
+        resources, device_classes = self._dimensions()
+        room: dict[Hashable, int] = {resource: max(0, empty.free.get(resource, 0)) for resource in resources}
+        for name in device_classes:
             if (most := self._states[shape].most(name)) is not None:
                 room[_DEVICES, name] = most
         return room
+
+    def _dimensions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The resources and DeviceClasses that the pods ask for which were decided apart so far."""
+        if self._seen[0] != len(self._apart):
+            apart = [pod for pod in self._apart.values() if pod]
+            resources = dict.fromkeys(resource for pod in apart for resource in pod.amounts)
+            classes = dict.fromkeys(name for pod in apart for name in devices_wanted(pod.claims))
+            self._seen = len(self._apart), (tuple(resources), tuple(classes))
+        return self._seen[1]
 
     def may_take(self, shape: int, item: int) -> bool:
         """False only if an empty node of the shape certainly does not take the class."""

@@ -70,7 +70,9 @@ class SliceOracle:
 
     def has_room(self, state: Filling, item: int) -> bool:
         """False only if no host has room for one more bundle."""
-        return any(self._oracle.has_room(node, item) for node in _nodes(state))
+        if isinstance(state, Filled):  # asked thousands of times
+            return self._oracle.has_room(state, item)
+        return any(self._oracle.has_room(node, item) for node in state.nodes)
 
     def room(self, shape: int) -> Mapping[Hashable, int]:
         """How much all hosts take together at most."""

@@ -250,7 +250,7 @@ def _barred(
     unusable = why_not_runnable(candidate.instance_type, candidate.drivers)
     if unusable is not None:
         return Reason.of(Code.NOT_RUNNABLE, subject, problem=unusable.problem, source=unusable.source)
-    if candidate.hosts > 1 and not plans_slices(candidate.pool):
+    if candidate.hosts > 1 and not plans_slices(candidate.pool, candidate.hosts):
         return Reason.of(Code.SLICE_NOT_LAUNCHED, subject, hosts=candidate.hosts, instance_type=ref.instance_type)
     if candidate.instance_type.share and candidate.pool.fractional != "Allow":
         return Reason.of(Code.FRACTION_UNASKED, subject, share=candidate.instance_type.share)

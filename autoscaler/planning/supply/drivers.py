@@ -27,6 +27,10 @@ from instance_catalog.types.instance_type import InstanceType
 
 # Node templates whose provider publishes the slices itself (trait publishes_slices): no DaemonSet runs there.
 _DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
+# Node templates whose provider launches slices of several hosts as a whole.
+SLICE_TEMPLATES: Final = frozenset({"GCPNodeTemplate"})
+# What one LaunchBatch holds at most, by its schema.
+LARGEST_SLICE: Final = 100
 PUBLISHING_TEMPLATES = frozenset({"SimulatedNodeTemplate", "KwokNodeTemplate"})
 
 
@@ -95,10 +99,16 @@ def driver_sets(
     return (*assumed, *sliced, *gated, *with_drivers(instance_type, kubernetes, wanted))
 
 
-def plans_slices(pool: CapacityPool) -> bool:
-    """Whether slices of several hosts are a choice for the pool: no provider launches them yet. A pool that lists them
-    is held back as a whole by a check (SliceNotLaunched)."""
-    return bool(pool.drivers) or pool.mode is Mode.OBSERVE or pool.node_template.kind in PUBLISHING_TEMPLATES
+def plans_slices(pool: CapacityPool, hosts: int) -> bool:
+    """Whether slices of so many hosts are a choice for the pool. A pool that lists some that nobody launches is held
+    back as a whole by a check (SliceNotLaunched)."""
+    return bool(pool.drivers) or pool.mode is Mode.OBSERVE or launches_slices(pool, hosts)
+
+
+def launches_slices(pool: CapacityPool, hosts: int) -> bool:
+    """Whether its provider launches all hosts of such a slice or none. One LaunchBatch is one slice."""
+    kind = pool.node_template.kind
+    return kind in PUBLISHING_TEMPLATES or (kind in SLICE_TEMPLATES and hosts <= LARGEST_SLICE)
 
 
 def wanted_drivers(requests: Iterable[Request], classes: Mapping[str, DeviceClass]) -> frozenset[str]:

@@ -259,24 +259,30 @@ def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
         if pod.volumes:
             keys.update((labels.ZONE, labels.REGION))
     for pod in snapshot.pods:
-        keys.update(term.topology_key for term in pod.pod_anti_affinity if pod.bound)
+        if pod.pod_anti_affinity and pod.bound:
+            keys.update(term.topology_key for term in pod.pod_anti_affinity)
     for daemon_set in snapshot.daemon_sets:
         keys.update(term.topology_key for term in daemon_set.pod.pod_anti_affinity)
     for selector in _selectors(snapshot):
-        keys.update(_keys(selector))
+        for term in selector.terms:
+            for requirement in term.match_expressions:
+                keys.add(requirement.key)
     keys.update(gang.topology_key for gang in snapshot.gangs.values() if gang.topology_key)
     return frozenset(keys)
 
 
-def _selectors(snapshot: Snapshot) -> Iterator[NodeSelector | None]:
+def _selectors(snapshot: Snapshot) -> Iterator[NodeSelector]:
     for claim in snapshot.claims.values():
-        yield claim.allocation.node_selector if claim.allocation else None
+        allocation = claim.allocation
+        if allocation is not None and allocation.node_selector is not None:
+            yield allocation.node_selector
     for piece in snapshot.slices:
-        yield piece.reach.node_selector
+        if piece.reach.node_selector is not None:
+            yield piece.reach.node_selector
         if piece.per_device_node_selection:
-            yield from (device.reach.node_selector for device in piece.devices)
-    yield from (volume.node_affinity for volume in snapshot.volumes.values())
-    yield from (storage_class.topologies for storage_class in snapshot.storage_classes.values())
+            yield from (s for device in piece.devices if (s := device.reach.node_selector) is not None)
+    yield from (s for volume in snapshot.volumes.values() if (s := volume.node_affinity) is not None)
+    yield from (s for found in snapshot.storage_classes.values() if (s := found.topologies) is not None)
 
 
 def _keys(selector: NodeSelector | None) -> Iterator[str]:

@@ -38,6 +38,7 @@ from providers.gcp.in_group.resize_requests import (
     name_of,
     together,
 )
+from providers.gcp.in_group.whole import check, end, occupied
 from providers.gcp.names import Names, provider_id, read
 from providers.gcp.node_template.groups import Group
 from providers.gcp.operations import outcome
@@ -100,9 +101,14 @@ class Attempt:
         together is asked for by a resize request. Flex-start machines are asked for by nothing else."""
         wanted = {self.names.of(index): node for index, node in enumerate(self.request.nodes)}
         asked = self.asked() if adopt else None
+        if not adopt and self.group.hosts > 1:
+            check(self.request, self.group)
+            full = occupied(self.gcp, self.group)
+            if full is not None:
+                return [], full
         if not adopt:
             try:
-                if self.group.run_duration is not None or (queue and together(self.request)):
+                if self.group.run_duration is not None or self.group.hosts > 1 or (queue and together(self.request)):
                     asked = self._ask(list(wanted))
                 else:
                     adopt = not self._create(list(wanted))
@@ -224,7 +230,10 @@ class Attempt:
         of the launch deletes them then."""
         if not names:
             return
-        for start in range(0, len(names), CHUNK):
+        if self.group.hosts > 1:
+            again = self._request_id("resize")
+            end(self.gcp, self.clock, self.group.ref, names, cluster=self.cluster, request_id=again)
+        for start in range(0, len(names), CHUNK) if self.group.hosts == 1 else ():
             delete(
                 self.gcp,
                 self.clock,

@@ -96,11 +96,19 @@ def find(gcp: Gcp, group: GroupRef, name: str) -> ResizeRequest | None:
 
 def open_of(gcp: Gcp, group: GroupRef, cluster: str) -> Iterator[ResizeRequest]:
     """The requests of the group that launches of this cluster have made, whatever came of them."""
+    for one in _listed(gcp, group):
+        if one.name.startswith(f"{_PREFIX}-") and read(one.name, cluster) is not None:
+            yield _read(group, one)
+
+
+def held_by(gcp: Gcp, group: GroupRef) -> Iterator[str]:
+    """The names of requests that may still start machines, whoever has made them."""
+    return (one.name for one in _listed(gcp, group) if one.state not in _OVER)
+
+
+def _listed(gcp: Gcp, group: GroupRef) -> Iterator[Any]:
     asked = {"about": str(group), "zone": group.zone, "instance_group_manager": group.name}
-    for page in gcp.pages("instanceGroupManagerResizeRequests.list", **asked):
-        for one in page.items:
-            if one.name.startswith(f"{_PREFIX}-") and read(one.name, cluster) is not None:
-                yield _read(group, one)
+    return (one for page in gcp.pages("instanceGroupManagerResizeRequests.list", **asked) for one in page.items)
 
 
 def _read(group: GroupRef, found: Any) -> ResizeRequest:

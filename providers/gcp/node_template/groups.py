@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -16,6 +14,7 @@ from providers.contract import Clock, OfferingKey, Reservation
 from providers.errors import GoneError, NotOfferedError, ProviderError, TemplateError
 from providers.gcp.capacity import Reservations
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
+from providers.gcp.node_template.tpu import hosts_of, kube_labels, slice_topology, topology_of
 from providers.gcp.parts import Ref, ref_of
 from providers.gcp.session import Gcp
 
@@ -34,8 +33,6 @@ _MODELS: Final = {
 _AFFINITIES: Final = frozenset({"", "UNSPECIFIED", "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION"})
 _HELD: Final = frozenset({CapacityType.CAPACITY_BLOCK.value, CapacityType.RESERVED.value})
 _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
-# ct6e-standard-4t has four chips.
-_CHIPS: Final = re.compile(r"(?:ct|tpu)\w+-[a-z]+-(\d{1,2})t\Z")
 V = TypeVar("V")
 
 
@@ -77,8 +74,14 @@ class Group:
     reserved: Ref | None = None
     unreadable: str = ""
 
-    def serves(self, offering: OfferingKey) -> bool:
-        """Whether its machines are what the offering says. A CapacityBlock may hold any kind of reservation."""
+    @property
+    def hosts(self) -> int:
+        """How many machines it has if it has any: those of one TPU slice; 1 where machines come one by one."""
+        return hosts_of(self.instance_type, topology_of(self.labels))
+
+    def serves(self, offering: OfferingKey, topology: str = "") -> bool:
+        """Whether its machines are what the offering says. A CapacityBlock may hold any kind of reservation.
+        `topology`: that of the wanted slice."""
         kinds = _HELD if self.reservation else {self.capacity_type}
         return (
             not self.unsupported
@@ -86,7 +89,12 @@ class Group:
             and offering.zone in (self.ref.zone, ANY_ZONE)
             and offering.capacity_type in kinds
             and offering.reservation == self.reservation
+            and (topology if hosts_of(self.instance_type, topology) > 1 else "") == self._slice
         )
+
+    @property
+    def _slice(self) -> str:
+        return topology_of(self.labels) if self.hosts > 1 else ""
 
     @property
     def offering(self) -> OfferingKey:
@@ -103,19 +111,21 @@ class Groups:
         self._clock = clock
         self._known: dict[object, tuple[float, Any]] = {}
 
-    def serving(self, template: GroupTemplate, offering: OfferingKey) -> Group:
-        """The group that starts such machines. Raises NotOfferedError when none does, TemplateError when the node pool
-        is sized by somebody else."""
+    def serving(self, template: GroupTemplate, offering: OfferingKey, topology: str = "") -> tuple[Group, ...]:
+        """The group that starts such machines; for slices of several hosts all of them, since each has room for one.
+        Raises NotOfferedError when none does, TemplateError when the node pool is sized by somebody else."""
         groups = tuple(self.of(template))
-        chosen = next((group for group in groups if group.serves(offering)), None)
-        if chosen is None:
+        chosen = [group for group in groups if group.serves(offering, topology)]
+        if not chosen:
             known = ", ".join(f"{g.ref} ({g.unsupported or g.offering})" for g in groups)
-            raise NotOfferedError(f"no group of GCPNodeTemplate {template.name} starts {offering}: {known}")
-        if chosen.pool:
-            for fault in pool_faults(template, self.pool(template, chosen.pool)):
+            wanted = f"{offering} {topology}".rstrip()
+            raise NotOfferedError(f"no group of GCPNodeTemplate {template.name} starts {wanted}: {known}")
+        chosen = chosen if chosen[0].hosts > 1 else chosen[:1]
+        for group in (one for one in chosen if one.pool):
+            for fault in pool_faults(template, self.pool(template, group.pool), hosts=group.hosts):
                 if fault.blocking:
                     raise TemplateError(fault.message, code=fault.kind, next_step=fault.next_step)
-        return chosen
+        return tuple(chosen)
 
     def of(self, template: GroupTemplate) -> Iterator[Group]:
         """The groups of a template as they are now. Raises TemplateError when one of them does not exist."""
@@ -175,8 +185,8 @@ class Groups:
             capacity_type=capacity,
             repairs=found.instance_lifecycle_policy.default_action_on_failure != "DO_NOTHING",
             pool=pool,
-            labels=_kube_labels(properties),
-            unsupported=_unsupported(model, affinity, reserved, held),
+            labels=kube_labels(properties.metadata),
+            unsupported=_unsupported(model, affinity, reserved, held) or _in_bulk(found),
             reservation=held.id if held is not None else "",
             reserved=reserved,
             unreadable=self._reservations.unreadable(reserved) if reserved is not None else "",
@@ -226,7 +236,7 @@ class Groups:
             driver=str((accelerators[0].get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion", "")),
             labels=dict(config.get("labels") or {}),
             taints=tuple(_taint(found) for found in config.get("taints") or ()),
-            slice_topology=_slice_topology(str(config.get("machineType", "")), found.get("placementPolicy") or {}),
+            slice_topology=slice_topology(str(config.get("machineType", "")), found.get("placementPolicy") or {}),
             max_pods=int((found.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or 0) or None,
         )
 
@@ -253,8 +263,8 @@ class PoolFault:
     blocking: bool
 
 
-def pool_faults(template: GroupTemplate, pool: Pool) -> Iterator[PoolFault]:
-    """What keeps a node pool from being used, or from being used well."""
+def pool_faults(template: GroupTemplate, pool: Pool, *, hosts: int) -> Iterator[PoolFault]:
+    """What keeps a node pool from being used, or from being used well. `hosts`: of its group."""
     of = f"{pool.name} --cluster {template.cluster} --location {template.location}"
     if pool.queued:
         yield PoolFault(
@@ -270,12 +280,12 @@ def pool_faults(template: GroupTemplate, pool: Pool) -> Iterator[PoolFault]:
             f"gcloud container node-pools update {of} --no-enable-autoscaling",
             blocking=True,
         )
-    if pool.slice_topology:
+    if pool.slice_topology and hosts == 1:
         yield PoolFault(
             "MultiHostSlice",
-            f"node pool {pool.name} is one TPU slice of several hosts ({pool.slice_topology}): GKE makes all of its "
-            "machines or none, and Foreslice would make some",
-            "name node pools whose TPU slices have one host; GKE's autoscaler can size this one",
+            f"node pool {pool.name} is one TPU slice of several hosts ({pool.slice_topology}), and its instance "
+            f"template does not say so: its nodes would lack the label {labels.GKE_TPU_TOPOLOGY}",
+            "name node pools that GKE made with --tpu-topology; GKE's autoscaler can size this one",
             blocking=True,
         )
     if pool.driver and pool.driver != "INSTALLATION_DISABLED":
@@ -308,11 +318,12 @@ def pool_faults(template: GroupTemplate, pool: Pool) -> Iterator[PoolFault]:
 
 
 def _for(template: GroupTemplate, group: Group) -> Group:
-    """The group as the template lets it be used: flex-start machines need resize requests, which Google does not
-    document for the groups of GKE."""
-    if group.unsupported or group.capacity_type != CapacityType.FLEX_START.value:
+    """The group as the template lets it be used: flex-start machines and slices of several hosts need resize requests,
+    which Google does not document for the groups of GKE."""
+    flexible = group.capacity_type == CapacityType.FLEX_START.value
+    if group.unsupported or (not flexible and group.hosts == 1):
         return group
-    if template.flex_start is None:
+    if flexible and template.flex_start is None:
         why = "its machines are flex-start, and the GCPNodeTemplate does not say how long they shall run"
         return replace(
             group, unsupported=why, step="set spec.flexStart.runDuration of the GCPNodeTemplate (docs/gcp.md)"
@@ -320,20 +331,7 @@ def _for(template: GroupTemplate, group: Group) -> Group:
     if not template.on_trial and group.ref not in template.tried:
         step = f"foreslice gcp trial --template {template.name} --type {group.instance_type} --resize-requests"
         return replace(group, unsupported="no trial has started machines in it by a resize request", step=step)
-    return replace(group, run_duration=template.flex_start)
-
-
-def _slice_topology(machine_type: str, placement: Mapping[str, Any]) -> str:
-    """The topology of a node pool whose machines are one TPU slice of several hosts; "" of all others.
-
-    The machines of TPU7x are placed by a policy, which names no topology here.
-    """
-    chips = _CHIPS.match(machine_type)
-    topology = str(placement.get("tpuTopology", ""))
-    if chips is None or not (topology or placement.get("policyName")):
-        return ""
-    whole = math.prod(int(side) for side in topology.split("x") if side.isdigit())
-    return "" if topology and whole <= int(chips[1]) else topology or f"policy {placement['policyName']}"
+    return replace(group, run_duration=template.flex_start) if flexible else group
 
 
 def _reserved(ref: GroupRef, affinity: Any, project: str) -> Ref | None:
@@ -361,6 +359,11 @@ def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservat
     return ""
 
 
+def _in_bulk(found: Any) -> str:
+    bulk = found.target_size_policy.mode == "BULK"
+    return "it starts its machines all at once (target size policy BULK): not supported yet" if bulk else ""
+
+
 def _ref(url: str) -> GroupRef:
     parts = url.split("/")
     return GroupRef(parts[parts.index("zones") + 1], parts[-1])
@@ -370,10 +373,3 @@ def _taint(found: Mapping[str, Any]) -> Taint:
     """GKE writes the effect as its API's enums are written."""
     effect = str(found.get("effect", "NO_SCHEDULE"))
     return Taint(str(found.get("key", "")), str(found.get("value", "")), _EFFECTS.get(effect, effect))
-
-
-def _kube_labels(properties: Any) -> dict[str, str]:
-    """The labels that GKE's nodes register with, as its instance templates have them."""
-    text = next((item.value for item in properties.metadata.items if item.key == "kube-labels"), "")
-    pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
-    return {key: value for key, _, value in pairs}

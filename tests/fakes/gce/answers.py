@@ -39,6 +39,9 @@ def instance(project: Project, machine: Machine) -> compute_v1.Instance:
     if machine.group:
         value = f"projects/{NUMBER}/zones/{machine.zone}/instanceGroupManagers/{machine.group}"
         items.append(compute_v1.Items(key="created-by", value=value))
+        of = project.groups.get((machine.zone, machine.group))
+        if of is not None and of.kube_labels:
+            items.append(compute_v1.Items(key="kube-labels", value=_labels(of)))
     status = compute_v1.ResourceStatus()
     if machine.maintenance is not None:
         status.upcoming_maintenance = compute_v1.UpcomingMaintenance(
@@ -104,6 +107,7 @@ def manager(group: Group) -> compute_v1.InstanceGroupManager:
                 for action in ("NONE", "CREATING", "RECREATING", "DELETING")
             }
         ),
+        target_size_policy=compute_v1.InstanceGroupManagerTargetSizePolicy(mode="BULK" if group.bulk else "INDIVIDUAL"),
         list_managed_instances_results="PAGELESS" if group.pageless else "PAGINATED",
         instance_lifecycle_policy=compute_v1.InstanceGroupManagerInstanceLifecyclePolicy(
             default_action_on_failure=action
@@ -112,9 +116,13 @@ def manager(group: Group) -> compute_v1.InstanceGroupManager:
     )
 
 
+def _labels(group: Group) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(group.kube_labels.items()))
+
+
 def template(group: Group) -> compute_v1.InstanceTemplate:
     """What a group makes its machines from."""
-    labels = ",".join(f"{key}={value}" for key, value in sorted(group.kube_labels.items()))
+    labels = _labels(group)
     accelerator = compute_v1.AcceleratorConfig(accelerator_type=group.accelerator, accelerator_count=group.accelerators)
     return compute_v1.InstanceTemplate(
         name=group.name,

@@ -191,6 +191,8 @@ class FakeGce:
             return again
         if not names or len(names) > _MOST or len(set(names)) != len(names):
             raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
+        if group.slice_of:
+            raise ApiError(400, "invalid", f"Group {group.name} is one slice: it is asked for by resize requests only")
         if group.model == "FLEX_START":  # which has no run duration then
             raise ApiError(400, "invalid", f"Group {group.name} starts machines by resize requests only")
         for name in names:
@@ -214,6 +216,8 @@ class FakeGce:
         again = self.repeated(request)
         if again is not None:
             return again
+        if group.slice_of:
+            raise ApiError(400, "invalid", f"Group {group.name} is one slice: it ends by the size 0 only")
         if not 0 < len(body.instances) <= _MOST:
             raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
         prefix = f"zones/{group.zone}/instances/"
@@ -228,10 +232,11 @@ class FakeGce:
             elif not body.skip_instances_on_validation_error:
                 raise ApiError(400, "invalid", f"Instance '{name}' is not a member of {group.name}")
         for member in chosen:
-            self._end(group, member)
+            self.end(group, member)
         return self.begun(request, group, "compute.instanceGroupManagers.deleteInstances")
 
-    def _end(self, group: Group, member: Member) -> None:
+    def end(self, group: Group, member: Member) -> None:
+        """A member goes, with its machine."""
         machine = self.project.named(member.name, group.zone)
         member.action = "DELETING"
         if machine is None:

@@ -1,4 +1,4 @@
-"""The calls that make, read, cancel and delete resize requests of a group."""
+"""The calls that make, read, cancel and delete resize requests of a group, and the one that empties a slice."""
 
 from __future__ import annotations
 
@@ -75,7 +75,20 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
         del group.asked[asked.name]
         return fake.begun(request, group, f"{_KIND}.delete")
 
+    def resize(request: Request) -> Any:
+        """Of slices, to nothing: every other size would let Google choose."""
+        again = fake.repeated(request)
+        if again is not None:
+            return again
+        group = fake.of(request)
+        if request.query.get("size") != "0" or not group.slice_of:
+            raise ApiError(400, "invalid", f"Invalid value for field 'size': '{request.query.get('size')}'")
+        for member in list(group.members.values()):
+            fake.end(group, member)
+        return fake.begun(request, group, "compute.instanceGroupManagers.resize")
+
     return (
+        ("POST", "resize", "/resize", resize),
         ("POST", "resizeRequests.insert", "/resizeRequests", insert),
         ("GET", "resizeRequests.list", "/resizeRequests", listed),
         ("GET", "resizeRequests.get", one, lambda request: _shown(*found(request))),
@@ -92,6 +105,10 @@ def _checked(group: Group, body: Any, names: tuple[str, ...]) -> None:
         raise ApiError(409, "alreadyExists", f"The resource 'resizeRequests/{body.name}' already exists")
     if body.resize_by or not names or len(names) > 1000 or len(set(names)) != len(names):
         raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
+    held = [one.name for one in group.asked.values() if one.held]
+    if group.slice_of and (len(names) != group.slice_of or group.members or held):
+        text = f"Group {group.name} is one slice of {group.slice_of}: it has {[*group.members, *held]} already"
+        raise ApiError(400, "invalid", text)
     lasts = body.requested_run_duration.seconds
     if bool(lasts) != (group.model == "FLEX_START") or (lasts and not _SHORTEST <= lasts <= _LONGEST):
         raise ApiError(400, "invalid", "Invalid value for field 'resource.requestedRunDuration'")

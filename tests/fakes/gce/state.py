@@ -104,6 +104,8 @@ class Group:
     kube_taints: tuple[Taint, ...] = ()
     repairs: bool = False
     regional: bool = False  # its instance template
+    bulk: bool = False  # its target size policy
+    slice_of: int = 0  # hosts of the TPU slice that it is; 0: its machines come one by one
     pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for
     members: dict[str, Member] = field(default_factory=dict)
     asked: dict[str, Resize] = field(default_factory=dict)  # its resize requests, by name
@@ -138,6 +140,7 @@ class Project:
         self.errors: dict[tuple[str, str, str], Error] = {}  # what creation fails with instead
         self.holdings: list[Holding] = []
         self.free: list[Free] = []
+        self.parts: dict[str, int] = {}  # group: so many machines of its next resize request come, against all promises
         self._next = 7_000_000_000_000_000_000
 
     def new_id(self) -> int:
@@ -275,6 +278,13 @@ class Project:
     def member(self, group: Group, name: str) -> None:
         """A name that the group keeps from now on."""
         group.members[name] = Member(name, "CREATING", self.clock.now())
+
+    def fails(self, group: Group, name: str, at: datetime) -> None:
+        """A member whose host turned out not to be there; the group tries again for ever."""
+        error = ("ZONE_RESOURCE_POOL_EXHAUSTED", f"{name} could not be placed")
+        member = group.members[name]
+        member.errors, member.tries_at = [error], at + self.behaviour.retry
+        group.history.append((at, name, error))
 
     def start(self, group: Group, name: str, at: datetime, *, lasts: timedelta | None = None) -> None:
         """A machine of a group."""

@@ -39,12 +39,16 @@ def advance(project: Project, group: Group, asked: Resize) -> None:
         asked.state = "ACCEPTED"
     if asked.state != "ACCEPTED" or now < asked.tries_at:
         return
-    asked.error = project.lacks(group, now, len(asked.names))
+    come = project.parts.pop(group.name, None)
+    asked.error = project.lacks(group, now, len(asked.names)) if come is None else None
     if asked.error is not None:
         asked.tries_at = now + project.behaviour.retry
         asked.state = "FAILED" if asked.error[0] in _FATAL else "ACCEPTED"
         return
-    for name in asked.names:
+    for index, name in enumerate(asked.names):
         project.member(group, name)
-        project.start(group, name, now, lasts=asked.lasts)
+        if come is None or index < come:
+            project.start(group, name, now, lasts=asked.lasts)
+        else:
+            project.fails(group, name, now)
     asked.state = "SUCCEEDED"

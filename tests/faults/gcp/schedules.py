@@ -83,6 +83,7 @@ class GcpSchedules(RuleBasedStateMachine):
     told: ClassVar[Counter[str]] = Counter()
     world: ClassVar[type[GcpSimulation]] = GcpSimulation
     types: ClassVar[tuple[str, ...]] = tuple(ACCELERATORS)
+    calls: ClassVar[tuple[str, ...]] = CALLS
     pools: ClassVar[str] = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
 
     @initialize(
@@ -174,7 +175,8 @@ class GcpSchedules(RuleBasedStateMachine):
     def stranger(self, group: int) -> None:
         """Somebody adds a machine to one of the groups: a surge upgrade, or a person."""
         project = self.simulation.fake.project
-        found = list(project.groups.values())[group]
+        groups = list(project.groups.values())
+        found = groups[group % len(groups)]
         name = f"{found.base}-x{len(self.strangers)}yz"
         self.strangers.append(project.stranger(name, found.zone, found.machine_type, group=found.name))
         self.told["a stranger"] += 1
@@ -183,7 +185,8 @@ class GcpSchedules(RuleBasedStateMachine):
     def changes_the_template(self, group: int) -> None:
         """A person takes a group out of the GCPNodeTemplate, or puts it back, whatever is going on in it."""
         found, all_ = self.simulation.template.found, self.simulation.groups
-        kept = tuple(one for one in all_ if (one in found.groups) is not (one == all_[group]))
+        chosen = all_[group % len(all_)]
+        kept = tuple(one for one in all_ if (one in found.groups) is not (one == chosen))
         self.simulation.template.found = replace(found, groups=kept)
         self.told["a group in or out of the template"] += 1
 
@@ -219,7 +222,7 @@ class GcpSchedules(RuleBasedStateMachine):
         if not hasattr(self, "simulation"):
             return
         project = self.simulation.fake.project
-        for call in CALLS:
+        for call in self.calls:
             while self.simulation.fake.faults.next(call) is not None:
                 pass
         self.api.mishaps.clear()

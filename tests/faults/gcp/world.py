@@ -104,7 +104,7 @@ class Inside:
             tags=FrozenMap({TAG_CLUSTER: "-"}),
             labels=FrozenMap(group.kube_labels),
             taints=group.kube_taints,
-            drivers=("nvidia",),
+            drivers=("tpu:topology=4x4",) if group.slice_of else ("nvidia",),
         )
 
 

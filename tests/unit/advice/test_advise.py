@@ -150,8 +150,15 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
         ),
         pytest.param(
             one(node_selector=FrozenMap({"disk": "fast", "team": "search"})),
-            "create a CapacityPool with disk=fast, team=search in spec.labels → 1 × s1 (on-demand), 1.00 $/h",
+            "create a CapacityPool with disk=fast, team=search in spec.labels → 1 × s1 (on-demand), 1.00 $/h: the "
+            "cheapest that fits, because labels of your own do not say which machines they mean",
             id="labels of a node pool",
+        ),
+        pytest.param(
+            one(node_selector=FrozenMap({"machine": "S_1"})),
+            "create a CapacityPool with node.kubernetes.io/instance-type In [s1] in spec.requirements and machine=S_1 "
+            "in spec.labels → 1 × s1 (on-demand), 1.00 $/h",
+            id="labels that name a machine",
         ),
         pytest.param(
             one(pools=(CapacityPool("team", requirements=(Requirement(labels.REGION, "In", ("mars-1",)),)),)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -127,6 +128,28 @@ def node(name: str, heartbeat: str, ready: str = "True") -> Object:
     """A node as its kubelet reports it."""
     ready_condition = {"type": "Ready", "status": ready, "lastHeartbeatTime": heartbeat}
     return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "4"}, "conditions": [ready_condition]}}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_objects_that_come_change_and_go_stay_in_the_order_of_a_list(seed: int) -> None:
+    draw, api, there = Random(seed), ApiServer(VirtualClock()), set[str]()
+    mirror = Informer(api, NODES, parse_node)
+    for round_ in range(40):
+        for name in (f"n{draw.randrange(15)}" for _ in range(draw.randrange(4))):
+            if name not in there:
+                api.create(NODES, {"metadata": {"name": name}})
+                there.add(name)
+            elif draw.random() < 0.5:
+                api.delete(NODES, name)
+                there.remove(name)
+            else:
+                api.patch(NODES, name, {"metadata": {"labels": {"round": str(round_)}}})
+        mirror.refresh()
+        listed = Informer(api, NODES, parse_node)
+        listed.refresh()
+        assert mirror.values == listed.values
+        assert [node.name for node in mirror.values] == sorted(there)
+    assert there
 
 
 def test_a_list_is_converted_page_by_page() -> None:

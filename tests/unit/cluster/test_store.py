@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import is_
+
 import pytest
 
 from autoscaler.clock import VirtualClock
@@ -137,7 +139,21 @@ def test_nodes_have_the_volume_limits_that_their_csi_drivers_gave(api: ApiServer
     driver = {"name": "ebs.csi.aws.com", "nodeID": "i-1", "allocatable": {"count": 25}}
     api.create(CSI_NODES, {"metadata": {"name": "b"}, "spec": {"drivers": [driver]}})
     store.refresh()
-    assert [node.volume_limits for node in store.snapshot().nodes] == [None, {"ebs.csi.aws.com": 25}]
+    before = store.snapshot().nodes
+    assert [node.volume_limits for node in before] == [None, {"ebs.csi.aws.com": 25}]
+    store.refresh()
+    assert all(map(is_, store.snapshot().nodes, before))
+    api.patch(CSI_NODES, "b", {"spec": {"drivers": [driver | {"allocatable": {"count": 9}}]}})
+    store.refresh()
+    assert [node.volume_limits for node in store.snapshot().nodes] == [None, {"ebs.csi.aws.com": 9}]
+    api.patch(NODES, "b", {"spec": {"unschedulable": True}})
+    store.refresh()
+    changed = store.snapshot().nodes[1]
+    assert changed.unschedulable
+    assert changed.volume_limits == {"ebs.csi.aws.com": 9}
+    api.delete(CSI_NODES, "b")
+    store.refresh()
+    assert [node.volume_limits for node in store.snapshot().nodes] == [None, None]
 
 
 def test_what_volumes_find_on_nodes_comes_along(api: ApiServer, store: Store) -> None:

@@ -22,17 +22,19 @@ def test_the_role_allows_what_the_adapter_calls_and_nothing_else() -> None:
     assert role["includedPermissions"] == sorted(PERMISSIONS)
 
 
-def test_the_controller_cannot_resize_make_or_delete_groups() -> None:
+def test_the_controller_cannot_make_or_delete_groups() -> None:
     changes = {call.method for call in CALLS if call.changes}
-    of_groups = {"instanceGroupManagers.createInstances", "instanceGroupManagers.deleteInstances"}
+    of_groups = {f"instanceGroupManagers.{verb}" for verb in ("createInstances", "deleteInstances", "resize")}
     of_requests = {f"instanceGroupManagerResizeRequests.{verb}" for verb in ("insert", "cancel", "delete")}
     assert changes == of_groups | of_requests
 
 
 def test_a_call_that_is_not_listed_is_refused() -> None:
     Rig()
-    with pytest.raises(UnlistedCallError, match=r"instanceGroupManagers\.resize"):
-        gcp().call("instanceGroupManagers.resize", zone="z", instance_group_manager="g", size=0)
+    with pytest.raises(UnlistedCallError, match=r"instanceGroupManagers\.insert"):
+        gcp().call("instanceGroupManagers.insert", zone="z")
+    with pytest.raises(UnlistedCallError, match=r"resize to 1: Google would choose which machines go"):
+        gcp().call("instanceGroupManagers.resize", zone="z", instance_group_manager="g", size=1)
     with pytest.raises(UnlistedCallError, match=r"container\.nodePools\.setSize"):
         gcp().container("container.nodePools.setSize", "x")
 

@@ -30,7 +30,7 @@ def of_group(uid: str, *, name: str = "a", api_group: str = API_GROUP) -> tuple[
 
 
 def settle(claim: ResourceClaim) -> ResourceClaim:
-    return without_finished_consumers([claim], PODS, GROUPS)["ns/claim"]
+    return without_finished_consumers({claim.key: claim}, PODS, GROUPS)["ns/claim"]
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,14 @@ def test_the_claim_that_was_generated_for_a_finished_pod_is_deleted() -> None:
     assert found.deleting
     assert found.allocation is None
     assert settle(replace(HELD, controller="running")) == replace(HELD, controller="running")
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+@pytest.mark.parametrize("controller", ["", "done", "running", "gone"])
+@pytest.mark.parametrize("reserved", [(), ("done",), ("running",), ("done", "running"), ("gone",)])
+def test_a_glance_at_a_claim_says_what_a_look_at_it_does(
+    reserved: tuple[str, ...], controller: str, *, deleting: bool
+) -> None:
+    claim = replace(HELD, reserved_for=consumers(*reserved), controller=controller, deleting=deleting)
+    glanced = without_finished_consumers({claim.key: claim}, PODS, {})
+    assert glanced == {claim.key: settle(claim)}

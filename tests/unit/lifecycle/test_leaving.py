@@ -12,7 +12,7 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from tests.builders import NOW, ours
 
-EVICTING = {Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED}
+EVICTING = {Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED, Code.SLICE_BROKEN}
 
 
 @pytest.mark.parametrize("code", list(Code), ids=lambda code: code.value)

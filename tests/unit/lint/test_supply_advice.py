@@ -9,7 +9,7 @@ import pytest
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import LeftOut, NearMiss, Plan
-from autoscaler.model.pod import Container
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -17,7 +17,7 @@ from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.node_allocatable import assumes_root_disk
-from tests.builders import CATALOG, NOW, claim, pod, shipped, snapshot
+from tests.builders import CATALOG, NOW, claim, gpus, pod, shipped, snapshot
 
 STATE = snapshot([pod("p", "c")], [claim("c")])
 SHIPPED = load_catalog()
@@ -32,7 +32,8 @@ def launching(instance_type: str, *drivers: str) -> Plan:
 
 
 def told(plan: Plan, *pools: CapacityPool) -> list[str]:
-    return [f"{one.subject}: {one.message}" for one in supply_advice(replace(STATE, pools=pools), plan, SHIPPED)]
+    found = [f"{one.subject}: {one.message}" for one in supply_advice(replace(STATE, pools=pools), plan, SHIPPED)]
+    return [text for text in found if "names no GPU" not in text]
 
 
 @pytest.mark.parametrize(
@@ -87,3 +88,27 @@ def test_a_root_disk_that_somebody_stated() -> None:
     known = SHIPPED.types["g6.xlarge"]
     assert assumes_root_disk(known)
     assert not assumes_root_disk(replace(known, allocatable=FrozenMap({"ephemeral-storage": Quantity.parse("90Gi")})))
+
+
+ANY = "names no GPU model or memory (and 1 more), so it gets whole GPUs of the cheapest kind: L4 with 23034Mi"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "pooled", "expected"),
+    [
+        (pod("p", "c"), pod("q", "d"), False, [ANY]),
+        (pod("p", "c"), pod("q", "big"), False, [ANY.replace(" (and 1 more)", "")]),
+        (pod("p", "big"), pod("q", "big2"), False, []),
+        (pod("p", "c"), pod("q", "d"), True, []),
+        (replace(pod("p", "c"), node_selector=FrozenMap({"kubernetes.io/os": "linux"})), pod("q", "big"), False, []),
+    ],
+)
+def test_the_gpu_that_a_pod_gets_which_says_nothing_of_it(
+    first: Pod, second: Pod, pooled: bool, expected: list[str]
+) -> None:
+    big = gpus(product="NVIDIA L4")
+    claims = [claim("c"), claim("d"), claim("big", big), claim("big2", big)]
+    state = snapshot([first, second], claims, pools=[CapacityPool("all")] if pooled else [])
+    plan = plan_for(state, shipped("g6.xlarge"), Policy(), NOW)
+    assert len(plan.placements) == 2
+    assert [one.message for one in supply_advice(state, plan, SHIPPED) if "names no" in one.message] == expected

@@ -92,7 +92,7 @@ def test_what_cannot_be_kept_is_said(said: str, lost: str) -> None:
 UNKNOWN = "apiVersion: x.example.com/v1\nkind: Thing\nmetadata: {name: x}\n---\n"
 
 
-@pytest.mark.parametrize("text", [UNKNOWN, "replicas: 3\n---\n", "- a\n---\n"])
+@pytest.mark.parametrize("text", [UNKNOWN, "metadata: {name: a}\n---\n", "- a\n---\n"])
 def test_unknown_objects_are_left_out_on_request(text: str) -> None:
     assert not read(text + POD % "p").ok
     found = read(text + POD % "p", skip=True)
@@ -265,3 +265,19 @@ def test_priority_classes_that_kai_scheduler_installs(scheduler: str, priority: 
     found = read(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{{spec}}}\n")
     assert [pod.priority for pod in found.snapshot.pods] == [priority]
     assert ("there is no PriorityClass" in problems(found)) is (priority == 0)
+
+
+def test_what_has_no_field_of_an_object_is_left_out_whatever_its_file_is_called() -> None:
+    loaded = read("replicas: 3\nimage: {tag: v1}\n---\n" + POD % "p")
+    assert loaded.ok
+    assert [pod.name for pod in loaded.snapshot.pods] == ["p"]
+    assert any("values of a Helm chart" in str(found.message) for found in loaded.problems)
+
+
+def test_a_variable_that_breaks_the_document_is_named_as_such() -> None:
+    broken = "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    app: a\n    ${LABELS}\n  name: a\nspec: {}\n"
+    (found,) = read(broken).problems
+    assert "invalid YAML" in found.message
+    assert "variable that was not replaced" in found.next_step
+    (found,) = read(broken.replace("${LABELS}", "labels")).problems
+    assert "indentation" in found.next_step

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from autoscaler.model.resource_claim import FirstAvailable
 from autoscaler.planning.warm_up import CLASS, REQUEST, warm_up
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from tests.builders import snapshot
+from tests.builders import GPU, claim, gpus, snapshot
 from tests.e2e.harness.machines import machine
 
 
@@ -24,6 +25,16 @@ def test_the_devices_of_every_node_are_there_when_the_first_plan_comes() -> None
         assert len(pools.devices) >= 4
         assert again.pools_of(made.node)[1] is memo
         assert None not in memo.matches(CLASS, REQUEST).answers
+
+
+def test_classes_that_claims_ask_for_are_judged_before_a_pod_asks_for_them_again() -> None:
+    made = machine("g6.12xlarge", "one")
+    either = FirstAvailable("either", (gpus(2), replace(gpus(1), device_class="unknown.example.com")))
+    warm_up(snapshot([], [claim("c", either)], nodes=(made.node,), slices=made.slices))
+    pools, memo = World.of(snapshot([], nodes=(made.node,), slices=made.slices)).devices.pools_of(made.node)
+    judged = memo.matches(GPU, gpus(1)).of_class
+    assert pools.devices
+    assert all(refused or passed is not None for refused, passed in zip(judged.refused, judged.passed, strict=True))
 
 
 def test_a_slice_that_cannot_be_read_is_left_to_the_pod_that_meets_it() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
-from autoscaler.scheduling.node_state import states_of
+from autoscaler.scheduling.node_state import StateMemory
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 
@@ -16,13 +16,16 @@ FIRST, SECOND = (Pod("ns", name, uid=name, containers=(BOX,)) for name in ("firs
 
 
 def test_a_node_that_did_not_change_is_not_counted_again() -> None:
-    before = states_of([NODE], {"n": [FIRST]})
-    assert states_of([NODE], {"n": [FIRST]})["n"] is before["n"]
+    memory = StateMemory()
+    before = memory.of([NODE], {"n": [FIRST]})
+    assert memory.of([NODE], {"n": [FIRST]})["n"] is before["n"]
 
 
 def test_a_change_of_the_node_or_its_pods_is_seen() -> None:
+    memory = StateMemory()
+
     def free(node: Node, *pods: Pod) -> int:
-        return states_of([node], {node.name: pods})[node.name].free("cpu")
+        return memory.of([node], {node.name: pods})[node.name].free("cpu")
 
     smaller = replace(NODE, allocatable=NODE.allocatable.with_items({"cpu": Quantity.parse("4")}))
     larger = replace(SECOND, containers=(BOX, BOX))
@@ -32,4 +35,5 @@ def test_a_change_of_the_node_or_its_pods_is_seen() -> None:
     assert free(NODE, larger) == 6000
     assert free(smaller, larger) == 2000
     assert free(NODE) == 8000
-    assert states_of([], {}) == {}
+    assert memory.of([], {}) == {}
+    assert len(memory) == 0

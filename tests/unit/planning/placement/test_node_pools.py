@@ -69,6 +69,7 @@ def test_a_new_node_pool_is_promised_only_where_somebody_has_yet_to_make_one(*, 
         (OBSERVING, 4),
         (ACTING, 0),  # no provider makes all hosts or none
         (replace(ACTING, node_template=NodeTemplateRef("KwokNodeTemplate", "k")), 4),
+        (replace(ACTING, node_template=NodeTemplateRef("GCPNodeTemplate", "g")), 4),
     ],
 )
 def test_a_pool_that_launches_gets_no_slices_unasked(pool: CapacityPool, nodes: int) -> None:

@@ -100,10 +100,15 @@ def test_a_baseline_keeps_no_part_of_a_slice_up() -> None:
     assert found.launches == ()
 
 
-def test_a_pool_whose_slices_have_several_hosts_only_proposes() -> None:
-    """No provider makes the machines of a slice all or nothing yet."""
+def test_a_pool_whose_slices_nobody_launches_as_a_whole_only_proposes() -> None:
     on_gke = replace(POOL, node_template=NodeTemplateRef("GCPNodeTemplate", "t"))
-    for pool, acts in ((POOL, True), (on_gke, False), (replace(on_gke, drivers=("tpu",)), True)):
+    elsewhere = replace(POOL, node_template=NodeTemplateRef("OtherNodeTemplate", "t"))
+    for pool, acts in (
+        (POOL, True),
+        (on_gke, True),
+        (elsewhere, False),
+        (replace(elsewhere, drivers=("tpu",)), True),
+    ):
         seen = state(hosts_wanted(1), pools=(pool,))
         found = pool_conditions(seen, plan(seen, catalog=CATALOG), CATALOG, policy=Policy(), now=NOW)
         ready = [f for f in found if f.type.value == "Ready"]
@@ -111,7 +116,7 @@ def test_a_pool_whose_slices_have_several_hosts_only_proposes() -> None:
         assert after.acts is acts
         told = [text_of(reason) for f in ready for reason in f.reasons]
         assert (told == []) is acts
-        assert acts or "slices of 4 hosts, which Foreslice plans and prices but does not launch" in told[0]
+        assert acts or "slices of 4 hosts, which Foreslice launches only from a GCPNodeTemplate" in told[0]
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def test_a_template_that_is_right() -> None:
             "gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true,team=research",
         ),
         ({"queued": True}, "QueuedProvisioning", "without --enable-queued-provisioning"),
-        ({"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4"}, "MultiHostSlice", "slices have one host"),
-        ({"machine_type": "tpu7x-standard-4t", "policy": "p"}, "MultiHostSlice", "slices have one host"),
+        ({"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4"}, "MultiHostSlice", "made with --tpu-topology"),
+        ({"machine_type": "tpu7x-standard-4t", "policy": "p"}, "MultiHostSlice", "made with --tpu-topology"),
     ],
 )
 def test_a_pool_that_is_wrong_comes_with_the_command(change: dict[str, object], kind: str, step: str) -> None:

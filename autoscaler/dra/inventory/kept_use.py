@@ -1,0 +1,65 @@
+"""The devices in use, worked out anew only for pools of which a claim has changed since the snapshot before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from autoscaler.dra.inventory.allocated import AllocatedState, PoolKey
+from autoscaler.model.resource_claim import ResourceClaim
+
+
+@dataclass(slots=True)
+class UseMemory:
+    """What the claims of the snapshot before hold. Claims never change, so one that is the same object holds the same.
+
+    It belongs to one series of plans, and no two threads use it at once.
+    """
+
+    _claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
+    _state: AllocatedState = field(default_factory=AllocatedState)
+    _holders: dict[PoolKey, set[str]] = field(default_factory=dict)  # keys of the claims with devices of the pool
+
+    def of(self, claims: Mapping[str, ResourceClaim]) -> AllocatedState:
+        """The same as AllocatedState.of. `claims` by namespace/name, a mapping that never changes."""
+        before = self._claims
+        changed = {key for key, claim in claims.items() if before.get(key) is not claim}
+        changed.update(before.keys() - claims.keys())
+        touched: set[PoolKey] = set()
+        for key in changed:
+            touched.update(self._moved(key, before.get(key), claims.get(key)))
+        self._claims = claims
+        if touched:
+            self._state = self._with(touched, claims)
+        return self._state
+
+    def _moved(self, key: str, old: ResourceClaim | None, new: ResourceClaim | None) -> Iterator[PoolKey]:
+        """The pools of the claim before and now."""
+        for pool in _pools_of(old):
+            yield pool
+            holders = self._holders.get(pool, set())
+            holders.discard(key)
+            if not holders:
+                self._holders.pop(pool, None)
+        for pool in _pools_of(new):
+            yield pool
+            self._holders.setdefault(pool, set()).add(key)
+
+    def _with(self, touched: Collection[PoolKey], claims: Mapping[str, ResourceClaim]) -> AllocatedState:
+        """The state with these pools worked out anew, in the order of the claims: sums are written as they came."""
+        keys = {key for pool in touched for key in self._holders.get(pool, ())}
+        fresh = AllocatedState.of(claim for key, claim in claims.items() if key in keys)
+        pools = dict(self._state.pools)
+        for pool in touched:
+            if pool in fresh.pools:
+                pools[pool] = fresh.pools[pool]
+            else:
+                pools.pop(pool, None)
+        return AllocatedState(pools)
+
+
+def _pools_of(claim: ResourceClaim | None) -> frozenset[PoolKey]:
+    allocation = claim.allocation if claim is not None else None
+    if allocation is None:
+        return frozenset()
+    return frozenset((result.driver, result.pool) for result in allocation.devices if not result.admin_access)

@@ -1,0 +1,77 @@
+"""The hosts of a slice end in one call: none before all of them are on their way out and empty.
+
+The provider ends a slice as a whole or not at all. A pod that is found on one host keeps the machines of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from datetime import datetime
+
+from autoscaler.cluster.api import KubernetesApi
+from autoscaler.cluster.journal import Journal
+from autoscaler.execution.drain import occupants_now
+from autoscaler.lifecycle.leaving import may_evict
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import Why, has_machine, is_leaving, may_take_pods
+from autoscaler.lifecycle.slices import other_hosts, slice_of
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from instance_catalog.kubernetes.labels import DRAINING_TAINT
+from providers.contract import TAG_BATCH, Instance
+
+
+def hosts_left(node: ProvisionedNode, nodes: Iterable[ProvisionedNode]) -> tuple[ProvisionedNode, ...]:
+    """The other hosts of its slice that have a machine."""
+    return tuple(one for one in other_hosts(node, nodes) if has_machine(one))
+
+
+def ending_with(
+    node: ProvisionedNode,
+    machines: Mapping[str, Instance],
+    own: OwnNodes,
+    found_empty: set[str],
+    *,
+    api: KubernetesApi,
+    journal: Journal,
+    now: datetime,
+) -> tuple[str, ...] | None:
+    """The ids of the other machines that end with a node that may end; None while they may not. `machines` are those
+    that the provider lists, and `found_empty` the slices that were looked at in this reconcile: each is once.
+
+    The other hosts of its slice are on their way out, take no pods any more, and have none. Where one of them stays, a
+    drain that demanded empty nodes is taken back. A machine of the slice that nobody has written down ends as well.
+    """
+    if not slice_of(node):
+        return ()
+    others = hosts_left(node, journal.nodes)
+    if any(may_take_pods(host) for host in others) and not may_evict(node) and node.phase is Phase.DRAINING:
+        journal.move(node, Why.POD_FOUND, now, ())
+        return None
+    if any(may_take_pods(host) for host in others):
+        return None
+    if slice_of(node) not in found_empty:
+        if not all(_is_empty(host, api=api, own=own) for host in others):
+            return None
+        found_empty.add(slice_of(node))
+    written = {one.provider_id for one in journal.nodes} - {host.provider_id for host in others}
+    return tuple(
+        machine.id
+        for machine in machines.values()
+        if machine.tags.get(TAG_BATCH) == node.batch and machine.provider_id not in written
+    )
+
+
+def may_begin_with(hosts: Iterable[ProvisionedNode], *, own: OwnNodes, occupied: Container[str]) -> bool:
+    """Whether a drain that demands empty nodes may begin, as far as these hosts are concerned. `occupied` are names of
+    Nodes; each host is asked for pods once more when its own drain begins."""
+    return all(is_leaving(host) or (_is_closed(host, own) and own.name_of(host) not in occupied) for host in hosts)
+
+
+def _is_empty(host: ProvisionedNode, *, api: KubernetesApi, own: OwnNodes) -> bool:
+    """Whether it takes no pods any more, and none run there, asked of the API server."""
+    return _is_closed(host, own) and not occupants_now(api, own.name_of(host))
+
+
+def _is_closed(host: ProvisionedNode, own: OwnNodes) -> bool:
+    found = own.of(host)
+    return found is None or any(taint.key == DRAINING_TAINT for taint in found.taints)

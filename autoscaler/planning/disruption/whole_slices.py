@@ -1,0 +1,72 @@
+"""Slices of several hosts stay or go as a whole: one decision for all of their nodes.
+
+A host that pods run on keeps the others. A host that is lost, or that the provider takes back, takes the others with
+it: they are paid for and of no use, and the pods of the slice's job cannot go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from autoscaler.lifecycle.provisioned_node import is_coming
+from autoscaler.lifecycle.slices import is_lost, slice_of
+from autoscaler.model.plan import NodeAction, NodeDecision
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+
+
+def used_slices(nodes: Iterable[ProvisionedNode], busy: Collection[str | None]) -> frozenset[str]:
+    """The slices that somebody uses or waits for. `busy` are names of Nodes."""
+    return frozenset(
+        whole for node in nodes if (whole := slice_of(node)) and (node.node_name in busy or is_coming(node))
+    )
+
+
+def together(decisions: Sequence[NodeDecision], nodes: Sequence[ProvisionedNode]) -> tuple[NodeDecision, ...]:
+    """The decisions, with the hosts of each slice in one mind."""
+    slices: dict[str, list[ProvisionedNode]] = {}
+    for node in nodes:
+        if whole := slice_of(node):
+            slices.setdefault(whole, []).append(node)
+    if not slices:
+        return tuple(decisions)
+    decided = {decision.provisioned_node: decision for decision in decisions}
+    for hosts in slices.values():
+        decided |= _of_slice(hosts, decided)
+    return tuple(decided[decision.provisioned_node] for decision in decisions)
+
+
+def _of_slice(hosts: Sequence[ProvisionedNode], decided: Mapping[str, NodeDecision]) -> dict[str, NodeDecision]:
+    """One slice. What nobody decides about is on its way out already."""
+    own = [decided[host.name] for host in hosts if host.name in decided]
+    lost = [host for host in hosts if is_lost(host)]
+    count = max(host.hosts for host in hosts)
+    ending = [one for one in own if one.deadline is not None and one.action in (NodeAction.DRAIN, NodeAction.NOTICE)]
+    if lost or len(hosts) < count:
+        why = (Reason.of(Code.SLICE_BROKEN, hosts=count, left=len(hosts) - len(lost)),)
+        failed = {host.name for host in lost}
+        return {
+            one.provisioned_node: one if one.provisioned_node in failed or _ends(one) else _ended(one, why)
+            for one in own
+        }
+    if ending:
+        first = min(ending, key=lambda one: (one.action is NodeAction.NOTICE, one.deadline))
+        return {one.provisioned_node: replace(first, provisioned_node=one.provisioned_node) for one in own}
+    if any(one.action is not NodeAction.DRAIN for one in own):
+        also = Reason.of(Code.SLICE_IN_USE, hosts=count)
+        return {
+            one.provisioned_node: replace(one, action=NodeAction.KEEP, reasons=(also, *one.reasons))
+            for one in own
+            if one.action is NodeAction.DRAIN
+        }
+    return {}
+
+
+def _ends(decision: NodeDecision) -> bool:
+    """Whether it drains before a moment that its provider has announced."""
+    return decision.action is NodeAction.DRAIN and decision.deadline is not None
+
+
+def _ended(decision: NodeDecision, why: tuple[Reason, ...]) -> NodeDecision:
+    return replace(decision, action=NodeAction.DRAIN, reasons=why, deadline=None)

@@ -1,0 +1,268 @@
+"""A cheaper packing from the same bundles: column generation, a dive, and neighbourhoods.
+
+For demands in which most pods differ, where the patterns that greedy filling comes across are too few. A program over
+the known nodes says what each bundle is worth (cover.py), nodes that are worth more than they cost are proposed by
+sizes alone (knapsack.py), and the oracle decides whether they are possible. Whole nodes are then fixed step by step,
+the rest priced anew each time (a dive); and of the result a few nodes at a time are packed again. Nothing but cost is
+looked for; every result is scored exactly and taken only if it is better. Steps are counted, and no clock is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import floor
+from typing import Any, Final, Generic
+
+from autoscaler.planning.packing.bound import Bound
+from autoscaler.planning.packing.cover import Cover
+from autoscaler.planning.packing.exact import assemble
+from autoscaler.planning.packing.fillings import Fillings
+from autoscaler.planning.packing.knapsack import Knapsack
+from autoscaler.planning.packing.objective import Score
+from autoscaler.planning.packing.problem import Column, Pattern, Problem, Solution, State, total
+from autoscaler.planning.packing.relaxation import Relaxation
+
+# Items that are improved together, and how often: work grows with their square, and not with the whole plan.
+_TOGETHER: Final = 400
+_PARTS: Final = 4
+_ROUNDS: Final = 60
+_ROUNDS_DIVING: Final = 4
+_ROUNDS_NEAR: Final = 8
+_SEEDS: Final = 24
+_FEWER_SEEDS: Final = 8
+# Proposals of a kind that are tried in each round.
+_TRIED: Final = 6
+# Fractions from which a node is bought whole in a dive, and the part of the others that is bought in one step.
+_NEARLY: Final = 0.75
+_STEP: Final = 8
+# Bundles of one neighbourhood, and how many are tried.
+_NEAR: Final = 32
+_NEIGHBOURHOODS: Final = 48
+_TINY: Final = 1e-6
+# The first prices are those of the lower bound, and a little more, so that nodes that are nearly worth them are there.
+_MORE: Final = 4
+_ABOVE: Final = 1.05
+# A plan that costs so little beyond its lower bound is not improved any more.
+NEAR_ENOUGH: Final = Decimal("1.001")
+
+
+def refine(
+    problem: Problem, fillings: Fillings[State], relaxation: Relaxation, bound: Bound | None, *, start: Solution
+) -> Solution:
+    """`start` or something better. Nodes with bundles of which no sizes are known stay."""
+    sized = {item for group in relaxation.groups for item in group.items}
+    free = [column for column in start.columns if column.score.usd_per_hour and sized.issuperset(column.pattern)]
+    fixed = [column for column in start.columns if not (column.score.usd_per_hour and sized.issuperset(column.pattern))]
+    refiner = _Refiner(
+        problem,
+        fillings,
+        Knapsack.of(problem, relaxation),
+        enough=bound.usd_per_hour * NEAR_ENOUGH if bound else Decimal(0),
+        guess={
+            item: price
+            for group, price in zip(relaxation.groups, bound.prices if bound else (), strict=False)
+            for item in group.items
+        },
+    )
+    for part in _parts(free)[:_PARTS]:
+        others = _removed([*fixed, *free], part) or []
+        free = [*(_removed(free, part) or []), *refiner.better(part, others)]
+    found = assemble(problem, [*fixed, *free])
+    return found if found.score < start.score else start
+
+
+@dataclass(slots=True)
+class _Refiner(Generic[State]):
+    """`known` are the columns that were proposed so far."""
+
+    problem: Problem
+    fillings: Fillings[State]
+    knapsacks: Sequence[Knapsack]
+    enough: Decimal
+    guess: Mapping[int, float]
+    known: list[Column] = field(default_factory=list)
+
+    def better(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
+        """Nodes for the bundles of `start`, beside those that are `fixed`."""
+        demand = Counter(item for column in start for item in column.pattern)
+        cover = Cover(demand)
+        for column in start:
+            cover.add(column)
+        self._begin(cover, demand)
+        prices = self._price(cover, demand, rounds=_ROUNDS, seeds=_SEEDS)
+        if prices is None:
+            return list(start)
+        best = list(start)
+        found = self._dive(cover, Counter(demand))
+        if found and self._improves(found, best, fixed):
+            best = found
+        self.known = cover.columns
+        return self._nearby(best, fixed, prices)
+
+    def _begin(self, cover: Cover, demand: Counter[int]) -> None:
+        """Adds nodes that are worth more than they cost by the prices of the lower bound."""
+        guess = {item: price * _ABOVE for item, price in self.guess.items()}
+        self._propose(cover, self._vector(guess), self._vector(demand), _SEEDS * _MORE, tried=_TRIED * _MORE)
+
+    def _vector(self, values: Mapping[int, float]) -> Any:
+        # Imported late: loading numpy costs as much as a small plan.
+        import numpy
+
+        found = numpy.zeros(len(self.problem.items))
+        found[list(values)] = list(values.values())
+        return found
+
+    def _price(self, cover: Cover, left: Counter[int], *, rounds: int, seeds: int) -> Any:
+        """Adds nodes that are worth more than they cost; the prices of the items, or None where HiGHS has no answer."""
+        wanted, prices = self._vector(left), None
+        for _ in range(rounds):
+            if cover.solve() is None:
+                return None
+            prices = cover.prices(len(self.problem.items))
+            if not self._propose(cover, prices, wanted, seeds):
+                break
+        return prices
+
+    def _propose(self, cover: Cover, prices: Any, wanted: Any, seeds: int, *, tried: int = _TRIED) -> int:
+        added = 0
+        for knapsack in self.knapsacks:
+            for _, pattern in knapsack.proposals(prices, wanted, seeds=seeds)[:tried]:
+                column = self.fillings.column(knapsack.kind, pattern)
+                added += column is not None and cover.add(column)
+        return added
+
+    def _dive(self, cover: Cover, left: Counter[int]) -> list[Column]:
+        """Whole nodes, fixed in steps; [] if some bundle finds no place."""
+        chosen: list[Column] = []
+        while +left:
+            if self._price(cover, +left, rounds=_ROUNDS_DIVING, seeds=_FEWER_SEEDS) is None or cover.solve() is None:
+                return []
+            bought = self._step(cover, left)
+            if not bought:
+                return []
+            chosen += bought
+        return chosen
+
+    def _step(self, cover: Cover, left: Counter[int]) -> list[Column]:
+        """The nodes to fix next, without what they would hold twice; their bundles are not wanted any more."""
+        values = cover.bought()
+        order = sorted((place for place, value in enumerate(values) if value > _TINY), key=lambda p: (-values[p], p))
+        most, chosen = max(1, len(order) // _STEP), list[Column]()
+        for place in order:
+            if chosen and (values[place] < _NEARLY or (len(chosen) >= most and values[place] < 1 - _TINY)):
+                break
+            for _ in range(max(1, floor(values[place] + _TINY))):
+                column = self._trimmed(cover.columns[place], left, whole=bool(chosen))
+                if column is None:
+                    break
+                chosen.append(column)
+                left.subtract(column.pattern)
+        for item in {item for column in chosen for item in column.pattern}:
+            cover.want(item, left[item])
+        return chosen
+
+    def _trimmed(self, column: Column, left: Counter[int], *, whole: bool) -> Column | None:
+        """The node with what is left of its bundles; None if nothing is, or not all although it shall be `whole`."""
+        pattern = _within(column.pattern, left)
+        if pattern == column.pattern:
+            return column
+        return None if whole or not pattern else self.fillings.column(column.kind, pattern)
+
+    def _nearby(self, start: Sequence[Column], fixed: Sequence[Column], prices: Any) -> list[Column]:
+        """A few nodes at a time packed again, those first that cost most beyond what their bundles are worth."""
+        current, tried = list(start), 0
+        for stride in (1, 3, 2, 5, 7):
+            waste = {id(c): float(c.score.usd_per_hour) - sum(prices[item] for item in c.pattern) for c in current}
+            order = sorted(current, key=lambda c: (-waste[id(c)], c.kind, c.pattern))
+            for near in _windows(order, stride):
+                if tried == _NEIGHBOURHOODS or self._cost(current, fixed) <= self.enough:
+                    return current
+                tried += 1
+                found = self._again(near)
+                kept = _removed(current, near) if found else None
+                if found and kept is not None and self._improves([*kept, *found], current, fixed):
+                    current = [*kept, *found]
+        return current
+
+    def _again(self, nodes: Sequence[Column]) -> list[Column]:
+        """Other nodes for the bundles of these; [] if none are cheaper."""
+        demand = Counter(item for column in nodes for item in column.pattern)
+        cover = Cover(demand)
+        items = demand.keys()
+        for column in (*nodes, *(column for column in self.known if items >= set(column.pattern))):
+            if not Counter(column.pattern) - demand:
+                cover.add(column)
+        if self._price(cover, demand, rounds=_ROUNDS_NEAR, seeds=_FEWER_SEEDS) is None:
+            return []
+        least, cost = cover.solve(), sum(float(column.score.usd_per_hour) for column in nodes)
+        if least is None or least > cost - _TINY:
+            return []
+        left, found = Counter(demand), list[Column]()
+        for column in sorted(cover.solve_whole(), key=lambda c: (-len(c.pattern), c.kind, c.pattern)):
+            trimmed = self._trimmed(column, left, whole=False)
+            if trimmed is not None:
+                found.append(trimmed)
+                left.subtract(trimmed.pattern)
+        return [] if +left else found
+
+    def _improves(self, found: Sequence[Column], than: Sequence[Column], fixed: Sequence[Column]) -> bool:
+        zero, kinds = self.problem.zero, self.problem.kinds
+        if not _score(found, zero) < _score(than, zero):
+            return False
+        columns = [*fixed, *found]
+        used = [sum((kinds[c.kind].uses[i] for c in columns), Decimal(0)) for i in range(len(self.problem.limits))]
+        return self.problem.allows(used)
+
+    def _cost(self, columns: Iterable[Column], fixed: Iterable[Column]) -> Decimal:
+        return sum((c.score.usd_per_hour for c in (*columns, *fixed)), Decimal(0))
+
+
+def _score(columns: Iterable[Column], zero: Score) -> Score:
+    return total((column.score for column in columns), zero)
+
+
+def _within(pattern: Pattern, left: Counter[int]) -> Pattern:
+    """The bundles of the pattern of which there are enough left."""
+    seen = Counter[int]()
+    kept: list[int] = []
+    for item in pattern:
+        seen[item] += 1
+        if seen[item] <= left[item]:
+            kept.append(item)
+    return tuple(kept)
+
+
+def _parts(columns: Sequence[Column]) -> list[Sequence[Column]]:
+    """The nodes in as few parts as there are so many items, each with nodes from all over the plan."""
+    items = len({item for column in columns for item in column.pattern})
+    parts = max(1, -(-items // _TOGETHER))
+    return [columns[first::parts] for first in range(parts)]
+
+
+def _windows(order: Sequence[Column], stride: int) -> Iterator[Sequence[Column]]:
+    """Runs of nodes with about so many bundles, taken `stride` apart; each begins in the middle of the one before."""
+    for first in range(stride):
+        nodes, start = order[first::stride], 0
+        while start < len(nodes):
+            end, bundles = start, 0
+            while end < len(nodes) and bundles < _NEAR:
+                bundles += len(nodes[end].pattern)
+                end += 1
+            yield nodes[start:end]
+            if end == len(nodes):
+                break
+            start += max(1, (end - start) // 2)
+
+
+def _removed(columns: Sequence[Column], nodes: Sequence[Column]) -> list[Column] | None:
+    """The columns without these nodes; None if they are not all there any more."""
+    gone, kept = Counter(id(node) for node in nodes), list[Column]()
+    for column in columns:
+        if gone[id(column)]:
+            gone[id(column)] -= 1
+        else:
+            kept.append(column)
+    return None if +gone else kept

@@ -1,0 +1,94 @@
+"""A packing problem without what the order of bundles changes: whole numbers that must not exceed the room of a node.
+
+Whatever the oracle accepts keeps these rules, so that their optimum is a lower bound (bound.py); and a node that keeps
+them is accepted nearly always, so that they say where better nodes are (refine.py). Only the oracle knows for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from autoscaler.planning.packing.problem import Counts, Oracle, Problem, Solution, State
+
+Sizes: TypeAlias = Mapping[Hashable, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`count` bundles of equal size, of these items, which the same kinds take."""
+
+    sizes: Sizes
+    kinds: frozenset[int]
+    items: tuple[int, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """The bundles that a solution places, and the kinds that are worth buying for them, cheapest first.
+
+    Kinds are of the capacity types that the solution uses. `rooms` is by shape.
+    """
+
+    groups: tuple[Group, ...]
+    kinds: tuple[int, ...]
+    rooms: Mapping[int, Sizes]
+
+    @staticmethod
+    def of(problem: Problem, oracle: Oracle[State], solution: Solution) -> Relaxation:
+        """What is left of the problem for the bundles that the solution places."""
+        ranks = {problem.kinds[column.kind].rank for column in solution.columns}
+        offered = [index for index, kind in enumerate(problem.kinds) if kind.rank in ranks]
+        placed = tuple(item.count - left for item, left in zip(problem.items, solution.left, strict=True))
+        rooms = {shape: oracle.room(shape) for shape in {problem.kinds[index].shape: 0 for index in offered}}
+        groups = _groups(problem, oracle, rooms, offered=offered, placed=placed)
+        return Relaxation(groups, _undominated(problem, offered, groups, rooms), rooms)
+
+
+def _groups(
+    problem: Problem, oracle: Oracle[State], rooms: Mapping[int, Sizes], *, offered: Sequence[int], placed: Counts
+) -> tuple[Group, ...]:
+    found: dict[tuple[frozenset[tuple[Hashable, int]], frozenset[int]], list[int]] = {}
+    for item, count in enumerate(placed):
+        sizes = oracle.sizes(item) if count else None
+        if sizes is None:
+            continue  # nothing is known of it, so it counts for nothing
+        takers = {
+            shape
+            for shape, room in rooms.items()
+            if all(size <= room.get(d, size) for d, size in sizes.items()) and oracle.may_take(shape, item)
+        }
+        kinds = frozenset(
+            i for i in offered if problem.kinds[i].shape in takers and item not in problem.kinds[i].refuses
+        )
+        found.setdefault((frozenset(sizes.items()), kinds), []).append(item)
+    return tuple(
+        Group(dict(sizes), kinds, tuple(items), sum(placed[item] for item in items))
+        for (sizes, kinds), items in found.items()
+    )
+
+
+def _undominated(
+    problem: Problem, offered: Sequence[int], groups: Sequence[Group], rooms: Mapping[int, Sizes]
+) -> tuple[int, ...]:
+    """Without kinds for which another one costs no more, has no less room and takes no less."""
+    takes = {index: frozenset(n for n, group in enumerate(groups) if index in group.kinds) for index in offered}
+    dimensions = {dimension for group in groups for dimension in group.sizes}
+    kept: list[int] = []
+    for index in sorted(offered, key=lambda i: (problem.kinds[i].usd_per_hour, i)):
+        kind, room = problem.kinds[index], rooms[problem.kinds[index].shape]
+        if takes[index] and not any(
+            takes[index] <= takes[other]
+            and all(a <= b for a, b in zip(problem.kinds[other].uses, kind.uses, strict=True))
+            and all(_at_least(rooms[problem.kinds[other].shape].get(d), room.get(d)) for d in dimensions)
+            for other in kept
+        ):
+            kept.append(index)
+    return tuple(kept)
+
+
+def _at_least(one: int | None, other: int | None) -> bool:
+    """Whether there is as much room; None has no bound."""
+    return one is None or (other is not None and one >= other)

@@ -1,0 +1,159 @@
+"""What present nodes said of pods that ask for the same, kept from one plan to the next.
+
+Pods that wait look at every node with room, and few nodes change between two reconciles. What is kept of a node counts
+as long as everything that decided it is the very same: the node with its pods, the slices around it, and what is in use
+of their devices. Only pods of which nothing else can make a difference are remembered: other pods, volumes, host ports
+and extended resources that a class serves are none of theirs. A memory that a restart may lose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from autoscaler.dra.inventory.allocated import UNUSED, PoolKey, PoolUse
+from autoscaler.dra.outcome import FatalError
+from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import FirstAvailable
+from autoscaler.model.verdict import DoesNotFit, Fits, Verdict
+from autoscaler.planning.demand.bundles import Bundle
+from autoscaler.planning.placement.device_states import claims_apart
+from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.world import World
+from instance_catalog.drivers.facts import prepare_rules
+
+REFUSED: Final = -1
+_MOST: Final = 100_000  # verdicts, of a few hundred bytes each
+_PATIENCE: Final = 16  # assignments without a pod that asks; a reconcile has one, or some
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """`found`: the preference of the node for a pod that it takes, or REFUSED."""
+
+    state: NodeState
+    around: object  # its pools and their memo, one object until a slice changes; None where no claim looks at them
+    uses: tuple[tuple[PoolKey, PoolUse], ...]
+    found: int
+
+
+@dataclass(slots=True)
+class KeptVerdicts:
+    """By question and name of the node. One world's rules at a time: others make all be forgotten.
+
+    It belongs to one series of plans, and no two threads use it at once.
+    """
+
+    _rules: tuple[object, ...] = ()
+    _known: dict[Hashable, dict[str, _Kept]] = field(default_factory=dict)
+    _asked: dict[Hashable, int] = field(default_factory=dict)  # in which assignment last
+    _assignments: int = 0
+
+    def begin(self, world: World) -> None:
+        """An assignment to the nodes of this world begins: forget what can be of no use any more.
+
+        That is what nodes said that are gone, and questions that nobody has asked for a while.
+        """
+        self._assignments += 1
+        rules = (world.profile, world.devices.taint_rules, world.drivers)
+        if rules != self._rules or len(self) > _MOST:
+            self._rules, self._known, self._asked = rules, {}, {}
+        nodes = world.nodes
+        for asked in list(self._known):
+            found = self._known[asked]
+            for name in [name for name in found if name not in nodes]:
+                del found[name]
+            if not found or self._asked[asked] < self._assignments - _PATIENCE:
+                del self._known[asked], self._asked[asked]
+
+    def about(self, bundle: Bundle, world: World) -> AboutNodes | None:
+        """What is kept of nodes for such a bundle; None if nothing may be kept for it."""
+        if (asked := question(bundle, world)) is None:
+            return None
+        self._asked[asked] = self._assignments
+        return AboutNodes(self._known.setdefault(asked, {}), bool(bundle.pods[0].claims))
+
+    def forget(self) -> None:
+        """Everything."""
+        self._known, self._asked = {}, {}
+
+    def __len__(self) -> int:
+        """How many verdicts are kept."""
+        return sum(map(len, self._known.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class AboutNodes:
+    """Of nodes by name, about one question; `claims`: whether it is about devices."""
+
+    nodes: dict[str, _Kept]
+    claims: bool
+
+    def of(self, name: str, world: World) -> int | None:
+        """The preference of the node for such a pod, or REFUSED; None if it is not known of the node as it is now."""
+        found = self.nodes.get(name)
+        if found is None or found.state is not (state := world.nodes[name]):
+            return None
+        pools = world.allocated.pools
+        for key, use in found.uses:
+            now = pools.get(key, UNUSED)
+            if now is not use and now != use:
+                return None
+        if found.around is not None:
+            with suppress(FatalError):
+                return found.found if world.devices.pools_of(state.node) is found.around else None
+            return None
+        return found.found
+
+    def keep(self, name: str, world: World, verdict: Verdict) -> None:
+        """Keep what the node said, if nothing but the node and the question decided it."""
+        if isinstance(verdict, Fits):
+            rules = [prepare_rules(d.driver, world.drivers) for a in verdict.allocations.values() for d in a.devices]
+            if any(rule.one_compute_domain_per_node or rule.one_value_on_node for rule in rules):
+                return  # the driver looks at the claims of others
+            found = verdict.preference
+        elif isinstance(verdict, DoesNotFit) and all(r.code is not Code.PREPARE_REFUSED for r in verdict.reasons):
+            found = REFUSED
+        else:
+            return
+        state = world.nodes[name]
+        if not self.claims:
+            self.nodes[name] = _Kept(state, None, (), found)
+            return
+        with suppress(FatalError):
+            around = world.devices.pools_of(state.node)
+            keys = [(pool.driver, pool.name) for pool in around[0].pools]
+            uses = tuple((key, world.allocated.use_of(*key)) for key in keys)
+            if not any(use.shares or use.consumed for _, use in uses):
+                self.nodes[name] = _Kept(state, around, uses, found)
+
+
+def question(bundle: Bundle, world: World) -> Hashable | None:
+    """What decides about the bundle on a node beside the node itself; None where more does.
+
+    Quantities compare by value, and upstream's arithmetic depends on how they are written: requests for an amount of a
+    device are asked again.
+    """
+    pod = bundle.pods[0]
+    related = pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread
+    if related or world.repellers or (apart := claims_apart(bundle, world, {})) is None:
+        return None
+    if any(resource in world.contested for resource in apart.amounts):
+        return None
+    requests = [
+        one
+        for claim in apart.claims
+        for request in claim.requests
+        for one in (request.subrequests if isinstance(request, FirstAvailable) else (request,))
+    ]
+    if any(request.capacity for request in requests):
+        return None
+    return (
+        pod.namespace,
+        tuple((claim.spec_key(), claim.deleting) for claim in apart.claims),
+        tuple(world.devices.classes.get(request.device_class) for request in requests),
+        (pod.node_name, pod.node_selector, pod.affinity, pod.tolerations, pod.node_features),
+        tuple(sorted(apart.amounts.items())),
+    )

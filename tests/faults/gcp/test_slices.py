@@ -1,0 +1,123 @@
+"""Lives of TPU slices of several hosts: from pods that wait to nothing left, and a few random schedules."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import Phase, settings
+
+from autoscaler.cluster.api import list_all
+from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
+from tests.crash.life import START, small_catalog
+from tests.fakes.gce.state import Machine
+from tests.faults.gcp.schedules import PODS_OF, scenario
+from tests.faults.gcp.slices import HOSTS, POOL, TYPE, ZONE, SliceSchedules, SliceSimulation
+
+TestSliceSchedules = SliceSchedules.TestCase
+TestSliceSchedules.settings = settings(
+    max_examples=4, stateful_step_count=14, deadline=None, derandomize=True, phases=[Phase.generate]
+)
+
+
+def begun(pods: int = 4, *, minutes: int = 30) -> SliceSimulation:
+    """A cluster with pods, each of which takes a host."""
+    simulation = SliceSimulation(catalog=small_catalog(TYPE), start=START)
+    simulation.add(scenario(POOL))
+    simulation.add(scenario(PODS_OF.format(number=1, copies=pods, minutes=minutes, gang="")))
+    return simulation
+
+
+def sizes(simulation: SliceSimulation) -> list[int]:
+    """How many machines the slices have."""
+    return sorted(map(len, simulation.hosts().values()))
+
+
+def placed(simulation: SliceSimulation) -> int:
+    """How many pods are bound to nodes."""
+    nodes = {node["metadata"]["name"] for node in list_all(simulation.api, NODES)[0]}
+    return sum(pod["spec"].get("nodeName") in nodes for pod in list_all(simulation.api, PODS)[0])
+
+
+def hosts(simulation: SliceSimulation) -> list[Machine]:
+    return sorted((one for one in simulation.ours() if one.ended is None), key=lambda one: one.name)
+
+
+def nothing_is_left(simulation: SliceSimulation) -> bool:
+    groups = simulation.fake.project.groups.values()
+    kept = [name for group in groups for name in (*group.members, *(n for n, one in group.asked.items() if one.held))]
+    objects = [one for kind in (LAUNCH_BATCHES, PROVISIONED_NODES) for one in list_all(simulation.api, kind)[0]]
+    return not kept and not objects and simulation.ours() == []
+
+
+def test_pods_run_on_a_slice_that_comes_and_goes_as_a_whole() -> None:
+    simulation = begun()
+    simulation.run(START + timedelta(minutes=10))
+    assert (sizes(simulation), placed(simulation)) == ([HOSTS], 4)
+    (batch,) = list_all(simulation.api, LAUNCH_BATCHES)[0] or ({},)
+    nodes = list_all(simulation.api, PROVISIONED_NODES)[0]
+    assert [node["spec"]["hosts"] for node in nodes] == [HOSTS] * HOSTS
+    assert batch == {} or (batch["spec"]["minimum"], batch["spec"]["whole"]) == (HOSTS, True)
+    assert simulation.fake.calls["resizeRequests.insert"] == 1
+    simulation.run(START + timedelta(hours=3))
+    assert list_all(simulation.api, PODS)[0] == ()
+    assert nothing_is_left(simulation)
+    assert (simulation.fake.calls["resize"], simulation.fake.calls["deleteInstances"]) == (1, 0)
+    assert simulation.fake.calls["createInstances"] == 0
+
+
+def test_one_pod_buys_the_whole_slice_and_keeps_it() -> None:
+    """Three hosts are empty all the time, and stay as long as the fourth is in use."""
+    simulation = begun(1, minutes=90)
+    simulation.run(START + timedelta(minutes=80))
+    assert (sizes(simulation), placed(simulation)) == ([HOSTS], 1)
+    simulation.run(START + timedelta(hours=4))
+    assert nothing_is_left(simulation)
+
+
+def test_five_pods_take_two_slices_in_two_groups() -> None:
+    simulation = begun(5)
+    simulation.run(START + timedelta(minutes=10))
+    assert (sizes(simulation), placed(simulation)) == ([HOSTS, HOSTS], 5)
+    simulation.run(START + timedelta(hours=3))
+    assert nothing_is_left(simulation)
+
+
+def test_a_host_too_few_waits_and_costs_nothing() -> None:
+    simulation = begun()
+    simulation.fake.project.stock[TYPE, ZONE, "STANDARD"] = HOSTS - 1
+    simulation.run(START + timedelta(hours=2))
+    assert (sizes(simulation), simulation.fake.calls["resizeRequests.insert"]) == ([], 1)
+    simulation.fake.project.stock.clear()
+    simulation.run(START + timedelta(hours=2, minutes=10))
+    assert (sizes(simulation), placed(simulation)) == ([HOSTS], 4)
+    simulation.run(START + timedelta(hours=5))
+    assert nothing_is_left(simulation)
+
+
+def test_a_lost_host_takes_its_slice_with_it() -> None:
+    simulation = begun(minutes=300)
+    simulation.run(START + timedelta(minutes=10))
+    simulation.fake.project.preempt(hosts(simulation)[0])
+    simulation.run(START + timedelta(minutes=40))
+    assert sizes(simulation) == []
+    assert simulation.fake.calls["deleteInstances"] == 0
+    simulation.run(START + timedelta(hours=3))
+    assert nothing_is_left(simulation)
+
+
+def test_a_part_of_a_slice_is_ended_and_the_slice_is_tried_again() -> None:
+    simulation = begun()
+    for group in simulation.fake.project.groups.values():
+        simulation.fake.project.parts[group.name] = 2
+    simulation.run(START + timedelta(hours=2))
+    assert list_all(simulation.api, PODS)[0] == ()
+    simulation.run(START + timedelta(hours=4))
+    assert nothing_is_left(simulation)
+
+
+def test_a_person_who_deletes_a_node_ends_its_slice() -> None:
+    simulation = begun(minutes=300)
+    simulation.run(START + timedelta(minutes=10))
+    simulation.api.delete(PROVISIONED_NODES, list_all(simulation.api, PROVISIONED_NODES)[0][0]["metadata"]["name"])
+    simulation.run(START + timedelta(minutes=40))
+    assert sizes(simulation) == []
