@@ -19,7 +19,7 @@ from instance_catalog.diagnostic import Path
 _DEEPEST = 100  # Kubernetes objects nest about 20 deep; custom resources a little more
 _MOST_REPEATED = 100_000  # lists and objects that aliases repeat in one document: stops "billion laughs"
 _SAFE_NESTING = 1000
-_VARIABLE: Final = re.compile(r"\$\{\w+\}")
+_VARIABLE: Final = re.compile(r"\s*\$(\w+|\{\w+[^{}]*\})\s*")
 _INDENTATION = re.compile(r"^[ ?-]+", re.MULTILINE)
 _TAG = "tag:yaml.org,2002:"
 _KEPT = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -196,8 +196,8 @@ def _check_nesting(text: str) -> None:
 def _next_step(text: str, line: int) -> str:
     if "{{" in text:
         return "this looks like a Helm template: give the output of `helm template` instead"
-    # The parser finds out a line or two later that a bare ${NAME} is no field.
-    if any(_VARIABLE.search(one) for one in text.splitlines()[max(0, line - 3) : line + 1]):
+    # The parser finds out a line later that a bare ${NAME} is no field. One within a text is the shell's.
+    if any(_VARIABLE.fullmatch(one) for one in text.splitlines()[max(0, line - 2) : line]):
         return UNREPLACED
     if "\t" in text:
         return "YAML does not allow tabs for indentation: use spaces"

@@ -281,3 +281,5 @@ def test_a_variable_that_breaks_the_document_is_named_as_such() -> None:
     assert "variable that was not replaced" in found.next_step
     (found,) = read(broken.replace("${LABELS}", "labels")).problems
     assert "indentation" in found.next_step
+    (found,) = read('args:\n  a: "echo ${X}"\n b: 1\n').problems
+    assert "indentation" in found.next_step
