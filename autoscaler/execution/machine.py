@@ -10,8 +10,8 @@ from dataclasses import replace
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
+from autoscaler.planning.supply.node_basis import Bought
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
@@ -32,14 +32,13 @@ def machine_of(
         taints=request.taints,
         kubelet_reserved=request.kubelet_reserved,
     )
-    candidate = Candidate(
+    bought = Bought(
         pool=pool,
         instance_type=instance_type,
         drivers=(
             parse_driver_set(",".join(request.drivers), custom=catalog.drivers) if request.drivers else DriverSet(())
         ),
         offering=OfferingRef(offering.instance_type, offering.zone, offering.capacity_type),
-        usd_per_hour=None,
     )
-    found = hypothetical(candidate, Snapshot(profile=profile), name=name)
+    found = hypothetical(bought, Snapshot(profile=profile), name=name)
     return replace(found, node=replace(found.node, labels=found.node.labels.with_items(request.labels)))

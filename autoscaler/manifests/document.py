@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
-from autoscaler.kube.metadata import header
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import Metadata, header, parse_metadata
 from autoscaler.model.origin import Origin
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 
@@ -35,7 +37,7 @@ class UnreadableError(ValueError):
         self.next_step = next_step
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
     """An object, or what claims to be one; `line` is where it starts."""
 
@@ -48,6 +50,11 @@ class Document:
     def origin(self) -> Origin:
         """Where models made from it come from."""
         return Origin(self.file, self.line)
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """Read once; the reader of the kind reports what is wrong with it."""
+        return parse_metadata(Fields(self.value))
 
     @property
     def name(self) -> str:

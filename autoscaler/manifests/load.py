@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.classify import classify
@@ -65,14 +64,13 @@ class _Object:
 
     document: Document
     kind: Kind
-    metadata: Metadata
     problems: Problems
 
     @property
     def key(self) -> tuple[str, str, str, str]:
         """(group, kind, namespace, name)."""
-        namespace = self.metadata.namespace if self.kind.namespaced else ""
-        return self.kind.group, self.kind.name, namespace, self.metadata.name
+        namespace = self.document.metadata.namespace if self.kind.namespaced else ""
+        return self.kind.group, self.kind.name, namespace, self.document.metadata.name
 
 
 def load(
@@ -149,7 +147,7 @@ def _classified(
                 yield from (document.located(problem) for problem in problems)
             else:
                 check_names(document.value, kind.name, pods_in(Fields(document.value)), problems)
-                yield _Object(document, kind, parse_metadata(Fields(document.value)), problems)
+                yield _Object(document, kind, problems)
 
 
 def _interpret(objects: Sequence[_Object], manifests: ManifestSet) -> set[tuple[str, str, str, str]]:
@@ -164,9 +162,9 @@ def _interpret(objects: Sequence[_Object], manifests: ManifestSet) -> set[tuple[
         # Gangs of all APIs share one namespace of names in the model.
         key = ("", *found.key[1:]) if found.kind.name == "PodGroup" else found.key
         earlier = first.setdefault(key, found)
-        if earlier is not found and found.metadata.name and earlier.document.value == found.document.value:
+        if earlier is not found and found.document.metadata.name and earlier.document.value == found.document.value:
             found.problems.warn((), f"the same object is in {earlier.document.origin}; it counts once")
-        elif earlier is not found and found.metadata.name:
+        elif earlier is not found and found.document.metadata.name:
             place = earlier.document.origin
             found.problems.error(("metadata", "name"), f"is already defined at {place}", "remove one of the two")
         elif not (found.kind.expands and found.key in controllers):
@@ -176,10 +174,11 @@ def _interpret(objects: Sequence[_Object], manifests: ManifestSet) -> set[tuple[
 
 
 def _controller_key(found: _Object) -> tuple[str, str, str, str] | None:
-    owner = found.metadata.controller
+    metadata = found.document.metadata
+    owner = metadata.controller
     if owner is None:
         return None
-    return owner.api_version.rpartition("/")[0], owner.kind, found.metadata.namespace, owner.name
+    return owner.api_version.rpartition("/")[0], owner.kind, metadata.namespace, owner.name
 
 
 def _check_gates(found: _Object, profile: KubernetesProfile) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.metadata import header, parse_metadata
+from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
@@ -30,7 +30,7 @@ def check_references(document: Document, manifests: ManifestSet, problems: Probl
     come. Its pods wait then, as in a cluster, and say for what; the pods of everybody else are planned.
     """
     fields, found = Fields(document.value), Problems()
-    metadata = parse_metadata(fields)
+    metadata = document.metadata
     _check_object(fields, metadata.namespace, manifests, found)
     for problem in found:
         report = problems.warn if metadata.uid or problem.severity is Severity.WARNING else problems.error
@@ -70,7 +70,7 @@ def check_use(document: Document, manifests: ManifestSet, problems: Problems) ->
     """Warn about a claim that waits for devices while no pod waits for it: nothing is planned for it."""
     if header(document.value)[1] != "ResourceClaim":
         return
-    metadata = parse_metadata(Fields(document.value))
+    metadata = document.metadata
     claim = manifests.claims.get(f"{metadata.namespace}/{metadata.name}")
     if claim is None or claim.allocation is not None or claim.key in manifests.used_claims():
         return

@@ -8,7 +8,6 @@ from autoscaler.cel.checker.environment import View
 from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.program import compile_selector
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -21,7 +20,7 @@ def check_selectors(document: Document, profile: KubernetesProfile, problems: Pr
         expression = cel.raw("expression")
         if not isinstance(expression, str):
             continue
-        view = View.STORED if parse_metadata(fields).uid else View.NEW
+        view = View.STORED if document.metadata.uid else View.NEW
         failure = compile_selector(expression, profile, view=view)
         if isinstance(failure, CompileFailure):
             step = failure.hint or f"correct the expression; the error is at {_caret(failure)}"

@@ -28,9 +28,9 @@ from autoscaler.planning.demand.bundles import Bundle, BundleClass
 from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, why_postponed
 from autoscaler.planning.placement.kept_verdicts import REFUSED, AboutNodes, KeptVerdicts
 from autoscaler.planning.supply.blocks import admission
-from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
+from autoscaler.planning.supply.node_basis import Bought
 from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.node_filters import amounts_of, has_room
 from autoscaler.scheduling.world import World
@@ -137,15 +137,14 @@ def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog
         return None
     pool = next((p for p in snapshot.pools if p.name == provisioned.pool), CapacityPool(provisioned.pool))
     block = next((b for b in snapshot.blocks if b.name == offering.block), None)
-    candidate = Candidate(
+    bought = Bought(
         pool=replace(pool, labels=pool.labels.with_items(provisioned.labels)),
         instance_type=instance_type,
         drivers=drivers,
         offering=offering,
-        usd_per_hour=None,
         block=block,
     )
-    return hypothetical(candidate, snapshot, name=provisioned.node_name)
+    return hypothetical(bought, snapshot, name=provisioned.node_name)
 
 
 def _wanted_again(node: Node, world: World) -> World:

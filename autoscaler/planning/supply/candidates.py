@@ -17,6 +17,7 @@ from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
 from autoscaler.planning.supply.drivers import driver_sets, handed_out, plans_slices, readable, running_drivers
+from autoscaler.planning.supply.node_basis import NodeBasis
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.profile import DriverSet
@@ -352,29 +353,28 @@ def _names(key: str, instance_type: InstanceType) -> tuple[str, ...]:
     return tuple(name for name in (accelerator.key, accelerator.model, accelerator.product_name) if name)
 
 
-def offering_labels(candidate: Candidate) -> dict[str, str]:
+def offering_labels(basis: NodeBasis) -> dict[str, str]:
     """Labels that follow from the offering, on the node and for the requirements of pools."""
-    instance_type, offering = candidate.instance_type, candidate.offering
+    instance_type, offering = basis.instance_type, basis.offering
     return {
         **_type_labels(instance_type),
-        **system_labels(candidate),
+        **system_labels(basis),
         labels.ZONE: offering.zone,
         labels.REGION: offering.region or ANY_ZONE,
         labels.CAPACITY_TYPE: offering.capacity_type,
     }
 
 
-def system_labels(candidate: Candidate) -> dict[str, str]:
-    """Labels that GKE and Karpenter give their nodes, where the node of the candidate will carry them.
+def system_labels(basis: NodeBasis) -> dict[str, str]:
+    """Labels that GKE and Karpenter give their nodes, where the node will carry them.
 
     A node group decides itself which labels its nodes register with.
     """
-    instance_type = candidate.instance_type
-    if candidate.pool.node_template.kind in _OTHERS_REGISTER:
+    if basis.pool.node_template.kind in _OTHERS_REGISTER:
         return {}
     return {
-        **type_labels(instance_type),
-        **capacity_labels(instance_type.cloud, candidate.offering.capacity_type),
+        **type_labels(basis.instance_type),
+        **capacity_labels(basis.instance_type.cloud, basis.offering.capacity_type),
     }
 
 

@@ -19,6 +19,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate, offering_labels
 from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
 from autoscaler.planning.supply.drivers import handed_out
+from autoscaler.planning.supply.node_basis import NodeBasis
 from autoscaler.planning.supply.places import OLD_KEYS
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits
@@ -86,24 +87,20 @@ class Shape:
         return DeviceUnits(self.sample.slices)
 
 
-def hypothetical(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypothetical:
-    """The node `name` of the candidate."""
-    node = future_node(
-        candidate, name, allocatable=_allocatable(candidate, plugins_of(snapshot)), profile=snapshot.profile
-    )
-    return Hypothetical(node, _slices(candidate, snapshot.profile, name), daemon_pods(node, snapshot.daemon_sets))
+def hypothetical(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypothetical:
+    """The node `name`, with the pods of DaemonSets."""
+    node = future_node(basis, name, allocatable=_allocatable(basis, plugins_of(snapshot)), profile=snapshot.profile)
+    return Hypothetical(node, _slices(basis, snapshot.profile, name), daemon_pods(node, snapshot.daemon_sets))
 
 
-def template_of(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypothetical:
-    """The node `name` of the candidate without the pods of DaemonSets, for who adds those himself."""
-    node = future_node(
-        candidate, name, allocatable=_allocatable(candidate, plugins_of(snapshot)), profile=snapshot.profile
-    )
-    return Hypothetical(node, _slices(candidate, snapshot.profile, name))
+def template_of(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypothetical:
+    """The node `name` without the pods of DaemonSets, for who adds those himself."""
+    node = future_node(basis, name, allocatable=_allocatable(basis, plugins_of(snapshot)), profile=snapshot.profile)
+    return Hypothetical(node, _slices(basis, snapshot.profile, name))
 
 
 def future_node(
-    candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity], profile: KubernetesProfile | None = None
+    basis: NodeBasis, name: str, *, allocatable: FrozenMap[str, Quantity], profile: KubernetesProfile | None = None
 ) -> Node:
     """The Node object alone. Startup taints are gone when pods are placed.
 
@@ -111,33 +108,33 @@ def future_node(
     """
     return Node(
         name=name,
-        labels=FrozenMap(_labels(candidate, name)),
-        taints=_taints(candidate),
+        labels=FrozenMap(_labels(basis, name)),
+        taints=_taints(basis),
         allocatable=allocatable,
         declared_features=profile.declared_features if profile else None,
         features_assumed=True,
-        refused_sharing=refused_sharing(candidate.drivers),
+        refused_sharing=refused_sharing(basis.drivers),
     )
 
 
-def _labels(candidate: Candidate, name: str) -> dict[str, str]:
-    pool, block = candidate.pool, candidate.block
-    offered = offering_labels(candidate)
+def _labels(basis: NodeBasis, name: str) -> dict[str, str]:
+    pool, block = basis.pool, basis.block
+    offered = offering_labels(basis)
     return {
         # Kubelets and cloud providers still write these beside today's keys, and people still select by them.
         **{old: offered[key] for old, key in OLD_KEYS.items() if offered.get(key, ANY_ZONE) != ANY_ZONE},
         **offered,
         labels.HOSTNAME: name,
-        **node_labels(candidate.instance_type, candidate.drivers, unit=block.name if block else ""),
+        **node_labels(basis.instance_type, basis.drivers, unit=block.name if block else ""),
         **({} if pool.implicit else {labels.POOL: pool.name}),
         **({labels.CAPACITY_BLOCK: block.name} if block else {}),
         **pool.labels,
     }
 
 
-def _taints(candidate: Candidate) -> tuple[Taint, ...]:
-    block = candidate.block
-    return (*candidate.pool.taints, *((block.taint,) if block and block.taint else ()))
+def _taints(basis: NodeBasis) -> tuple[Taint, ...]:
+    block = basis.block
+    return (*basis.pool.taints, *((block.taint,) if block and block.taint else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,42 +154,42 @@ def plugins_of(snapshot: Snapshot) -> Plugins:
     return Plugins(handed_out(snapshot), drivers, bool(sets))
 
 
-def _allocatable(candidate: Candidate, plugins: Plugins) -> FrozenMap[str, Quantity]:
-    found = node_allocatable(candidate.instance_type, reserved=candidate.pool.kubelet_reserved)
-    extra = _plugged(candidate, plugins)
+def _allocatable(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
+    found = node_allocatable(basis.instance_type, reserved=basis.pool.kubelet_reserved)
+    extra = _plugged(basis, plugins)
     if not extra:
         return found
     added = dict(extra)
-    if EFA in extra and candidate.instance_type.cloud == "aws":
+    if EFA in extra and basis.instance_type.cloud == "aws":
         resource, amount = efa_huge_pages()
         added[resource] = amount
-        if "memory" not in candidate.instance_type.allocatable:
+        if "memory" not in basis.instance_type.allocatable:
             rest = found["memory"].int64_value() - amount.int64_value()
             added["memory"] = Quantity.of(max(0, rest), "BinarySI")
     # What was measured on a node wins.
-    return FrozenMap({**found, **added, **candidate.instance_type.allocatable})
+    return FrozenMap({**found, **added, **basis.instance_type.allocatable})
 
 
-def _plugged(candidate: Candidate, plugins: Plugins) -> FrozenMap[str, Quantity]:
+def _plugged(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
     """What device plugins add to the node: those that the cluster runs, for devices that no DRA driver of the pool has.
 
     Without any CapacityPool, and where neither the pool nor a DaemonSet says what the nodes run, either is assumed, as
     for drivers; but not EFA in a pool, whose huge pages would be memory that the node has.
     """
-    listed = (candidate.block.drivers if candidate.block else ()) or candidate.pool.drivers
-    served = {profile.driver for profile in candidate.drivers.profiles}
+    listed = (basis.block.drivers if basis.block else ()) or basis.pool.drivers
+    served = {profile.driver for profile in basis.drivers.profiles}
     if not listed:
         served &= plugins.drivers  # the others are assumed, and a plugin that runs is a fact
     found: dict[str, Quantity] = {}
-    for driver, amounts in plugin_resources(candidate.instance_type).items():
+    for driver, amounts in plugin_resources(basis.instance_type).items():
         assumed = not listed and not plugins.known and EFA not in amounts
-        if candidate.pool.implicit or not driver or assumed or (driver in plugins.handed and driver not in served):
+        if basis.pool.implicit or not driver or assumed or (driver in plugins.handed and driver not in served):
             found.update(amounts)
     return FrozenMap(found)
 
 
-def _slices(candidate: Candidate, profile: KubernetesProfile, name: str) -> tuple[ResourceSlice, ...]:
-    return predict(candidate.instance_type, candidate.drivers, kubernetes=profile, node_name=name)
+def _slices(basis: NodeBasis, profile: KubernetesProfile, name: str) -> tuple[ResourceSlice, ...]:
+    return predict(basis.instance_type, basis.drivers, kubernetes=profile, node_name=name)
 
 
 _SHAPES: Final = LastAnswers[tuple[tuple["Shape", ...], tuple[int, ...]]]()
