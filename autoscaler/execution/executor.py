@@ -19,7 +19,7 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import cordon, evict_all, obstacles, occupants, occupants_now, uncordon
 from autoscaler.execution.hold import give_notice, hold, release, withdraw_notice
 from autoscaler.execution.launch import Providers, answered, give_up, launch
-from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, second_controller
+from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, pool_of, second_controller
 from autoscaler.execution.patience import Patience, Until
 from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.slices import ending_with, hosts_left, may_begin_with
@@ -38,7 +38,7 @@ from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, 
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import texts_of
-from providers.contract import TAG_POOL, Clock, Instance, InstanceState, Provider
+from providers.contract import Clock, Instance, InstanceState, Provider
 from providers.errors import RefusedError
 from providers.places import same_place
 
@@ -311,14 +311,13 @@ class Executor:
                 f"more than max(2, 10 %) of the {len(machines)} machines of provider {provider.name} have no object",
                 next_step="restore the ProvisionedNodes, or end the machines by hand; none is terminated until then",
             )
-        adopt = [(m, node) for m, node in orphans.adopt if self._may_sweep(m, "adopt", provider, seen)]
-        idle = [m for m in orphans.terminate if self._may_sweep(m, "end", provider, seen)]
-        adopt_all(adopt, provider=provider, journal=self.journal, now=now)
+        idle = [m for m in orphans.terminate if self._may_sweep(m, pool_of(m), "end", provider, seen)]
         if idle:
             self.patience.attempt(_of_sweep(provider), partial(end_all, idle, provider=provider))
+        adopt = [(m, n) for m, n in orphans.adopt if self._may_sweep(m, pool_of(m, n), "adopt", provider, seen)]
+        adopt_all(adopt, provider=provider, journal=self.journal, now=now)
 
-    def _may_sweep(self, machine: Instance, would: str, provider: Provider, seen: Observed) -> bool:
-        pool = machine.tags.get(TAG_POOL, "")
+    def _may_sweep(self, machine: Instance, pool: str, would: str, provider: Provider, seen: Observed) -> bool:
         if may_touch(pool, seen.snapshot.pools):
             return True
         self._withhold("Provider", provider.name, "", pool, f"{would} machine {machine.id}, which has no object")

@@ -19,6 +19,7 @@ from autoscaler.lifecycle.booting import LONGEST
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, PhaseChange, Prediction, ProvisionedNode
+from instance_catalog.kubernetes.labels import POOL
 from providers.contract import TAG_BATCH, TAG_POOL, Clock, Instance, Provider
 
 MINIMUM_AGE: Final = timedelta(minutes=10)
@@ -102,13 +103,29 @@ def _old_enough(machine: Instance, boots: Mapping[str, timedelta | None], now: d
     return abs(now - machine.launched_at) >= max(MINIMUM_AGE, boot)
 
 
+def pool_of(machine: Instance, node: Node | None = None) -> str:
+    """The CapacityPool that the machine's tags name, or else its Node; "" if nothing says."""
+    return machine.tags.get(TAG_POOL, "") or (node.labels.get(POOL, "") if node else "")
+
+
 def adopt_all(found: Iterable[tuple[Instance, Node]], *, provider: Provider, journal: Journal, now: datetime) -> None:
-    """Write objects for machines whose Nodes are registered."""
+    """Write objects for machines whose Nodes are registered. Raises ConfigurationError for one of which nothing says
+    whose pool it is in, after all others were adopted."""
+    nowhere: Instance | None = None
     for machine, node in found:
-        adopted = _adopted(machine, node, provider.name, now)
+        if not (pool := pool_of(machine, node)):
+            nowhere = machine
+            continue
+        adopted = _adopted(machine, node, pool=pool, provider=provider.name, now=now)
         whole = next((b for b in journal.batches if b.whole and b.name == machine.tags.get(TAG_BATCH)), None)
         # It still ends with the other hosts of its slice, and they with it.
         journal.adopt(adopted if whole is None else replace(adopted, batch=whole.name, hosts=len(whole.members)))
+    if nowhere is not None:
+        raise ConfigurationError(
+            f"machine {nowhere.id} of provider {provider.name} has the tag of this cluster and no ProvisionedNode, and "
+            "neither its tags nor its Node name a CapacityPool",
+            next_step=f"label its Node with {POOL}=NAME of the CapacityPool, and it is managed again; or end it",
+        )
 
 
 def end_all(found: Iterable[Instance], *, provider: Provider) -> None:
@@ -131,13 +148,13 @@ def second_controller(found: Iterable[Instance], provider: Provider) -> Configur
     )
 
 
-def _adopted(machine: Instance, node: Node, provider: str, now: datetime) -> ProvisionedNode:
+def _adopted(machine: Instance, node: Node, *, pool: str, provider: str, now: datetime) -> ProvisionedNode:
     """The object such a machine would have had. Nothing was predicted for it, so nothing can drift."""
     key = machine.offering
     offering = OfferingRef(key.instance_type, key.zone, key.capacity_type, reservation=key.reservation)
     return ProvisionedNode(
         name=node.name,
-        pool=machine.tags.get(TAG_POOL, ""),
+        pool=pool,
         node_name=node.name,
         batch="",
         offerings=(offering,),

@@ -7,12 +7,14 @@ from datetime import timedelta
 
 import pytest
 
+from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import launch
 from autoscaler.execution.orphans import MINIMUM_AGE, OwnLaunches, adopt_all, find_orphans
 from autoscaler.lifecycle.booting import LONGEST
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, describe_all
 from tests.desk import POOL, Desk, planned
 from tests.unit.execution.node_site import Site
@@ -93,6 +95,18 @@ def test_one_whose_node_is_registered_is_adopted(desk: Desk) -> None:
     assert (adopted.phase, adopted.provider) == (Phase.REGISTERED, "simulated")
     again = find_orphans(by_provider_id(lost), journal=desk.journal, nodes=(node,), now=desk.now)
     assert (again.adopt, again.terminate) == ((), ())
+
+
+def test_without_a_pool_in_its_tags_the_label_of_the_node_says_it(desk: Desk) -> None:
+    """Machines of a node pool may lack our tags; one of which nobody knows the pool holds up no other."""
+    lost, nowhere = (replace(machine(name, desk), tags=FrozenMap()) for name in ("i-1", "i-2"))
+    node = Node("n1", provider_id=lost.provider_id, labels=FrozenMap({labels.POOL: "gpu"}))
+    unlabelled = Node("n2", provider_id=nowhere.provider_id)
+    provider = desk.providers.by_template["SimulatedNodeTemplate"]
+    with pytest.raises(ConfigurationError, match=r"machine i-2 .* name a CapacityPool") as raised:
+        adopt_all([(nowhere, unlabelled), (lost, node)], provider=provider, journal=desk.journal, now=desk.now)
+    assert f"label its Node with {labels.POOL}" in raised.value.next_step
+    assert [(adopted.name, adopted.pool) for adopted in desk.nodes()] == [("n1", "gpu")]
 
 
 @pytest.mark.parametrize(("lost", "others", "stopped"), [(2, 0, False), (3, 0, True), (3, 30, False), (5, 30, True)])
