@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from autoscaler.cel.common.outcome import Outcome
-from autoscaler.cel.interpreter.device import DeviceView
+from autoscaler.cel.interpreter.device import DeviceView, split_name
 from autoscaler.cel.program import Program
+from autoscaler.lint.devices.offers import Specimen
 from autoscaler.lint.devices.reach import Failing, Reach
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.rules import UNGUARDED_CLASS
@@ -60,8 +61,11 @@ def quantity_mistake(written: str) -> str | None:
     return None
 
 
-def guard_against(failing: Failing, program: Program, found: Reach) -> str:
-    """How to keep a selector from failing: turn down other drivers, or ask whether the name is there."""
+def guard_against(failing: Failing, program: Program, found: Reach, devices: Iterable[Specimen]) -> str:
+    """How to keep a selector from failing: turn down other drivers, or ask whether the name is there.
+
+    Behind a guard for a name that none of the `devices` has, nothing would ever match.
+    """
     for written in QUANTITY_LITERAL.findall(program.expression):
         if (right := quantity_mistake(written)) is not None:
             return right
@@ -70,8 +74,16 @@ def guard_against(failing: Failing, program: Program, found: Reach) -> str:
         return f"put `{guard_for((program,), found)} && …` in front"
     for group, domain, name in sorted(program.reads or ()):
         if name == failing.missing_key:
+            if not any(_publishes(one, group, domain, name) for one in devices):
+                absent = f"drop it: no device has {domain}/{name}"
+                return f"{absent}, or name a release that publishes it in spec.drivers.profiles of a CapacityPool"
             return f'guard it: `has(device.{group}["{domain}"].{name}) && …`'
     return "guard it with has(…), or with .? and .orValue(…)"
+
+
+def _publishes(specimen: Specimen, group: str, domain: str, name: str) -> bool:
+    names = specimen.device.attributes if group == "attributes" else specimen.device.capacity
+    return any(split_name(found, specimen.driver) == (domain, name) for found in names)
 
 
 def _for_stranger(chain: Sequence[Program], profile: KubernetesProfile) -> Outcome:

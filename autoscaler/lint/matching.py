@@ -54,7 +54,7 @@ def check_matching(
 ) -> Iterator[Finding]:
     """At most one finding on what matches, and one for each selector that fails."""
     own = [failing for failing in found.failing if failing.index >= len(holder.before)]
-    yield from _failures(holder, found, own)
+    yield from _failures(holder, found, own, devices)
     if found.matching or own or not holder.own:
         return
     if found.unknown:
@@ -67,7 +67,9 @@ def check_matching(
         yield _never(holder, devices, nearest)
 
 
-def _failures(holder: Holder, found: Reach, failures: Sequence[Failing]) -> Iterator[Finding]:
+def _failures(
+    holder: Holder, found: Reach, failures: Sequence[Failing], devices: Sequence[Specimen]
+) -> Iterator[Finding]:
     for index in sorted({failing.index for failing in failures}):
         here = [failing for failing in failures if failing.index == index]
         offers = list(dict.fromkeys(offer for failing in here for offer in failing.specimen.counts))
@@ -82,7 +84,8 @@ def _failures(holder: Holder, found: Reach, failures: Sequence[Failing]) -> Iter
         else:
             message = f"fails on {_types(offers)} (none of which has matching devices): {example}"
         rule = SELECTOR_FAILS if beside or not found.possible else SELECTOR_FAILS_ELSEWHERE
-        yield Finding.of(rule, holder.object, holder.place(index), message, guard_against(first, program, found))
+        step = guard_against(first, program, found, devices)
+        yield Finding.of(rule, holder.object, holder.place(index), message, step)
 
 
 def _devices(failing: Failing, offer: Offer) -> str:

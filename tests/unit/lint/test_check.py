@@ -255,6 +255,16 @@ def test_a_class_that_reads_without_guard_fails_on_the_devices_beside() -> None:
     assert finding.diagnostic.next_step == 'put `device.driver == "gpu.nvidia.com" && …` in front'
 
 
+def test_no_guard_is_proposed_for_a_name_that_no_device_has() -> None:
+    """Behind it nothing would match: releases of the driver have dropped the attribute."""
+    findings = found(claim(request(f"{GPU}.index == 0")))
+    steps = [one.diagnostic.next_step for one in findings if "no such key" in one.diagnostic.message]
+    assert steps == [
+        "drop it: no device has gpu.nvidia.com/index, or name a release that publishes it in spec.drivers.profiles of "
+        "a CapacityPool"
+    ]
+
+
 def test_an_attribute_of_partitions_fails_on_types_that_are_whole() -> None:
     (finding,) = found(claim(request(f'{GPU_CAPACITY}.multiprocessors.isGreaterThan(quantity("50"))')))
     assert finding.rule.id == "selector-fails-elsewhere"
