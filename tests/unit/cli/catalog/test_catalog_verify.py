@@ -70,7 +70,7 @@ def test_slices_come_from_stdin_as_kubectl_lists_them() -> None:
     ("arguments", "message"),
     [
         (["--slices", "nowhere.yaml", "--type", "p4d.24xlarge"], "nowhere.yaml"),
-        (["--slices", str(PUBLISHED / "catalog"), "--type", "p4d.24xlarge"], "types.yaml"),
+        (["--slices", str(PUBLISHED / "catalog"), "--type", "p4d.24xlarge"], "no ResourceSlice found"),
         (["--slices", P4D, "--type", "p4d.24xlarg"], 'did you mean "p4d.24xlarge"'.replace('"', "'")),
         (["--slices", P4D, "--slices", str(PUBLISHED / "oke-gb200.yaml"), "--type", "p4d.24xlarge"], "--node"),
         (["--slices", P4D, "--type", "p4d.24xlarge", "--node", "oke"], "no slices of node 'oke'"),
