@@ -367,18 +367,17 @@ class TemplateFault:
 
 @dataclass(frozen=True, slots=True)
 class TemplateStatus:
-    """The state of a node template.
-
-    `resolved` are the fields of the template's status that say what its names and selectors stand for. `zones` are
-    those that machines can start in; () where that is not known. `drift` is what has moved on since it was resolved
-    and is not followed, with how to follow it; "" when nothing has, None when that is not known.
-    """
+    """The state of a node template. `resolved` are the fields of its status that say what its names and selectors stand
+    for. `zones` are those that machines can start in; () where that is not known. `drift` is what has moved on since
+    it was resolved and is not followed, with how to follow it; "" when nothing has, None when that is not known.
+    `groups` is what its groups start; None where machines need no group, or that is not known."""
 
     template: TemplateRef
     resolved: Mapping[str, Any] = EMPTY
     faults: tuple[TemplateFault, ...] = ()
     zones: tuple[str, ...] = ()
     drift: str | None = None
+    groups: frozenset[OfferingKey] | None = None
 
 
 @runtime_checkable

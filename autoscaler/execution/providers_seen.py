@@ -20,7 +20,7 @@ from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
 from autoscaler.lifecycle.reflect import SeenReservation, World
-from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
+from autoscaler.model.capacity import CapacityPool, GroupOffering, NodeTemplateRef
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -226,6 +226,20 @@ def verdicts(providers: Providers) -> tuple[tuple[TemplateStatus, ...], tuple[Tr
             if trouble is not None and not isinstance(trouble.error, ProviderError):
                 troubles.append(trouble)
     return tuple(found), tuple(troubles)
+
+
+def with_groups(pools: Iterable[CapacityPool], templates: Iterable[TemplateStatus]) -> tuple[CapacityPool, ...]:
+    """The pools with what the groups of their node templates start, where that is known."""
+    known = {
+        NodeTemplateRef(status.template.kind, status.template.name): frozenset(
+            GroupOffering(key.instance_type, key.zone, key.capacity_type) for key in status.groups
+        )
+        for status in templates
+        if status.groups is not None
+    }
+    return tuple(
+        replace(pool, groups=known[pool.node_template]) if pool.node_template in known else pool for pool in pools
+    )
 
 
 def _judge(judge: TemplateJudge, found: list[TemplateStatus]) -> None:

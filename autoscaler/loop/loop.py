@@ -28,7 +28,7 @@ from autoscaler.cluster.status_memory.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
 from autoscaler.execution.executor import Executor, Observed, Withheld
 from autoscaler.execution.launch import Providers
-from autoscaler.execution.providers_seen import verdicts
+from autoscaler.execution.providers_seen import verdicts, with_groups
 from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.observing import awaits_order
 from autoscaler.lifecycle.quarantine import Misprediction
@@ -53,7 +53,7 @@ from instance_catalog.files.layers import Layer
 from instance_catalog.files.quotes import Quote
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
-from providers.contract import Clock
+from providers.contract import Clock, TemplateStatus
 
 _LOG: Final = structlog.get_logger("foreslice.loop")
 
@@ -127,6 +127,8 @@ class Loop:
         self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
         self._memory = PlanMemory()
+        self._templates: tuple[TemplateStatus, ...] = ()  # as their providers judge them in this reconcile
+        self._unjudged: tuple[Trouble, ...] = ()
         self._seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at
         self._charged_up_to = Decimal(0)  # launches of the account that was saved last
         self._charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts
@@ -169,7 +171,9 @@ class Loop:
         self.acts = observed.acts
         if observed.providers is not self._executor.providers:
             self._executor = replace(self._executor, providers=observed.providers)
-        return observed
+        self._templates, self._unjudged = verdicts(observed.providers)
+        pools = with_groups(observed.snapshot.pools, self._templates)
+        return replace(observed, snapshot=replace(observed.snapshot, pools=pools))
 
     def _decide(self, observed: Observation) -> Decisions:
         """Decide, and log each object on which deciding breaks once, with its traceback."""
@@ -262,20 +266,19 @@ class Loop:
     def _report(self, observed: Observation, recorded: Recorded, failed: tuple[Trouble, ...]) -> TickReport:
         decisions = recorded.decisions
         after = replace(without_virtual_pods(decisions.snapshot), provisioned=self._journal.nodes)
-        templates, unjudged = verdicts(observed.providers)
         odd = tuple(Trouble(odd.kind, odd.subject.name, odd.error, odd.namespace) for odd in decisions.odd.values())
         return TickReport(
             now=observed.now,
             snapshot=after,
             plan=decisions.plan,
             conditions=decisions.conditions,
-            templates=templates,
+            templates=self._templates,
             problems=observed.problems,
             accelerators=accelerators_in_use(after, observed.catalog),
             effective=observed.effective,
             requests=decisions.requests,
             buffers=decisions.buffers,
-            troubles=(*observed.troubles, *odd, *recorded.troubles, *failed, *unjudged),
+            troubles=(*observed.troubles, *odd, *recorded.troubles, *failed, *self._unjudged),
             events=(
                 *map(drift_event, decisions.drifts),
                 *map(misprediction_event, decisions.mispredictions),

@@ -104,6 +104,15 @@ class Disruption:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupOffering:
+    """What a group of machines that exists already starts more of."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class CapacityPool:
     """A team's permission to launch: requirements bound the offerings, limits the amount.
 
@@ -132,6 +141,7 @@ class CapacityPool:
     scope: Scope = Scope()
     launcher: Launcher = Launcher.FORESLICE
     boot_timeout: timedelta | None = None  # from launch to Node; None: the node template's, or that of the machine
+    groups: frozenset[GroupOffering] | None = None  # what its node template's groups start; None: it needs none
     implicit: bool = False
     held_back: bool = False  # a check before buying failed: it only proposes until that is put right
     uid: str = ""

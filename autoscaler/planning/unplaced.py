@@ -27,6 +27,7 @@ from instance_catalog.frozen_map import FrozenMap
 _FARNESS = {
     Code.NOT_RUNNABLE: 10,
     Code.FRACTION_UNASKED: 10,
+    Code.NOT_IN_GROUPS: 10,
     Code.NO_DEVICE_OF_CLASS: 9,
     Code.NODE_AFFINITY_MISMATCH: 8,
     Code.NODE_SELECTOR_MISMATCH: 8,
@@ -180,7 +181,7 @@ _NOWHERE = (
 
 
 # Said of one offering and true of all in the place or of the kind.
-_OF_ALL = (Code.NEEDS_RESERVATION, Code.NO_PRICE, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED)
+_OF_ALL = (Code.NEEDS_RESERVATION, Code.NO_PRICE, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS)
 
 
 def _few(reasons: Iterable[Reason], policy: Policy) -> tuple[Reason, ...]:

@@ -1,7 +1,6 @@
-"""Reason → sentence. Exhaustive over `Code`: a code without a sentence fails the tests.
+"""Reason → sentence, a template over the reason's `detail`: of a code's templates, the first whose facts are all known.
 
-A sentence is a template over the reason's `detail`: of a code's templates, the first whose facts are all known. Facts
-that it does not name follow in brackets, so that nothing a decision was based on is hidden.
+Facts that it does not name follow in brackets, so that nothing a decision was based on is hidden.
 """
 
 from __future__ import annotations
@@ -175,6 +174,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "has {share}: set spec.fractional to Allow in a CapacityPool to be offered parts of a card",
         "offer only a part of a GPU (a CapacityPool with spec.fractional: Allow admits them)",
     ),
+    Code.NOT_IN_GROUPS: ("no group of {kind} {template} starts it", "are started by no group of the node template"),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: (
         "{architecture} nodes are offered to pods that select kubernetes.io/arch, by pools that require it or a type",

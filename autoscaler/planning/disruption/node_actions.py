@@ -37,8 +37,8 @@ from autoscaler.planning.demand.demand import awaited_bindings, pending_pods
 from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.baseline import baseline_nodes, is_open
 from autoscaler.planning.disruption.whole_slices import together, used_slices
-from autoscaler.planning.supply.candidates import capacity_type_facts
 from autoscaler.planning.supply.drivers import readable
+from autoscaler.planning.supply.offering_labels import capacity_type_facts
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import requirement_matches

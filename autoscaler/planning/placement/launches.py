@@ -23,8 +23,9 @@ from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.naming import prefix_of
 from autoscaler.planning.placement.existing import Placed
 from autoscaler.planning.placement.repeats import Repeats
-from autoscaler.planning.supply.candidates import OFFERING_KEYS, Candidate, offering_labels
+from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
+from autoscaler.planning.supply.offering_labels import OFFERING_KEYS, offering_labels
 from autoscaler.planning.supply.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World

@@ -19,9 +19,10 @@ from autoscaler.planning.placement.launches import Purchase
 from autoscaler.planning.placement.packing_input import Offered, PackingInput, Supply
 from autoscaler.planning.placement.trial import Filled
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.candidates import OFFERING_KEYS, Candidate
+from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import hypothetical
 from autoscaler.planning.supply.limits import binding_after, uses_of
+from autoscaler.planning.supply.offering_labels import OFFERING_KEYS
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 

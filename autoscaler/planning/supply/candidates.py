@@ -17,7 +17,7 @@ from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
 from autoscaler.planning.supply.drivers import driver_sets, handed_out, plans_slices, readable, running_drivers
-from autoscaler.planning.supply.node_basis import NodeBasis
+from autoscaler.planning.supply.offering_labels import capacity_type_facts, offering_labels, type_facts
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.profile import DriverSet
@@ -25,17 +25,11 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
 from instance_catalog.prediction.predict import hosts, node_labels
 from instance_catalog.prediction.runnable import why_not_runnable
-from instance_catalog.prediction.system_labels import SYSTEM_KEYS, capacity_labels, type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
 
-# Labels that follow from the offering. The nodes of a launch register with one set of labels, whichever of its
-# offerings is obtained: offerings that differ in one that pods look at are not joined, and the others are left out.
-OFFERING_KEYS = SYSTEM_KEYS
-# Node templates whose nodes register with labels that Foreslice does not write.
-_OTHERS_REGISTER = frozenset({"AWSGroupNodeTemplate"})
 # What makes an offering no choice at all, rather than one that cannot be had now.
-_EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
+_EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS})
 # What a provider answers when there is nothing to have, "" where that was not written down.
 _SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
 
@@ -200,14 +194,14 @@ def _catalog_offers(
 
 def admits_type(pool: CapacityPool, instance_type: InstanceType) -> bool:
     """Whether the pool's requirements admit the type in some offering, as far as they speak of the type."""
-    facts = _type_labels(instance_type)
+    facts = type_facts(instance_type)
     return all(_meets(r, facts, instance_type) for r in map(today, pool.requirements) if r.key in facts)
 
 
 def has_label(key: str, pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> bool:
     """Whether any node of the pool may have a label: whether the pool's requirements may name it."""
     facts = {labels.ZONE, labels.REGION, labels.ACCELERATOR, *capacity_type_facts(""), *pool.labels}
-    if key in facts or any(key in _type_labels(instance_type) for instance_type in catalog):
+    if key in facts or any(key in type_facts(instance_type) for instance_type in catalog):
         return True
     running = running_drivers(snapshot)
     return any(
@@ -255,6 +249,9 @@ def _barred(
         return Reason.of(Code.SLICE_NOT_LAUNCHED, subject, hosts=candidate.hosts, instance_type=ref.instance_type)
     if candidate.instance_type.share and candidate.pool.fractional != "Allow":
         return Reason.of(Code.FRACTION_UNASKED, subject, share=candidate.instance_type.share)
+    if not _in_groups(ref, candidate.pool):
+        template = candidate.pool.node_template
+        return Reason.of(Code.NOT_IN_GROUPS, subject, kind=template.kind, template=template.name)
     if offering.capacity_type.needs_reservation and not offering.reservation:
         return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
     if offering.usd_per_hour is None and not policy.buy_unpriced:
@@ -271,6 +268,14 @@ def _barred(
             }
             return Reason.of(Code.QUARANTINED, subject, until=quarantine.until.isoformat(), **what)
     return None
+
+
+def _in_groups(ref: OfferingRef, pool: CapacityPool) -> bool:
+    """Whether a group of the pool's node template starts such machines, as far as that is known."""
+    if pool.groups is None:
+        return True
+    same = (g for g in pool.groups if (g.instance_type, g.capacity_type) == (ref.instance_type, ref.capacity_type))
+    return any(ref.zone in (ANY_ZONE, group.zone) for group in same)
 
 
 def _unavailable(backoff: Backoff, subject: str) -> Reason:
@@ -326,6 +331,8 @@ def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
     if listed is not None and listed != candidate.drivers:
         runs = f"its nodes run {', '.join(pool.drivers)}" if pool.drivers else "its nodes run no such driver"
         return f"{runs}; set spec.drivers: {{profiles: [{', '.join(candidate.profiles)}]}}"
+    if not _in_groups(candidate.offering, pool):
+        return f"no group of {pool.node_template.kind} {pool.node_template.name} starts it"
     return ""
 
 
@@ -351,50 +358,3 @@ def _names(key: str, instance_type: InstanceType) -> tuple[str, ...]:
     if key != labels.ACCELERATOR or accelerator is None:
         return ()
     return tuple(name for name in (accelerator.key, accelerator.model, accelerator.product_name) if name)
-
-
-def offering_labels(basis: NodeBasis) -> dict[str, str]:
-    """Labels that follow from the offering, on the node and for the requirements of pools."""
-    instance_type, offering = basis.instance_type, basis.offering
-    return {
-        **_type_labels(instance_type),
-        **system_labels(basis),
-        labels.ZONE: offering.zone,
-        labels.REGION: offering.region or ANY_ZONE,
-        labels.CAPACITY_TYPE: offering.capacity_type,
-    }
-
-
-def system_labels(basis: NodeBasis) -> dict[str, str]:
-    """Labels that GKE and Karpenter give their nodes, where the node will carry them.
-
-    A node group decides itself which labels its nodes register with.
-    """
-    if basis.pool.node_template.kind in _OTHERS_REGISTER:
-        return {}
-    return {
-        **type_labels(basis.instance_type),
-        **capacity_labels(basis.instance_type.cloud, basis.offering.capacity_type),
-    }
-
-
-def capacity_type_facts(capacity_type: str) -> dict[str, str]:
-    """What the requirements of a pool compare with a capacity type: Foreslice's key and Karpenter's.
-
-    Karpenter has three values: for it capacity that is held for the account, a capacity block included, is "reserved".
-    """
-    prepaid = capacity_type == CapacityType.CAPACITY_BLOCK.value
-    karpenter = CapacityType.RESERVED.value if prepaid else capacity_type
-    return {labels.CAPACITY_TYPE: capacity_type, labels.KARPENTER_CAPACITY_TYPE: karpenter}
-
-
-def _type_labels(instance_type: InstanceType) -> dict[str, str]:
-    facts = {
-        labels.INSTANCE_TYPE: instance_type.machine_type,
-        labels.ARCHITECTURE: instance_type.architecture,
-        labels.OPERATING_SYSTEM: "linux",
-        labels.CLOUD: instance_type.cloud,
-    }
-    if instance_type.accelerator:
-        facts[labels.ACCELERATOR] = instance_type.accelerator.key
-    return facts

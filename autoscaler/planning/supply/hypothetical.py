@@ -16,10 +16,11 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.supply.candidates import Candidate, offering_labels
+from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
 from autoscaler.planning.supply.drivers import handed_out
 from autoscaler.planning.supply.node_basis import NodeBasis
+from autoscaler.planning.supply.offering_labels import offering_labels
 from autoscaler.planning.supply.places import OLD_KEYS
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits

@@ -35,7 +35,9 @@ _NO_DEVICES: Final = frozenset(
     }
 )
 # A type with one of these misses the class, or would not be bought whatever its devices.
-_NEVER_ANYTHING: Final = frozenset({Code.NO_DEVICE_OF_CLASS, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
+_NEVER_ANYTHING: Final = frozenset(
+    {Code.NO_DEVICE_OF_CLASS, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS}
+)
 _UNDECIDED: Final = frozenset({Code.RUNTIME_ATTRIBUTE, Code.CATALOG_UNKNOWN})
 _NAME_AS_DOMAIN: Final = re.compile(r"""device\.(?:attributes|capacity)\[["']([^"'/]+)/([^"'/]+)["']\]""")
 # Reasons that the counts below say in more words.
@@ -44,6 +46,7 @@ _COUNTED: Final = frozenset({Code.NO_CANDIDATE})
 # Types that the pod does not select, or that nobody would buy for it: the others say what it lacks.
 _NOT_ASKED_FOR: Final = frozenset(
     {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED}
+    | {Code.NOT_IN_GROUPS}
 )
 # Smaller gaps to the lower bound are not worth a line.
 _TOLD_ABOVE: Final = Decimal("0.0005")

@@ -173,7 +173,8 @@ class GroupVerdicts:
             for group in groups
         ]
         zones = sorted({zone for group in groups for zone in group.zones})
-        return TemplateStatus(reference, {"groups": shown}, zones=tuple(zones))
+        started = (group.offering(kind, zone) for group in groups for kind in group.types for zone in group.zones)
+        return TemplateStatus(reference, {"groups": shown}, zones=tuple(zones), groups=frozenset(started))
 
 
 def image_of(launcher: Launcher, template: NodeTemplate) -> tuple[ImageFacts, str]:

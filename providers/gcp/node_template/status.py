@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
-from providers.contract import Clock, TemplateFault, TemplateRef, TemplateStatus
+from providers.contract import Clock, OfferingKey, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.names import Names
 from providers.gcp.node_template.groups import Group, Groups, pool_faults
@@ -61,6 +61,7 @@ class Verdicts:
         faults: list[TemplateFault] = []
         rows: list[dict[str, Any]] = []
         zones: list[str] = []
+        usable: set[OfferingKey] = set()
         expected = tuple(self._expected())
         for group, missing in self._groups.existing(template):
             if missing is not None:
@@ -71,8 +72,11 @@ class Verdicts:
             faults += [fault for fault in wrong if fault not in faults]
             rows.append(_row(group))
             zones.append(group.ref.zone)
+            usable |= set() if group.unsupported else {group.offering}
         resolved = {"groups": sorted(rows, key=lambda row: (row["zone"], row["name"]))}
-        return TemplateStatus(reference, resolved, tuple(faults), tuple(sorted(set(zones))))
+        known = all(fault.certain for fault in faults)
+        groups = frozenset(usable) if known else None
+        return TemplateStatus(reference, resolved, tuple(faults), tuple(sorted(set(zones))), groups=groups)
 
     def _of_pool(self, template: GroupTemplate, group: Group, expected: Iterable[PoolNodes]) -> Iterator[TemplateFault]:
         if not group.pool:

@@ -37,6 +37,19 @@ def test_pods_run_and_machines_go() -> None:
     assert all(group.members == {} for group in simulation.fake.project.groups.values())
 
 
+def test_only_what_a_group_starts_is_asked_for() -> None:
+    """The cheapest type of the catalog fits, and no group starts it: nothing is tried in vain."""
+    simulation = begun()
+    dearest = list(ACCELERATORS)[-1]
+    groups = tuple(ref for ref in simulation.groups if ref.name.startswith(dearest))
+    simulation.template.found = replace(simulation.template.found, groups=groups)
+    simulation.run(START + timedelta(minutes=5))
+    assert {machine.machine_type for machine in simulation.ours()} == {dearest}
+    planned = [one["spec"]["offerings"] for one in list_all(simulation.api, PROVISIONED_NODES)[0]]
+    assert len(planned) == 2
+    assert {offering["instanceType"] for offerings in planned for offering in offerings} == {dearest}
+
+
 def test_a_machine_that_is_taken_back_leaves_nothing_in_its_group() -> None:
     """It is stopped, and stays so until somebody deletes it."""
     simulation = begun()

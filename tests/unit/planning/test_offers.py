@@ -7,14 +7,14 @@ from fractions import Fraction
 
 import pytest
 
-from autoscaler.model.capacity import CapacityPool, Limits, Mode
+from autoscaler.model.capacity import CapacityPool, GroupOffering, Limits, Mode, NodeTemplateRef
 from autoscaler.model.device_class import Selector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import FirstAvailable
 from autoscaler.planning.placement.existing import present_nodes
-from autoscaler.planning.supply.candidates import capacity_type_facts
+from autoscaler.planning.supply.offering_labels import capacity_type_facts
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -143,6 +143,30 @@ def test_a_part_of_a_card_is_offered_to_pools_that_allow_it() -> None:
 def test_only_a_part_of_a_card_is_explained() -> None:
     result = plan(snapshot([pod("p", "c")], [claim("c")]), catalog=Catalog.of([PART]))
     assert Code.FRACTION_UNASKED in why_left(result, "p")
+
+
+@pytest.mark.parametrize(
+    ("groups", "bought"),
+    [
+        (None, ["intel"]),
+        ([("other", "z", "on-demand")], ["other"]),
+        ([("other", "z", "on-demand"), ("intel", "y", "spot")], ["other"]),
+        ([("intel", "z", "on-demand"), ("other", "z", "on-demand")], ["intel"]),
+        ([], []),
+    ],
+)
+def test_only_what_the_groups_of_a_node_template_start_is_bought(
+    groups: list[tuple[str, str, str]] | None, bought: list[str]
+) -> None:
+    """The price decides among these. Zones of offerings are not known here: any group's will do."""
+    catalog = Catalog.of([INTEL, replace(INTEL, name="other", prices=machine("x", SMALL, 1, "9").prices)])
+    template = NodeTemplateRef("GCPNodeTemplate", "gpu")
+    found = None if groups is None else frozenset(GroupOffering(*group) for group in groups)
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(replace(POOL, groups=found, node_template=template),))
+    result = plan(state, catalog=catalog)
+    assert types(result) == bought
+    if not bought:
+        assert Code.NOT_IN_GROUPS in why_left(result, "p")
 
 
 def test_a_type_on_which_nothing_runs_is_not_bought_and_says_why() -> None:

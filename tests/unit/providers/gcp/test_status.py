@@ -9,7 +9,7 @@ import pytest
 from providers.contract import TemplateStatus
 from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.gke import NodePool
-from tests.gcp import A3, ZONE, Rig
+from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig
 
 OF = "h100 --cluster c1 --location us-central1"
 
@@ -26,6 +26,7 @@ def test_a_template_that_is_right() -> None:
     assert found.zones == (ZONE,)
     assert [row["nodePool"] for row in found.resolved["groups"]] == ["", "h100", ""]
     assert {row["capacityType"] for row in found.resolved["groups"]} == {"on-demand", "spot"}
+    assert found.groups == {A3, A2, A3_SPOT}
 
 
 @pytest.mark.parametrize(

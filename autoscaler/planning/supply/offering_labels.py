@@ -1,0 +1,62 @@
+"""Labels that follow from the offering, on the node and for the requirements of pools."""
+
+from __future__ import annotations
+
+from autoscaler.planning.supply.node_basis import NodeBasis
+from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.system_labels import SYSTEM_KEYS, capacity_labels, type_labels
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType
+
+# Labels that follow from the offering. The nodes of a launch register with one set of labels, whichever of its
+# offerings is obtained: offerings that differ in one that pods look at are not joined, and the others are left out.
+OFFERING_KEYS = SYSTEM_KEYS
+# Node templates whose nodes register with labels that Foreslice does not write.
+_OTHERS_REGISTER = frozenset({"AWSGroupNodeTemplate"})
+
+
+def offering_labels(basis: NodeBasis) -> dict[str, str]:
+    """Labels that follow from the offering, on the node and for the requirements of pools."""
+    instance_type, offering = basis.instance_type, basis.offering
+    return {
+        **type_facts(instance_type),
+        **system_labels(basis),
+        labels.ZONE: offering.zone,
+        labels.REGION: offering.region or ANY_ZONE,
+        labels.CAPACITY_TYPE: offering.capacity_type,
+    }
+
+
+def system_labels(basis: NodeBasis) -> dict[str, str]:
+    """Labels that GKE and Karpenter give their nodes, where the node will carry them.
+
+    A node group decides itself which labels its nodes register with.
+    """
+    if basis.pool.node_template.kind in _OTHERS_REGISTER:
+        return {}
+    return {
+        **type_labels(basis.instance_type),
+        **capacity_labels(basis.instance_type.cloud, basis.offering.capacity_type),
+    }
+
+
+def capacity_type_facts(capacity_type: str) -> dict[str, str]:
+    """What the requirements of a pool compare with a capacity type: Foreslice's key and Karpenter's.
+
+    Karpenter has three values: for it capacity that is held for the account, a capacity block included, is "reserved".
+    """
+    prepaid = capacity_type == CapacityType.CAPACITY_BLOCK.value
+    karpenter = CapacityType.RESERVED.value if prepaid else capacity_type
+    return {labels.CAPACITY_TYPE: capacity_type, labels.KARPENTER_CAPACITY_TYPE: karpenter}
+
+
+def type_facts(instance_type: InstanceType) -> dict[str, str]:
+    """Labels that follow from the machine alone."""
+    facts = {
+        labels.INSTANCE_TYPE: instance_type.machine_type,
+        labels.ARCHITECTURE: instance_type.architecture,
+        labels.OPERATING_SYSTEM: "linux",
+        labels.CLOUD: instance_type.cloud,
+    }
+    if instance_type.accelerator:
+        facts[labels.ACCELERATOR] = instance_type.accelerator.key
+    return facts
