@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,8 +52,8 @@ class Member:
         return next((error for error in self.errors if not isinstance(error, _PASSING)), None)
 
 
-def listed(gcp: Gcp, group: GroupRef, cluster: str) -> Iterable[Member]:
-    """The members of a group that launches of this cluster have named."""
+def managed(gcp: Gcp, group: GroupRef) -> Iterator[Any]:
+    """What a group has or is making, whoever named it, as Google describes it."""
     pages = gcp.pages(
         "instanceGroupManagers.listManagedInstances",
         about=str(group),
@@ -61,10 +61,15 @@ def listed(gcp: Gcp, group: GroupRef, cluster: str) -> Iterable[Member]:
         instance_group_manager=group.name,
     )
     for page in pages:
-        for found in page.managed_instances:
-            member = _member(found, group, cluster)
-            if member is not None:
-                yield member
+        yield from page.managed_instances
+
+
+def listed(gcp: Gcp, group: GroupRef, cluster: str) -> Iterable[Member]:
+    """The members of a group that launches of this cluster have named."""
+    for found in managed(gcp, group):
+        member = _member(found, group, cluster)
+        if member is not None:
+            yield member
 
 
 def delete(gcp: Gcp, clock: Clock, group: GroupRef, names: Sequence[str], *, request_id: str) -> None:

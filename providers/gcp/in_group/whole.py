@@ -14,7 +14,7 @@ from typing import Final
 
 from providers.contract import Clock, LaunchRequest
 from providers.errors import RefusedError, ShortageError, TemplateError
-from providers.gcp.in_group.members import LEAVING
+from providers.gcp.in_group.members import LEAVING, managed
 from providers.gcp.in_group.resize_requests import held_by, together
 from providers.gcp.names import read
 from providers.gcp.node_template.groups import Group
@@ -86,12 +86,5 @@ def end(gcp: Gcp, clock: Clock, group: GroupRef, names: Collection[str], *, clus
 
 
 def _members(gcp: Gcp, group: GroupRef) -> Iterator[_Member]:
-    pages = gcp.pages(
-        "instanceGroupManagers.listManagedInstances",
-        about=str(group),
-        zone=group.zone,
-        instance_group_manager=group.name,
-    )
-    for page in pages:
-        for one in page.managed_instances:
-            yield _Member(one.instance.rpartition("/")[2] or one.name, one.id, one.current_action)
+    for one in managed(gcp, group):
+        yield _Member(one.instance.rpartition("/")[2] or one.name, one.id, one.current_action)
