@@ -30,6 +30,7 @@ from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, Instanc
 
 # What makes an offering no choice at all, rather than one that cannot be had now.
 _EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS})
+_HELD = frozenset({CapacityType.CAPACITY_BLOCK.value, CapacityType.RESERVED.value})
 # What a provider answers when there is nothing to have, "" where that was not written down.
 _SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
 
@@ -274,8 +275,12 @@ def _in_groups(ref: OfferingRef, pool: CapacityPool) -> bool:
     """Whether a group of the pool's node template starts such machines, as far as that is known."""
     if pool.groups is None:
         return True
-    same = (g for g in pool.groups if (g.instance_type, g.capacity_type) == (ref.instance_type, ref.capacity_type))
-    return any(ref.zone in (ANY_ZONE, group.zone) for group in same)
+    # A CapacityBlock may hold any kind of reservation, so a group of either kind may start its machines.
+    paid = _HELD if ref.capacity_type in _HELD else {ref.capacity_type}
+    return any(
+        group.instance_type == ref.instance_type and group.capacity_type in paid and ref.zone in (ANY_ZONE, group.zone)
+        for group in pool.groups
+    )
 
 
 def _unavailable(backoff: Backoff, subject: str) -> Reason:

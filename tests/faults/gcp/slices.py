@@ -33,7 +33,7 @@ ZONE: Final = "us-central1-a"
 HOSTS: Final = 4
 SLICES: Final = 2
 OWN_CALLS: Final = ("resize", "resizeRequests.list")
-# Pods are told, evicted and stopped; then calls may be throttled or cut. Whoever runs longer is a leak.
+# Pods are evicted and stop; then calls may be throttled or cut. A machine that runs longer is a leak.
 CLEAN_UP: Final = timedelta(minutes=45)
 POOL: Final = f"""
 apiVersion: foreslice.dev/v1alpha1

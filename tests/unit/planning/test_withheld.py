@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Limits, PodScope, Scope
+from autoscaler.model.capacity import (
+    Baseline,
+    CapacityPool,
+    Disruption,
+    DisruptionBudget,
+    GroupOffering,
+    Limits,
+    PodScope,
+    Scope,
+)
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction
 from autoscaler.model.provisioned_node import OfferingRef, Phase
@@ -119,6 +128,16 @@ def test_a_pool_with_a_reservation_overflows_only_when_it_says_so(overflow: str,
     pool = CapacityPool("team", capacity_types=("capacity-block", "on-demand"), overflow=overflow)
     own = block(pool="team", available=0)
     state = snapshot([pod("p", "c")], [claim("c", SMALL_ONE)], pools=(pool,), blocks=(own,))
+    assert types(plan(state)) == bought
+
+
+@pytest.mark.parametrize(("kind", "bought"), [("capacity-block", ["l8"]), ("reserved", ["l8"]), ("on-demand", [])])
+def test_a_group_of_any_reservation_starts_the_machines_of_a_block(kind: str, bought: list[str]) -> None:
+    """A CapacityBlock may name an on-demand reservation: its group says that its machines are reserved."""
+    own = block(pool="team")
+    group = GroupOffering(own.instance_type, own.zone, kind)
+    pool = CapacityPool("team", capacity_types=("capacity-block",), groups=frozenset({group}))
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,), blocks=(own,))
     assert types(plan(state)) == bought
 
 
