@@ -216,7 +216,10 @@ class Fields:
         """An object whose values are quantities, such as resource requests. One without a value is named."""
         inner = self.child(name)
         for key in (key for key, value in inner._raw.items() if value is None and isinstance(key, str)):
-            inner.warn(key, "has no value and counts as 0", "write the amount, or leave the line out")
+            if "/" in key:  # an API server takes it as 0, but who names a device wants some
+                inner.error(key, "has no value", "write how many the pod needs, or leave the line out")
+            else:
+                inner.warn(key, "has no value and counts as 0", "write the amount, or leave the line out")
         pairs = ((key, inner.quantity(key)) for key in inner.names())
         return FrozenMap({key: value for key, value in pairs if value is not None})
 

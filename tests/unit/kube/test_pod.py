@@ -381,8 +381,17 @@ def test_a_pod_without_containers() -> None:
     assert problems == ["spec.containers: a pod needs at least one container"]
 
 
-def test_an_amount_without_a_value_counts_as_none_and_is_named() -> None:
-    """`nvidia.com/gpu:` in a manifest: an API server takes it, and the pod gets no GPU."""
-    found, problems = parsed(pod(containers=[container(resources={"limits": {"nvidia.com/gpu": None, "cpu": "1"}})]))
-    assert problems == ["spec.containers[0].resources.limits['nvidia.com/gpu']: has no value and counts as 0"]
+@pytest.mark.parametrize(
+    ("name", "field", "said", "errors"),
+    [
+        ("nvidia.com/gpu", "['nvidia.com/gpu']", "has no value", True),
+        ("memory", ".memory", "has no value and counts as 0", False),
+    ],
+)
+def test_an_amount_without_a_value_is_named(name: str, field: str, said: str, errors: bool) -> None:
+    """`nvidia.com/gpu:` in a manifest: an API server takes it as 0, which nobody means who writes it."""
+    problems = Problems()
+    found = parse_pod(pod(containers=[container(resources={"limits": {name: None, "cpu": "1"}})]), problems)
+    (one,) = problems
+    assert (one.field, one.message, problems.errors) == (f"spec.containers[0].resources.limits{field}", said, errors)
     assert dict(found.containers[0].requests) == {"cpu": Quantity.parse("1")}
