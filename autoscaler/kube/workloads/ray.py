@@ -7,7 +7,9 @@ head the autoscaler, where it is on. Generated name suffixes are replaced by ind
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander, suspended, within
@@ -62,6 +64,9 @@ _CRON_JOB_IGNORED = (
     "successfulJobsHistoryLimit",
     "timeZone",
 )
+# In the text of serveConfigV2, which is YAML or JSON.
+_COMMENT: Final = re.compile(r"(?:^|\s)#.*")
+_ACCELERATOR_TYPE: Final = re.compile(r"""\baccelerator_type["']?[ \t]*:[ \t]*["']?([A-Za-z][\w.-]*)""")
 _OVER = ("Complete", "Failed")
 _WAIT = {"name": "wait-gcs-ready", "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}}}
 _AUTOSCALER = {"requests": {"cpu": "500m", "memory": "512Mi"}}
@@ -120,10 +125,28 @@ def expand_ray_service(fields: Fields, workload: Workload) -> Expansion:
     spec = fields.child("spec")
     spec.ignore(*_SERVICE_IGNORED)
     found = _cluster(spec.child("rayClusterConfig"), workload)
+    _accelerator_types(spec, found)
     if suspended(spec):
         found = Expansion()
     spec.unread()
     return found
+
+
+def _accelerator_types(spec: Fields, found: Expansion) -> None:
+    """A model that only Ray is asked for: KubeRay v1.7.0 writes nothing of serveConfigV2 into pods."""
+    config = spec.raw("serveConfigV2")
+    text = _COMMENT.sub("", config) if isinstance(config, str) else ""
+    models = dict.fromkeys(_ACCELERATOR_TYPE.findall(text))
+    workers = [pod for pod in found.pods if pod.labels.get(keys.RAY_NODE_TYPE) == "worker"]
+    if models and any(not (pod.node_selector or pod.affinity or pod.claims) for pod in workers):
+        spec.warn(
+            "serveConfigV2",
+            f"asks Ray for accelerator_type {' and '.join(models)}, which no field of the workers' pods asks for: "
+            "on nodes with another model Ray starts no replica",
+            "name the model in the pod template of the workers: in a resource claim with a CEL selector on "
+            "productName, or in the nodeSelector by cloud.google.com/gke-accelerator or "
+            "karpenter.k8s.aws/instance-gpu-name",
+        )
 
 
 def _cluster(spec: Fields, workload: Workload) -> Expansion:

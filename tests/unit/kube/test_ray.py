@@ -150,3 +150,24 @@ def test_one_run_of_a_cron_job(suspend: bool, expected: list[str]) -> None:
     found, problems = expanded(expand_ray_cron_job, spec)
     assert [pod.name for pod in found.pods] == expected
     assert [problem.partition(":")[0] for problem in problems] == (["spec.suspend"] if suspend else [])
+
+
+@pytest.mark.parametrize(
+    ("config", "selector", "models"),
+    [
+        pytest.param("args:\n  accelerator_type: H100\n", {}, "H100", id="yaml"),
+        pytest.param(
+            '{"a": [{"accelerator_type": "L40S"}, {"accelerator_type": "L4"}]}\n', {}, "L40S and L4", id="json"
+        ),
+        pytest.param("- accelerator_type: 'A100'\n- accelerator_type: T4\n", {}, "A100 and T4", id="two"),
+        pytest.param("# accelerator_type: H100\naccelerator_types: none\n", {}, "", id="none"),
+        pytest.param("accelerator_type: H100\n", {"cloud.google.com/gke-accelerator": "x"}, "", id="the pod says it"),
+    ],
+)
+def test_a_model_that_only_ray_is_asked_for(config: str, selector: dict[str, str], models: str) -> None:
+    template = {"spec": {**TEMPLATE["spec"], "nodeSelector": selector}}
+    made = cluster({**group(replicas=1), "template": template})
+    _, problems = expanded(expand_ray_service, {"serveConfigV2": config, "rayClusterConfig": made})
+    assert [problem.partition(",")[0] for problem in problems] == (
+        [f"spec.serveConfigV2: asks Ray for accelerator_type {models}"] if models else []
+    )
