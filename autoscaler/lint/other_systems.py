@@ -39,6 +39,7 @@ TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance
 def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
     """One warning of each kind, about the first pod that it concerns."""
     yield from _of_first(snapshot, _kai_part, _kai)
+    yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, _shared_resource, _shared)
     yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog), _absent)
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
@@ -69,6 +70,20 @@ def _kai(name: str) -> tuple[tuple[str, ...], str, str]:
         ("metadata", "annotations", name),
         "asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
         "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
+    )
+
+
+def _formed_slice(pod: Pod) -> str:
+    return pod.annotations.get(labels.GKE_TPU_SLICE_TOPOLOGY, "")
+
+
+def _dynamic_slice(topology: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("metadata", "annotations", labels.GKE_TPU_SLICE_TOPOLOGY),
+        f"asks for one TPU slice of {topology}{{rest}}: GKE's slice controller forms it of node pools that are there, "
+        "each a 4x4x4 part of a reservation; Foreslice does not, and the hosts of a plan are single machines",
+        "make these node pools as GKE's page on dynamic slicing says; or, for a slice that one node pool holds, select "
+        f"{labels.GKE_TPU_TOPOLOGY} instead",
     )
 
 

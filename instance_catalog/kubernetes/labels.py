@@ -114,6 +114,8 @@ VOLCANO_POD_GROUP_NEW: Final = "scheduling.volcano.sh/group-name"  # annotation,
 KAI_POD_GROUP: Final = "pod-group-name"  # annotation set by KAI's pod-grouper
 KAI_GPU_FRACTION: Final = "gpu-fraction"  # pod annotation: the part of a GPU that KAI Scheduler gives it
 KAI_GPU_MEMORY: Final = "gpu-memory"  # pod annotation: the same in MiB (KAI-Scheduler docs/gpu-sharing)
+# Pod annotation: the slice that GKE's dynamic slicing forms for the workload (GKE docs, use-gke-dynamic-slicing)
+GKE_TPU_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"  # label
 LWS_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"  # label
 LWS_GROUP_KEY: Final = "leaderworkerset.sigs.k8s.io/group-key"  # label, the same for the pods of one group
@@ -149,6 +151,7 @@ POD_ANNOTATIONS: Final = frozenset(
     {
         KAI_GPU_FRACTION,
         KAI_GPU_MEMORY,
+        GKE_TPU_SLICE_TOPOLOGY,
         CAPACITY_ENDS_AT,
         DO_NOT_DISRUPT,
         KARPENTER_DO_NOT_DISRUPT,

@@ -40,6 +40,13 @@ def test_a_part_of_a_gpu_by_annotation(annotations: dict[str, str], expected: in
     )
 
 
+def test_a_slice_that_gke_forms() -> None:
+    whole = replace(pod("p"), annotations=FrozenMap({"cloud.google.com/gke-tpu-slice-topology": "8x8x8"}))
+    (found,) = told(whole, replace(whole, name="q"))
+    assert "one TPU slice of 8x8x8 (and 1 more)" in found.message
+    assert "slice controller" in found.message
+
+
 @pytest.mark.parametrize(
     ("resource", "system"),
     [("nvidia.com/gpumem", "HAMi"), ("volcano.sh/vgpu-number", "Volcano"), ("example.com/x", "")],
