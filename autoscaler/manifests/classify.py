@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, Final
 
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import Problems
+from autoscaler.kube.problem import UNREPLACED, Problems
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS, MAKES_PODS, Kind, kind_of, reason_to_ignore
 from autoscaler.manifests.removed import Parameters, is_parameters, removed
 from instance_catalog.spelling import did_you_mean
 
 _NONE: Final[Parameters] = {}
+_VARIABLE: Final = re.compile(r"\$\{[A-Za-z_]\w*\}")
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
 
 
@@ -59,9 +62,23 @@ def classify(
     reason = reason_to_ignore(group, name)
     if reason is not None:
         problems.warn((), f"ignored: {reason}")
+        left = sorted(set(_variables(value.get("spec"))) | set(_variables(value.get("metadata"))))
+        if left:
+            problems.warn((), f"has {', '.join(left)} as values", UNREPLACED)
         return None
     report(*_unknown(version, name))
     return None
+
+
+def _variables(value: object) -> Iterator[str]:
+    """The values that are a variable such as ${NAME} and nothing else. One within a text may be the shell's."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _variables(one)
+    elif isinstance(value, str) and _VARIABLE.fullmatch(value):
+        yield value
 
 
 def _other_file(file: str, value: dict[str, Any]) -> str:

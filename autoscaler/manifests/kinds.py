@@ -162,6 +162,11 @@ IGNORED = {
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
+    **{
+        ("trainer.kubeflow.org", kind): "it is a template, of which a TrainJob makes a JobSet with its pods: give that "
+        "JobSet (kubectl get jobset -o yaml)"
+        for kind in ("TrainingRuntime", "ClusterTrainingRuntime")
+    },
     ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
     **_groups(_OWN_REPLICAS, "autoscaling"),

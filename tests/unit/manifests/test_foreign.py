@@ -111,6 +111,8 @@ def test_unknown_objects_are_left_out_on_request(text: str) -> None:
         ("config.kueue.x-k8s.io/v1beta1", "Configuration"),
         ("nvidia.com/v1", "ClusterPolicy"),
         ("inference.networking.k8s.io/v1", "InferencePool"),
+        ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime"),
+        ("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime"),
     ],
 )
 def test_kinds_that_make_no_pods_are_left_out(version: str, kind: str) -> None:
@@ -283,3 +285,9 @@ def test_a_variable_that_breaks_the_document_is_named_as_such() -> None:
     assert "indentation" in found.next_step
     (found,) = read('args:\n  a: "echo ${X}"\n b: 1\n').problems
     assert "indentation" in found.next_step
+
+
+def test_variables_in_what_is_left_out_are_named() -> None:
+    spec = "spec: {mlPolicy: {numNodes: '${NODES}'}, template: {spec: {args: ['echo ${HOME}', '${GPUS}']}}}"
+    text = f"apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainingRuntime\nmetadata: {{name: x}}\n{spec}\n"
+    assert "has ${GPUS}, ${NODES} as values" in problems(read(text))
