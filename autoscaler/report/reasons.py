@@ -120,8 +120,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "
         "DeviceClass whose spec.extendedResourceName it is",
-        "has no resource claim and no extended resource served by DRA: to serve it, set spec.scope.pods: All in a "
-        "CapacityPool",
+        "needs no accelerator: {node} runs it, and nothing is bought for it",
+        "has no resource claim and no extended resource served by DRA: set spec.scope.pods: All in a CapacityPool",
     ),
     Code.OTHER_LAUNCHER: (
         "pool {pool} has spec.launcher ClusterAutoscaler: Cluster Autoscaler decides about its nodes",

@@ -16,6 +16,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import EMPTY
+from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
@@ -118,10 +119,18 @@ def _scope_refusal(
         named: dict[str, Fact] = {"resources": plugins} if plugins else {}
         if plugins and all(map(is_plugin_resource, plugins)):
             named["by"] = "device plugins"
+        if not plugins and _on_any_node(pod):
+            named["node"] = "an ordinary node"
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
         return Reason.of(Code.NOT_SELECTED, subject, pool=pool.name)
     return None
+
+
+def _on_any_node(pod: Pod) -> bool:
+    """Whether nothing in the pod points to a special machine: no label of a node, no part of a GPU by annotation."""
+    parts = pod.annotations.keys() & {labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY}
+    return not (pod.node_selector or pod.affinity or parts or pod.claims)
 
 
 def _gated(resources: Iterable[str], snapshot: Snapshot) -> dict[str, str]:

@@ -102,8 +102,7 @@ def test_ignored_pods_have_a_reason_and_a_remedy() -> None:
     assert told == [
         "1 pod ignored: default/kai (schedulerName kai-scheduler is in no pool's scope: add "
         "spec.scope.schedulerNames: [kai-scheduler] to a CapacityPool)",
-        "1 pod ignored: default/plain (has no resource claim and no extended resource served by DRA: to serve it, set "
-        "spec.scope.pods: All in a CapacityPool)",
+        "1 pod ignored: default/plain (needs no accelerator: an ordinary node runs it, and nothing is bought for it)",
     ]
     document = document_of(result)
     entry = document["outOfScope"][0]
