@@ -245,7 +245,7 @@ class GcpSchedules(RuleBasedStateMachine):
         if not hasattr(self, "simulation"):
             return
         self.witness.looks()
-        alive = Counter(map(self.batch, self.simulation.ours()))
+        alive = Counter(map(self.batch, self.counted()))
         invariants.hold([*self.witness.found, *invariants.more_than_asked(alive, self.api.batches)])
         touched = [m.name for m in self.strangers if m.ended is not None]
         assert not touched, f"machines of strangers were ended: {touched}"
@@ -308,6 +308,10 @@ class GcpSchedules(RuleBasedStateMachine):
     def machines(self) -> dict[str, bool]:
         """By provider id, whether each machine of ours runs."""
         return machines_run(self.simulation)
+
+    def counted(self) -> list[Machine]:
+        """The machines of which a batch has no more than nodes."""
+        return self.simulation.ours()
 
     def running(self) -> list[Machine]:
         """Machines of ours that run."""
