@@ -124,6 +124,7 @@ class HeldSimulation(GcpSimulation):
         group = Group("held-grp", ZONE, "held", HELD, model, reservation="block-res", kube_labels=own)
         group.kube_taints = (Taint(labels.CAPACITY_BLOCK, "block"),)
         self.fake.project.add(group)
+        self.template.found = replace(self.template.found, groups=self.groups)
         of = f"futureReservations/{future}" if future else "reservations/block-res"
         text = BLOCK.format(
             kind=KIND,

@@ -310,8 +310,9 @@ class GcpSchedules(RuleBasedStateMachine):
         return machines_run(self.simulation)
 
     def counted(self) -> list[Machine]:
-        """The machines of which a batch has no more than nodes."""
-        return self.simulation.ours()
+        """The machines of which a batch has no more than nodes. Those of a gang that came in part are ended, and the
+        launch goes on in another group as soon as Google has agreed to that."""
+        return [machine for machine in self.simulation.ours() if not machine.deleting]
 
     def running(self) -> list[Machine]:
         """Machines of ours that run."""
