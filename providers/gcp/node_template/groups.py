@@ -13,6 +13,7 @@ from providers.errors import GoneError, NotOfferedError, ProviderError, Template
 from providers.gcp.capacity import Reservations
 from providers.gcp.node_template.placement import Placement, missing, needs_policy, policy_of, read_placement, remedy
 from providers.gcp.node_template.pools import Pool, pool_faults, pool_of
+from providers.gcp.node_template.refusal import Refusal, in_bulk
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import hosts_of, kube_labels, topology_of
 from providers.gcp.parts import Ref, ref_of
@@ -166,7 +167,8 @@ class Groups:
         capacity = held.capacity_type if held is not None else getattr(_MODELS.get(model), "value", "")
         machine_type = properties.machine_type.rpartition("/")[2]
         placement = self._placement(ref, found, pool, machine_type)
-        unsupported = _unsupported(model, affinity, reserved, held) or _in_bulk(found)
+        name = pool.name if pool is not None else ""
+        refusal = _refused(model, affinity, reserved, held) or in_bulk(found, ref, name, url) or placement.refusal
         return Group(
             ref=ref,
             base=found.base_instance_name,
@@ -174,11 +176,11 @@ class Groups:
             instance_type=machine_type,
             capacity_type=capacity,
             repairs=found.instance_lifecycle_policy.default_action_on_failure != "DO_NOTHING",
-            pool=pool.name if pool is not None else "",
+            pool=name,
             labels=kube_labels(properties.metadata),
-            unsupported=unsupported or placement.why,
-            reason="NotSupported" if unsupported else placement.kind or "NotSupported",
-            step="" if unsupported else placement.step,
+            unsupported=refusal.why if refusal is not None else "",
+            reason=refusal.reason if refusal is not None else "NotSupported",
+            step=refusal.step if refusal is not None else "",
             reservation=held.id if held is not None else "",
             reserved=reserved,
             unreadable=self._reservations.unreadable(reserved) if reserved is not None else "",
@@ -206,10 +208,10 @@ class Groups:
         name, found = policy_of(manager, ref, pool), missing(machine_type)
         if name:
             found = self._remembered(("policy", ref.zone, name), lambda: read_placement(self._gcp, name, ref))
-        if found.domain or found.step:
+        if found.refusal is None or found.refusal.step:
             return found
         of = {"project": self._gcp.project, "machine_type": machine_type, "size": manager.target_size}
-        return replace(found, step=remedy(ref, pool, **of))
+        return replace(found, refusal=replace(found.refusal, step=remedy(ref, pool, **of)))
 
     def _autopilot(self, place: str) -> bool:
         try:
@@ -265,6 +267,11 @@ def _reserved(ref: GroupRef, affinity: Any, project: str) -> Ref | None:
     return ref_of(ref.zone, affinity.values[0], project)
 
 
+def _refused(model: str, affinity: Any, reserved: Ref | None, held: Reservation | None) -> Refusal | None:
+    why = _unsupported(model, affinity, reserved, held)
+    return Refusal(why) if why else None
+
+
 def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservation | None) -> str:
     if model not in _MODELS:
         return f"the provisioning model {model} is not supported yet"
@@ -281,8 +288,3 @@ def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservat
     if model == "RESERVATION_BOUND" and reserved is None:
         return "its machines are bound to a reservation, and it names none"
     return ""
-
-
-def _in_bulk(found: Any) -> str:
-    bulk = found.target_size_policy.mode == "BULK"
-    return "it starts its machines all at once (target size policy BULK): not supported yet" if bulk else ""

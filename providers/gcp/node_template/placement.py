@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from providers.errors import GoneError, PermissionDeniedError
 from providers.gcp.node_template.pools import Pool
+from providers.gcp.node_template.refusal import Refusal
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.session import Gcp
 
@@ -29,13 +30,10 @@ _NEW: Final = "foreslice-1x72"
 @dataclass(frozen=True, slots=True)
 class Placement:
     """What is known of where the machines of a group are. `domain`: all of them are in one NVLink domain, and this many
-    it has at most; 0: of a type that needs no policy. `kind`, `why` and `step`: the reason of a condition, why nothing
-    may be started, and what to do about it."""
+    it has at most; 0: of a type that needs no policy, or refused. A `refusal` without a step gets that of `remedy`."""
 
     domain: int = 0
-    kind: str = ""
-    why: str = ""
-    step: str = ""
+    refusal: Refusal | None = None
 
 
 def needs_policy(machine_type: str) -> bool:
@@ -56,11 +54,11 @@ def read_placement(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
     try:
         found = gcp.call("resourcePolicies.get", about=about, region=region, resource_policy=name)
     except GoneError:
-        return Placement(kind="NoWorkloadPolicy", why=f"its workload policy {name} does not exist")
+        return Placement(refusal=Refusal(f"its workload policy {name} does not exist", "NoWorkloadPolicy"))
     except PermissionDeniedError as error:
         step = "update the controller's role from deploy/gcp/controller-role.yaml"
         why = f"its workload policy {name} cannot be read ({error.code}), so its NVLink domain is not known"
-        return Placement(kind="Permission", why=why, step=step)
+        return Placement(refusal=Refusal(why, "Permission", step))
     policy = found.workload_policy
     said = (
         f"the type {policy.type_ or 'none'}",
@@ -71,13 +69,13 @@ def read_placement(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
     if right and policy.accelerator_topology_mode in _CONNECTED:
         return Placement(domain=MOST)
     why = f"its workload policy {name} has {', '.join(said)}, and A4X needs {_TYPE} and {TOPOLOGY}"
-    return Placement(kind="WorkloadPolicy", why=why)
+    return Placement(refusal=Refusal(why, "WorkloadPolicy"))
 
 
 def missing(machine_type: str) -> Placement:
     """Of a group that needs a policy and has none."""
     why = f"it has no workload policy: its {machine_type} machines would be in NVLink domains that nobody knows"
-    return Placement(kind="NoWorkloadPolicy", why=why)
+    return Placement(refusal=Refusal(why, "NoWorkloadPolicy"))
 
 
 def remedy(ref: GroupRef, pool: Pool | None, *, project: str, machine_type: str, size: int) -> str:

@@ -209,6 +209,8 @@ class FakeGce:
             raise ApiError(400, "invalid", f"Group {group.name} is one slice: it is asked for by resize requests only")
         if group.model == "FLEX_START":  # which has no run duration then
             raise ApiError(400, "invalid", f"Group {group.name} starts machines by resize requests only")
+        if group.bulk and group.members:
+            raise ApiError(400, "invalid", f"Group {group.name} is in bulk mode, and it is not empty")
         self._room(group, len(names))
         for name in names:
             if not _NAME.fullmatch(name) or not name.startswith(f"{group.base}-"):
