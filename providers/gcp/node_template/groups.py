@@ -97,8 +97,8 @@ class Groups:
 
     def serving(self, template: GroupTemplate, offering: OfferingKey, topology: str = "") -> tuple[Group, ...]:
         """The group that starts such machines; where a group is one TPU slice or one NVLink domain all of them, since
-        the room in each is limited. Raises NotOfferedError when none does, TemplateError when the node pool is sized by
-        somebody else."""
+        the room in each is limited. Raises NotOfferedError when none does, TemplateError when somebody else sizes the
+        node pools of all of them."""
         groups = tuple(self.of(template))
         chosen = [group for group in groups if group.serves(offering, topology)]
         if not chosen:
@@ -106,11 +106,21 @@ class Groups:
             wanted = f"{offering} {topology}".rstrip()
             raise NotOfferedError(f"no group of GCPNodeTemplate {template.name} starts {wanted}: {known}")
         chosen = chosen if chosen[0].hosts > 1 or chosen[0].domain else chosen[:1]
-        for group in (one for one in chosen if one.pool):
-            for fault in pool_faults(template, self.pool(template, group.pool), hosts=group.hosts):
-                if fault.blocking:
-                    raise TemplateError(fault.message, code=fault.kind, next_step=fault.next_step)
-        return tuple(chosen)
+        judged = [(group, self._blocked(template, group)) for group in chosen]
+        usable = tuple(group for group, error in judged if error is None)
+        errors = [error for _, error in judged if error is not None]
+        if not usable:
+            raise errors[0]
+        return usable
+
+    def _blocked(self, template: GroupTemplate, group: Group) -> TemplateError | None:
+        """Why nothing is launched in the node pool of a group."""
+        if not group.pool:
+            return None
+        for fault in pool_faults(template, self.pool(template, group.pool), hosts=group.hosts):
+            if fault.blocking:
+                return TemplateError(fault.message, code=fault.kind, next_step=fault.next_step)
+        return None
 
     def of(self, template: GroupTemplate) -> Iterator[Group]:
         """The groups of a template as they are now. Raises TemplateError when one of them does not exist."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from providers.contract import LaunchAnswer, OfferingKey, TemplateStatus
+from providers.errors import TemplateError
 from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.errors import refused
 from tests.fakes.gce.gke import NodePool
@@ -168,6 +169,22 @@ def test_a_node_pool_is_made_with_its_policy() -> None:
     assert status(rig).faults == ()
     group(rig).policy = "nvl72"
     assert len(launch(rig, "b1", 18, minimum=18).instances) == 18
+
+
+def test_a_domain_that_gke_sizes_is_passed_over() -> None:
+    rig = rig_with(2)
+    pools = rig.fake.clusters.pools
+    for number in range(2):
+        pools[f"rack{number}"] = NodePool(((ZONE, name(number)),), autoscaling=number == 0)
+    found = rig.templates.found
+    rig.templates.found = replace(found, node_pools=("rack0", "rack1"), groups=())
+    rig.restart()
+    assert len(launch(rig, "b1", 2, minimum=2).instances) == 2
+    assert sizes(rig) == [0, 2]
+    pools["rack1"].autoscaling = True
+    rig.restart()
+    with pytest.raises(TemplateError, match="autoscaling is on for node pool rack0"):
+        launch(rig, "b2", 2)
 
 
 @pytest.mark.parametrize(
