@@ -32,7 +32,7 @@ TYPE: Final = "ct6e-standard-4t"
 ZONE: Final = "us-central1-a"
 HOSTS: Final = 4
 SLICES: Final = 2
-OWN_CALLS: Final = ("resize", "resizeRequests.list")
+OWN_CALLS: Final = ("resize", "resizeRequests.insert", "resizeRequests.get", "resizeRequests.list")
 # Pods are evicted and stop; then calls may be throttled or cut. A machine that runs longer is a leak.
 CLEAN_UP: Final = timedelta(minutes=45)
 POOL: Final = f"""
