@@ -191,7 +191,7 @@ def test_a_gang_waits_for_the_slice_that_comes_for_it(key: str | None, registere
 
 
 def test_gangs_do_not_share_slices_that_come() -> None:
-    """One host of a slice is left when the first gang has taken three: the second goes to the other slice as a whole."""
+    """One host is left of the slice of which the first gang takes three: the second gang goes to the other slice."""
     pods, claims = hosts_wanted(7)
     pods = [replace(found, gang=GangRef("default", f"g{number // 3 and 1}")) for number, found in enumerate(pods)]
     gangs = gang("g0", 3, labels.GKE_NODE_POOL).with_items(gang("g1", 4, labels.GKE_NODE_POOL))
