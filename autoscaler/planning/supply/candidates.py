@@ -273,7 +273,8 @@ def _barred(
 
 
 def _in_groups(ref: OfferingRef, pool: CapacityPool) -> bool:
-    """Whether a group of the pool's node template starts such machines, as far as that is known."""
+    """Whether a group of the pool's node template starts such machines, as far as that is known. What names no
+    reservation lacks a CapacityBlock, whichever the groups start."""
     if pool.groups is None:
         return True
     # A CapacityBlock may hold any kind of reservation, so a group of either kind may start its machines.
@@ -282,7 +283,7 @@ def _in_groups(ref: OfferingRef, pool: CapacityPool) -> bool:
         group.instance_type == ref.instance_type
         and group.capacity_type in paid
         and ref.zone in (ANY_ZONE, group.zone)
-        and group.reservation in ("", ref.reservation)
+        and (not ref.reservation or group.reservation in ("", ref.reservation))
         for group in pool.groups
     )
 

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import settings
 
 from autoscaler.cluster.api import list_all
-from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, PROVISIONED_NODES
+from autoscaler.cluster.resources import CAPACITY_BLOCKS, LAUNCH_BATCHES, PODS, PROVISIONED_NODES
 from tests.crash.life import START
 from tests.faults.drawing import AFRESH
-from tests.faults.gcp.held import CALENDAR, KINDS, WORK, HeldSchedules, HeldSimulation, priced_catalog
+from tests.faults.gcp.held import (
+    BLOCK,
+    CALENDAR,
+    HELD,
+    KINDS,
+    WORK,
+    ZONE,
+    HeldSchedules,
+    HeldSimulation,
+    priced_catalog,
+)
 from tests.faults.gcp.schedules import PODS_OF, RESYNC, scenario
+from tests.faults.gcp.world import KIND
 
 TestHeldSchedules = HeldSchedules.TestCase
 TestHeldSchedules.settings = settings(
@@ -42,6 +54,25 @@ def test_a_reservation_is_filled_and_emptied(kind: str) -> None:
     while simulation.clock.now() < START + timedelta(hours=2):
         simulation.run(simulation.clock.now() + RESYNC)
     assert [one for one in simulation.ours() if one.reservation] == []
+
+
+def test_a_reservation_is_filled_beside_one_that_no_group_starts() -> None:
+    """Both are paid for. What the other lacks is said on its CapacityBlock, and keeps nothing from being launched."""
+    simulation = begun()
+    held = simulation.hold(CALENDAR, 1, timedelta(0), timedelta(hours=4))
+    simulation.fake.project.holdings.append(replace(held, name="bare-res", future="bare"))
+    reservation = f"zones/{ZONE}/futureReservations/bare"
+    own = {"reservation": reservation, "instance_type": HELD, "zone": ZONE, "count": 1}
+    bare = BLOCK.rpartition("---\n")[2].replace("name: block", "name: bare")
+    simulation.add(scenario(bare.format(starts_at=START, ends_at=START + timedelta(hours=4), **own)))
+    simulation.add(scenario(WORK.format(number=1, copies=1, minutes=600)))
+    simulation.run(START + timedelta(minutes=30))
+    assert models(simulation) == ["RESERVATION_BOUND"]
+    status = simulation.api.get(CAPACITY_BLOCKS, "bare")["status"]
+    (ready,) = (one for one in status["conditions"] if one["type"] == "Ready")
+    assert ready["status"] == "False"
+    assert ready["message"].startswith(f"no group of {KIND} gpu starts machines of reservation {reservation}: ")
+    assert simulation.fake.calls["createInstances"] == 1
 
 
 def test_flex_start_machines_end_with_their_run() -> None:

@@ -24,6 +24,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import (
     CATALOG,
     LARGE,
@@ -230,11 +231,23 @@ def test_a_block_is_bought_where_a_group_starts_its_reservation(started: str, he
     pool = replace(POOL, groups=frozenset({group}), node_template=NodeTemplateRef("GCPNodeTemplate", "gpu"))
     held_block = block(reservation="cr-1", pool=pool.name)
     state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,), blocks=(held_block,))
-    assert types(plan(state)) == (["l8"] if held else [])
+    result = plan(state)
+    assert types(result) == (["l8"] if held else [])
+    if not held:
+        (why,) = (one for entry in result.left_out for one in entry.reasons if one.code is Code.NOT_IN_GROUPS)
+        assert dict(why.detail) == {"kind": "GCPNodeTemplate", "template": "gpu", "block": held_block.name}
     (noted,) = with_unserved([held_block], [pool])
     assert bool(noted.note) is not held
     assert with_unserved([held_block], [replace(pool, groups=None)]) == (held_block,)
     assert with_unserved([replace(held_block, note="impaired")], [pool])[0].note == "impaired"
+
+
+def test_without_a_block_the_block_is_missing_whichever_reservation_the_groups_start() -> None:
+    held = replace(INTEL, capacity_types=(CapacityType.RESERVED,))
+    group = GroupOffering("intel", "us-east-1a", "reserved", "cr-1")
+    pool = replace(POOL, capacity_types=("reserved",), groups=frozenset({group}))
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,))
+    assert Code.NEEDS_RESERVATION in why_left(plan(state, catalog=Catalog.of([held])), "p")
 
 
 def test_what_one_reservation_lacks_says_nothing_of_others() -> None:
