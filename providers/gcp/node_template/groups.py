@@ -11,6 +11,7 @@ from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.contract import Clock, OfferingKey, Reservation
 from providers.errors import GoneError, NotOfferedError, ProviderError, TemplateError
 from providers.gcp.capacity import Reservations
+from providers.gcp.names import Names
 from providers.gcp.node_template.placement import Placement, missing, needs_policy, policy_of, read_placement, remedy
 from providers.gcp.node_template.pools import Pool, pool_faults, pool_of
 from providers.gcp.node_template.refusal import Refusal, in_bulk
@@ -97,23 +98,28 @@ class Groups:
 
     def serving(self, template: GroupTemplate, offering: OfferingKey, topology: str = "") -> tuple[Group, ...]:
         """The group that starts such machines; where a group is one TPU slice or one NVLink domain all of them, since
-        the room in each is limited. Raises NotOfferedError when none does, TemplateError when somebody else sizes the
-        node pools of all of them."""
+        the room in each is limited. Raises NotOfferedError when none does, TemplateError when nothing is launched in
+        any of them."""
         groups = tuple(self.of(template))
         chosen = [group for group in groups if group.serves(offering, topology)]
         if not chosen:
             known = ", ".join(f"{g.ref} ({g.unsupported or g.offering})" for g in groups)
             wanted = f"{offering} {topology}".rstrip()
             raise NotOfferedError(f"no group of GCPNodeTemplate {template.name} starts {wanted}: {known}")
-        judged = [(group, self._blocked(template, group)) for group in chosen]
+        judged = [(group, self.blocked(template, group)) for group in chosen]
         usable = tuple(group for group, error in judged if error is None)
         errors = [error for _, error in judged if error is not None]
         if not usable:
             raise errors[0]
         return usable if usable[0].hosts > 1 or usable[0].domain else usable[:1]
 
-    def _blocked(self, template: GroupTemplate, group: Group) -> TemplateError | None:
-        """Why nothing is launched in the node pool of a group."""
+    def blocked(self, template: GroupTemplate, group: Group) -> TemplateError | None:
+        """Why nothing is launched in a group that is supported: somebody else sizes its node pool, or its base name
+        leaves no room for the names of machines."""
+        try:
+            _ = Names("", "", "", "", group.base).width
+        except TemplateError as error:
+            return error
         if not group.pool:
             return None
         for fault in pool_faults(template, self.pool(template, group.pool), hosts=group.hosts):

@@ -75,17 +75,11 @@ class Verdicts:
             faults += [fault for fault in wrong if fault not in faults]
             rows.append(_row(group))
             zones.append(group.ref.zone)
-            usable |= {group.offering} if self._is_usable(template, group) else set()
+            if not group.unsupported and self._groups.blocked(template, group) is None:
+                usable.add(group.offering)
         resolved = {"groups": sorted(rows, key=lambda row: (row["zone"], row["name"]))}
         groups = frozenset(usable) if known else None
         return TemplateStatus(reference, resolved, tuple(faults), tuple(sorted(set(zones))), groups=groups)
-
-    def _is_usable(self, template: GroupTemplate, group: Group) -> bool:
-        """Whether something may be launched in it: nobody else sizes its node pool."""
-        if group.unsupported or not group.pool:
-            return not group.unsupported
-        pool = self._groups.pool(template, group.pool)
-        return not any(fault.blocking for fault in pool_faults(template, pool, hosts=group.hosts))
 
     def _of_pool(self, template: GroupTemplate, group: Group, expected: Iterable[PoolNodes]) -> Iterator[TemplateFault]:
         if not group.pool:
