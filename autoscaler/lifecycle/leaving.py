@@ -31,6 +31,7 @@ WHY_IT_GOES: Final[Mapping[Code, PodsThen]] = MappingProxyType(
         Code.NODE_RECLAIMED: PodsThen.EVICTED,
         Code.POOL_DELETED: PodsThen.EVICTED,
         Code.SLICE_BROKEN: PodsThen.EVICTED,
+        Code.NODE_DISPENSABLE: PodsThen.EVICTED,
         Code.NODE_EMPTY: PodsThen.KEPT,
         Code.NODE_DRIFTED: PodsThen.KEPT,
         Code.NODE_UNHEALTHY: PodsThen.KEPT,
