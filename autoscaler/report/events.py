@@ -156,6 +156,8 @@ def _of_decision(
         yield _stopped(decision, node)
     elif decision.action is NodeAction.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
         yield _stays(decision, node)
+    elif decision.action is NodeAction.KEEP and any(reason.code in _CHEAPER for reason in decision.reasons):
+        yield _cheaper(decision, node)
     if decision.action in _REMOVALS and not _only_considered(decision, node, pool):
         yield _decided(decision, node.uid)
         yield from _notices(decision, node, snapshot)
@@ -185,6 +187,7 @@ def _of_claim(claim: ResourceClaim, pod: Event) -> Event:
 
 # Nodes that stay only because pods run on them.
 _BROKEN = (Code.NODE_FAILED, Code.NODE_UNHEALTHY)
+_CHEAPER = (Code.NODE_DISPENSABLE, Code.NODE_REPLACED)
 _REMOVALS = {NodeAction.NOTICE: ("Warning", "CapacityEnding"), NodeAction.DRAIN: ("Normal", "Draining")}
 
 
@@ -299,6 +302,12 @@ def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
         f"To evict them and end the machine now: kubectl delete provisionednode {node.name}"
     )
     return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Warning", "NotEmpty", message)
+
+
+def _cheaper(decision: NodeDecision, node: ProvisionedNode) -> Event:
+    """What consolidation does next with its pods, or would do if its pool acted."""
+    why = texts_of(tuple(reason for reason in decision.reasons if reason.code in _CHEAPER))
+    return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Normal", "CheaperElsewhere", why)
 
 
 def _stopped(decision: NodeDecision, node: ProvisionedNode) -> Event:

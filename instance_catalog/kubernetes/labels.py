@@ -35,7 +35,9 @@ ACCELERATOR: Final = "foreslice.dev/accelerator"  # label and requirement key: t
 CLOUD: Final = "foreslice.dev/cloud"  # requirement key: aws, gcp
 PLACEHOLDERS: Final = "foreslice.dev/placeholders"  # annotation of printed slices: values that only exist at run time
 DO_NOT_DISRUPT: Final = "foreslice.dev/do-not-disrupt"  # annotation "true" of a pod or node: leave it alone
-CHECKPOINT_INTERVAL: Final = "foreslice.dev/checkpoint-interval"  # annotation of a pod: what of its work is lost at most
+CHECKPOINT_INTERVAL: Final = (
+    "foreslice.dev/checkpoint-interval"  # annotation of a pod: what of its work is lost at most
+)
 HELD: Final = "foreslice.dev/held"  # annotation of a held node: Foreslice set its marks for other autoscalers
 EXEMPLAR: Final = "foreslice.dev/exemplar"  # label of a Node of no machine, and of its slices: the Node's name
 DRAINING_TAINT: Final = "foreslice.dev/draining"  # taint: no new pods, the node is being removed
@@ -156,6 +158,7 @@ POD_ANNOTATIONS: Final = frozenset(
         KARPENTER_DO_NOT_DISRUPT,
         CA_SAFE_TO_EVICT,
         CA_DAEMON_SET_POD,
+        POD_DELETION_COST,
         CONSUME_PROVISIONING_REQUEST,
         CA_CONSUME_PROVISIONING_REQUEST,
     }

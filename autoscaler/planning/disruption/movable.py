@@ -29,7 +29,8 @@ def deletion_cost(pod: Pod) -> int:
     """What its owner says about the cost of deleting it, relative to its siblings; 0 where that is not readable
     (controller.kubernetes.io/pod-deletion-cost)."""
     text = pod.annotations.get(labels.POD_DELETION_COST, "0")
-    return int(text) if text.removeprefix("-").isdecimal() and len(text) <= len("-2147483648") else 0
+    readable = text.isascii() and text.removeprefix("-").isdecimal()
+    return int(text) if readable and len(text) <= len("-2147483648") else 0
 
 
 def _stays(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> Reason | None:
