@@ -233,6 +233,7 @@ class TestWhoStays:
             ("Job", {"foreslice.dev/checkpoint-interval": "40h"}, False),
             ("Job", {"foreslice.dev/checkpoint-interval": "soon"}, False),
             ("", {}, False),
+            ("", {"foreslice.dev/checkpoint-interval": "5m"}, False),
             ("ReplicaSet", {"foreslice.dev/do-not-disrupt": "true"}, False),
             ("ReplicaSet", {"karpenter.sh/do-not-disrupt": "true"}, False),
             ("ReplicaSet", {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}, False),
