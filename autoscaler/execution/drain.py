@@ -44,7 +44,7 @@ def cordon(api: KubernetesApi, node: Node) -> bool:
     What one watch has shown, kube-scheduler's shows about now: it assigns no more pods. Those that it assigned before
     may still come, also minutes later while volumes or devices are prepared for them.
     """
-    if any(taint.key == DRAINING_TAINT for taint in node.taints):
+    if is_closed(node):
         return True
     try:
         found = api.get(NODES, node.name)
@@ -61,9 +61,14 @@ def cordon(api: KubernetesApi, node: Node) -> bool:
     return False
 
 
+def is_closed(node: Node | None) -> bool:
+    """Whether it takes no pods any more, as far as was seen; None: there is no Node."""
+    return node is None or any(taint.key == DRAINING_TAINT for taint in node.taints)
+
+
 def uncordon(api: KubernetesApi, node: Node) -> None:
     """Take our taint away from a node that does not go after all; nothing is asked when it has none."""
-    if all(taint.key != DRAINING_TAINT for taint in node.taints):
+    if not is_closed(node):
         return
     with suppress(NotFoundError):
         found = api.get(NODES, node.name)

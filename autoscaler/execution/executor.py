@@ -22,7 +22,7 @@ from autoscaler.execution.launch import Providers, answered, give_up, launch
 from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, pool_of, second_controller
 from autoscaler.execution.patience import Patience, Until
 from autoscaler.execution.pools import sync_finalizer
-from autoscaler.execution.slices import ending_with, hosts_left, may_begin_with
+from autoscaler.execution.slices import ending_with, hosts_left, may_begin_with, stays_empty
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
 from autoscaler.execution.unclear import Unclear, read_answer
 from autoscaler.execution.waiting import end_waiting, may_wait, needed_nodes, unwanted
@@ -222,7 +222,8 @@ class Executor:
             self.journal.move(node, Why.END_POSTPONED, now, ())
             return False
         if may_evict(node):
-            return node.phase is Phase.TERMINATING or self._drained(node, seen, now)
+            over = node.phase is Phase.TERMINATING and stays_empty(node, seen.own, seen.occupants)
+            return over or self._drained(node, seen, now)
         if _stopped_for(node):
             if self._machine_stopped(node, seen):
                 return True  # whatever is bound there does not run

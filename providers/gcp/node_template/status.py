@@ -10,7 +10,8 @@ from typing import Any, Final
 from providers.contract import Clock, OfferingKey, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.names import Names
-from providers.gcp.node_template.groups import Group, Groups, pool_faults
+from providers.gcp.node_template.groups import Group, Groups
+from providers.gcp.node_template.pools import pool_faults
 from providers.gcp.node_template.registered import differences
 from providers.gcp.node_template.template import GroupTemplate, GroupTemplates, PoolNodes
 
@@ -94,7 +95,7 @@ def _of_group(group: Group) -> Iterator[TemplateFault]:
         step = group.step or (
             "name a group that starts on-demand or Spot machines, or those of a reservation (docs/gcp.md)"
         )
-        yield TemplateFault(field, "NotSupported", f"group {group.ref}: {group.unsupported}", step)
+        yield TemplateFault(field, group.reason, f"group {group.ref}: {group.unsupported}", step)
     if group.unreadable:
         message = f"group {group.ref}: {group.reservation} cannot be read, so nothing is started in it"
         yield TemplateFault(field, "Permission", message, group.unreadable, certain=False)
@@ -112,6 +113,7 @@ def _row(group: Group) -> dict[str, Any]:
         "capacityType": group.capacity_type,
         **({"reservation": group.reservation} if group.reservation else {}),
         "nodePool": group.pool,
+        **({"placement": f"one NVLink domain of at most {group.domain} machines"} if group.domain else {}),
     }
 
 

@@ -9,7 +9,7 @@ from hypothesis import Phase, settings
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
 from tests.crash.life import START, small_catalog
-from tests.fakes.gce.state import Machine
+from tests.fakes.gce.state import SLUGGISH, Machine
 from tests.faults.gcp.schedules import PODS_OF, scenario
 from tests.faults.gcp.slices import HOSTS, POOL, TYPE, ZONE, SliceSchedules, SliceSimulation
 
@@ -111,6 +111,19 @@ def test_a_part_of_a_slice_is_ended_and_the_slice_is_tried_again() -> None:
         simulation.fake.project.parts[group.name] = 2
     simulation.run(START + timedelta(hours=2))
     assert list_all(simulation.api, PODS)[0] == ()
+    simulation.run(START + timedelta(hours=4))
+    assert nothing_is_left(simulation)
+
+
+def test_a_slice_that_shall_go_before_it_is_listed_ends() -> None:
+    """Lists lag behind the launch, and the Nodes register after the drain is over: they have no taint, and get pods."""
+    simulation = SliceSimulation(catalog=small_catalog(TYPE), start=START, gce=SLUGGISH)
+    simulation.add(scenario(POOL))
+    simulation.add(scenario(PODS_OF.format(number=1, copies=4, minutes=30, gang="")))
+    simulation.run(START + timedelta(seconds=30))
+    assert [len(names) for names in simulation.hosts().values()] == [HOSTS]
+    (name, *_) = (node["metadata"]["name"] for node in list_all(simulation.api, PROVISIONED_NODES)[0])
+    simulation.api.delete(PROVISIONED_NODES, name)
     simulation.run(START + timedelta(hours=4))
     assert nothing_is_left(simulation)
 

@@ -9,8 +9,10 @@ import pytest
 from providers.contract import TemplateStatus
 from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.gke import NodePool
-from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig
+from tests.fakes.gce.state import PROJECT
+from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig, request
 
+REGION = f"projects/{PROJECT}/regions/us-central1"
 OF = "h100 --cluster c1 --location us-central1"
 
 
@@ -82,6 +84,28 @@ def test_a_base_name_without_room_and_a_group_that_is_not_supported() -> None:
     rig.group(A3).base = "g" * 53
     rig.group(A3).model = "FLEX_START"
     assert [fault.kind for fault in status(rig).faults] == ["NotSupported", "NameTooLong"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "option"), [("", ""), ("near", f" --workload-policy {REGION}/resourcePolicies/near")]
+)
+def test_a_group_in_bulk_mode_comes_with_the_command_that_makes_another(policy: str, option: str) -> None:
+    rig = Rig()
+    group = rig.group(A3_SPOT)
+    group.bulk, group.policy = True, policy
+    found = status(rig)
+    (fault,) = found.faults
+    assert (fault.field, fault.kind, fault.certain) == ("groups", "BulkMode", True)
+    assert fault.next_step.endswith(
+        f"gcloud compute instance-groups managed create NEW --zone {ZONE} --template "
+        f"{REGION}/instanceTemplates/{group.name} --size 0 --target-size-policy-mode individual "
+        f"--default-action-on-vm-failure do-nothing{option}"
+    )
+    assert found.groups == {A3, A2}
+    assert rig.provider.launch(request("a", offerings=(A3_SPOT,))).instances == ()
+    assert len(rig.provider.launch(request("b", batch="b2")).instances) == 1
+    (finding,) = [one for one in rig.provider.check() if not one.passed]
+    assert finding.next_step == fault.next_step
 
 
 def test_a_pool_of_somebody_elses_cluster() -> None:
