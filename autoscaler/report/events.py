@@ -156,8 +156,8 @@ def _of_decision(
         yield _stopped(decision, node)
     elif decision.action is NodeAction.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
         yield _stays(decision, node)
-    elif decision.action is NodeAction.KEEP and any(reason.code in _CHEAPER for reason in decision.reasons):
-        yield _cheaper(decision, node)
+    elif decision.action is NodeAction.KEEP:
+        yield from _consolidation(decision, node)
     if decision.action in _REMOVALS and not _only_considered(decision, node, pool):
         yield _decided(decision, node.uid)
         yield from _notices(decision, node, snapshot)
@@ -187,7 +187,13 @@ def _of_claim(claim: ResourceClaim, pod: Event) -> Event:
 
 # Nodes that stay only because pods run on them.
 _BROKEN = (Code.NODE_FAILED, Code.NODE_UNHEALTHY)
-_CHEAPER = (Code.NODE_DISPENSABLE, Code.NODE_REPLACED)
+_CONSOLIDATION = {
+    Code.NODE_DISPENSABLE: "CheaperElsewhere",
+    Code.NODE_REPLACED: "CheaperElsewhere",
+    Code.PODS_STAY: "NotMoved",
+    Code.NO_OTHER_PLACE: "NotMoved",
+    Code.NOT_CHEAPER: "NotMoved",
+}
 _REMOVALS = {NodeAction.NOTICE: ("Warning", "CapacityEnding"), NodeAction.DRAIN: ("Normal", "Draining")}
 
 
@@ -304,10 +310,12 @@ def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
     return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Warning", "NotEmpty", message)
 
 
-def _cheaper(decision: NodeDecision, node: ProvisionedNode) -> Event:
-    """What consolidation does next with its pods, or would do if its pool acted."""
-    why = texts_of(tuple(reason for reason in decision.reasons if reason.code in _CHEAPER))
-    return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Normal", "CheaperElsewhere", why)
+def _consolidation(decision: NodeDecision, node: ProvisionedNode) -> Iterator[Event]:
+    """What consolidation does next with its pods, or would do if its pool acted; or why they stay."""
+    about = Subject("ProvisionedNode", node.name, uid=node.uid)
+    for reason in decision.reasons:
+        if reason.code in _CONSOLIDATION:
+            yield Event(about, "Normal", _CONSOLIDATION[reason.code], text_of(reason))
 
 
 def _stopped(decision: NodeDecision, node: ProvisionedNode) -> Event:

@@ -243,6 +243,7 @@ class TestWhoStays:
         cluster = too_large(owner, **annotations)
         cluster.live(2 * HOUR)
         assert cluster.types() == ([SMALL] if moves else [LARGE])
+        assert bool(cluster.events("NotMoved")) is not moves
 
     @pytest.mark.parametrize(("allowed", "types"), [(0, [LARGE]), (1, [SMALL])])
     def test_a_budget_decides(self, allowed: int, types: list[str]) -> None:
