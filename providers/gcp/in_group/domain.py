@@ -7,9 +7,13 @@ documentation, managed instance groups of A4X and A4X Max.
 
 from __future__ import annotations
 
+from typing import Final
+
 from providers.contract import LaunchRequest
 from providers.errors import ShortageError
 from providers.gcp.node_template.groups import Group
+
+DOMAIN_IN_USE: Final = "DomainInUse"
 
 
 def room(group: Group, wanted: int) -> int:
@@ -28,5 +32,5 @@ def too_small(request: LaunchRequest, group: Group) -> ShortageError | None:
         return ShortageError(f"{text}, and {together} have to come together", code="DomainTooSmall", next_step=step)
     step = "Nothing to do, or make another node pool: each is one NVLink domain. gcloud container node-pools create"
     return ShortageError(
-        f"{text}: it has {group.size}, and {together} more do not fit", code="DomainInUse", next_step=step
+        f"{text}: it has {group.size}, and {together} more do not fit", code=DOMAIN_IN_USE, next_step=step
     )

@@ -68,7 +68,7 @@ class RackSimulation(GcpSimulation):
 
 
 def begun(*gangs: int, hold: str = "WhileNeeded") -> RackSimulation:
-    """A cluster with gangs of so many pods, each of which takes a machine; one comes every half hour."""
+    """A cluster with gangs of so many pods, each of which takes a machine; one comes every six minutes."""
     catalog = load_catalog()
     only = replace(catalog, types=FrozenMap({TYPE: catalog.types[TYPE]}))
     simulation = RackSimulation(catalog=only, start=START)
@@ -87,7 +87,7 @@ def begun(*gangs: int, hold: str = "WhileNeeded") -> RackSimulation:
     parts = [block.replace("  zone:", f"  hold: {hold}\n  zone:")]
     for gang, size in enumerate(gangs):
         parts.append("---" + GANG_OF.format(number=gang, copies=size).removesuffix("---\n"))
-        parts += [POD.format(gang=gang, number=number, at=30 * gang) for number in range(size)]
+        parts += [POD.format(gang=gang, number=number, at=6 * gang) for number in range(size)]
     simulation.add(scenario("".join(parts)))
     return simulation
 
@@ -105,7 +105,7 @@ def domains(simulation: RackSimulation, gang: int) -> Counter[str]:
 
 def test_each_gang_is_in_one_domain() -> None:
     simulation = begun(10, 10, 8)
-    simulation.run(START + timedelta(minutes=80))
+    simulation.run(START + timedelta(minutes=20))
     assert domains(simulation, 0) == {"gke-c1-rack0-grp": 10}
     assert domains(simulation, 1) == {"gke-c1-rack1-grp": 10}
     assert domains(simulation, 2) == {"gke-c1-rack0-grp": 8}
@@ -122,7 +122,7 @@ def test_a_capacity_block_that_is_held_fills_its_domains() -> None:
 def test_a_domain_whose_policy_is_not_known_gets_nothing_until_it_is(fault: str) -> None:
     simulation = begun(10, 10)
     fake = simulation.fake
-    simulation.run(START + timedelta(minutes=20))
+    simulation.run(START + timedelta(minutes=5))
     assert domains(simulation, 0) == {"gke-c1-rack0-grp": 10}
     if fault == "the policy is deleted":
         kept = fake.project.policies.pop("rack1")

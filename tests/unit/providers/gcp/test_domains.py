@@ -75,8 +75,7 @@ def test_the_machines_of_a_gang_are_in_one_group_whatever_has_to_be_skipped() ->
     rig = rig_with(3)
     assert len(launch(rig, "b1", 12, minimum=12).instances) == 12
     second = launch(rig, "b2", 10, minimum=10)
-    assert (len(second.instances), sizes(rig)) == (10, [12, 10, 0])
-    assert [one.error.code for one in second.failures] == ["DomainInUse"]
+    assert (len(second.instances), second.failures, sizes(rig)) == (10, (), [12, 10, 0])
     assert len(launch(rig, "b3", 6, minimum=6).instances) == 6
     assert sizes(rig) == [18, 10, 0]
 
@@ -101,13 +100,22 @@ def test_a_repetition_finds_what_the_domain_took() -> None:
 def test_no_more_than_a_domain_has_is_asked_for() -> None:
     rig = rig_with(2)
     answer = launch(rig, "b1", 19, minimum=19)
-    assert (answer.instances, [one.error.code for one in answer.failures]) == ((), ["DomainTooSmall"] * 2)
+    assert (answer.instances, [one.error.code for one in answer.failures]) == ((), ["DomainTooSmall"])
     assert "at most 18 machines" in answer.failures[0].error.next_step
     assert len(launch(rig, "b2", 18, minimum=18).instances) == 18
     full = launch(rig, "b3", 1)
     assert len(full.instances) == 1
     assert sizes(rig) == [18, 1]
     assert rig.fake.calls["createInstances"] == 2
+
+
+def test_what_the_cloud_lacks_is_told_before_what_has_no_room() -> None:
+    rig = rig_with(3)
+    launch(rig, "b1", 17)
+    rig.fake.project.errors[A4X.instance_type, ZONE, "RESERVATION_BOUND"] = ("ZONE_RESOURCE_POOL_EXHAUSTED", "none")
+    answer = launch(rig, "b2", 2, minimum=2)
+    assert answer.instances == ()
+    assert [one.error.code for one in answer.failures] == ["ZONE_RESOURCE_POOL_EXHAUSTED"]
 
 
 def test_machines_that_end_make_room() -> None:
