@@ -193,6 +193,7 @@ _CONSOLIDATION = {
     Code.PODS_STAY: "NotMoved",
     Code.NO_OTHER_PLACE: "NotMoved",
     Code.NOT_CHEAPER: "NotMoved",
+    Code.UNREADABLE: "NotMoved",
 }
 _REMOVALS = {NodeAction.NOTICE: ("Warning", "CapacityEnding"), NodeAction.DRAIN: ("Normal", "Draining")}
 

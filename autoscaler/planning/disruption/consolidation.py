@@ -28,6 +28,7 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import is_virtual
+from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.budgets import Budgets
 from autoscaler.planning.disruption.movable import deletion_cost, obstacle
 from autoscaler.planning.disruption.moves import Move, by_acting_pools, moment_over, price_now, try_move
@@ -40,6 +41,8 @@ V = TypeVar("V")
 _TRIES: Final = 8
 _NODES_PLANNED: Final = 2_000
 _MOST_TOGETHER: Final = 8
+# How many nodes are looked at in vain at once: to see that pods stay is cheap, but not for thousands.
+_LOOKS: Final = 200
 PAUSE: Final = timedelta(seconds=15)
 _SOON: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(minutes=5)
@@ -87,21 +90,24 @@ def consolidated(
     pools = {pool.name: pool for pool in snapshot.pools if _consolidates(pool)}
     if not pools:
         return Consolidated(plan, NOTHING_TRIED)
-    found, there = _Candidates(snapshot, plan, pools, now, catalog), snapshot.provisioned
+    there = snapshot.provisioned
     tried = replace(
         tried,
         tried=_kept(tried.tried, there),
         answers=_kept(tried.answers, there),
         replaced=_kept(tried.replaced, there),
     )
-    next_at = None
-    if is_quiet(plan, snapshot):
-        due = [node for node in found.nodes if moment_over(tried.tried.get(node.name), AGAIN, now)]
-        if due and moment_over(tried.last, PAUSE, now):
-            batch = due[: max(1, min(_TRIES, _NODES_PLANNED // len(snapshot.nodes)))]
-            plan, tried = _tried(batch, found, plan, snapshot, make, tried)
-        next_at = found.next_at(tried)
-    return Consolidated(_explained(plan, found.obstacles, tried), tried, next_at)
+    if not is_quiet(plan, snapshot):
+        return Consolidated(_explained(plan, tried), tried)
+    if tried.last is not None and now < tried.last + PAUSE:
+        return Consolidated(_explained(plan, tried), tried, tried.last + PAUSE)
+    found = _Candidates(snapshot, plan, pools, now, catalog)
+    batch, stay = found.due(tried)
+    after = replace(
+        tried, answers=tried.answers.with_items(stay), tried=tried.tried.with_items(dict.fromkeys(stay, now))
+    )
+    plan, after = _tried(batch, found, plan, snapshot, make, after) if batch else (plan, after)
+    return Consolidated(_explained(plan, after), after, found.next_at(after))
 
 
 def is_quiet(plan: Plan, snapshot: Snapshot) -> bool:
@@ -122,20 +128,20 @@ def _consolidates(pool: CapacityPool) -> bool:
 
 
 class _Candidates:
-    """The nodes whose pods may be moved, in the order in which they are tried, and why those of others stay."""
+    """The nodes that may be done without, in the order in which they are tried."""
 
     def __init__(
         self, snapshot: Snapshot, plan: Plan, pools: Mapping[str, CapacityPool], now: datetime, catalog: Catalog
     ) -> None:
         self.now = now
         self.pools = pools
+        self._snapshot = snapshot
+        self._own = OwnNodes(snapshot.nodes)
         self.pods: dict[str, list[Pod]] = {}
         self.prices: dict[str, Decimal] = {}
-        self.obstacles: dict[str, Reason] = {}
         self.nodes: list[ProvisionedNode] = []
         self._settling: list[datetime] = []
-        nominated = {pod.nominated_node for pod in snapshot.pods if pod.node_name is None}
-        own = OwnNodes(snapshot.nodes)
+        awaited = {pod.nominated_node for pod in snapshot.pods if pod.node_name is None} | booked_nodes(snapshot)
         kept = {decision.provisioned_node for decision in plan.nodes if _keeps_for_pods(decision)}
         possible = [n for n in snapshot.provisioned if n.name in kept and n.pool in pools and self._may_go(n)]
         names = {node.node_name for node in possible}
@@ -143,15 +149,10 @@ class _Candidates:
             if pod.node_name in names and occupies(pod):
                 self.pods.setdefault(str(pod.node_name), []).append(pod)
         for node in possible:
-            price, found = price_now(node, catalog), own.of(node)
-            if not price or found is None or node.node_name in nominated or node.node_name not in self.pods:
-                continue
-            self.prices[node.name] = price
-            why = self._obstacle(node, mark_of_node(found), snapshot)
-            if why is None:
+            price = price_now(node, catalog)
+            if price and node.node_name in self.pods and node.node_name not in awaited:
+                self.prices[node.name] = price
                 self.nodes.append(node)
-            else:
-                self.obstacles[node.name] = why
         replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
         self.nodes.sort(key=lambda node: self._order(node, replaced))
 
@@ -162,6 +163,20 @@ class _Candidates:
         pods = [pod for node in nodes for pod in self.pods[node.node_name]]
         saving = _strictest([self.pools[node.pool].disruption.saving for node in nodes])
         return try_move(nodes, pods, plan, snapshot, make, saving=saving, prices=self.prices)
+
+    def due(self, tried: MovesTried) -> tuple[list[ProvisionedNode], dict[str, Reason]]:
+        """The nodes to try now, and those before them whose pods stay, with the reason."""
+        batch: list[ProvisionedNode] = []
+        stay: dict[str, Reason] = {}
+        most = max(1, min(_TRIES, _NODES_PLANNED // len(self._snapshot.nodes)))
+        for node in self.nodes:
+            if len(batch) == most or len(stay) == _LOOKS:
+                break
+            if moment_over(tried.tried.get(node.name), AGAIN, self.now):
+                why = self._obstacle(node)
+                stay |= {node.name: why} if why is not None else {}
+                batch += [node] if why is None else []
+        return batch, stay
 
     def next_at(self, tried: MovesTried) -> datetime | None:
         """When a node is due to be tried that is not now."""
@@ -179,12 +194,13 @@ class _Candidates:
         self._settling.append(settled)
         return self.now >= settled
 
-    def _obstacle(self, node: ProvisionedNode, mark: str, snapshot: Snapshot) -> Reason | None:
-        if mark:
+    def _obstacle(self, node: ProvisionedNode) -> Reason | None:
+        found = self._own.of(node)
+        if found is not None and (mark := mark_of_node(found)):
             return Reason.of(Code.DO_NOT_DISRUPT, mark=mark)
-        if right := snapshot.unreadable.get("PodDisruptionBudget"):
+        if right := self._snapshot.unreadable.get("PodDisruptionBudget"):
             return Reason.of(Code.UNREADABLE, f"pool {node.pool}", right=right)
-        return obstacle(self.pods[node.node_name], snapshot.disruption_budgets)
+        return obstacle(self.pods[node.node_name], self._snapshot.disruption_budgets)
 
     def _order(self, node: ProvisionedNode, replaced: set[str]) -> tuple[object, ...]:
         """What was replaced first; then what is least trouble to move, the dearest first among equals."""
@@ -276,12 +292,11 @@ def _text(move: Move) -> Reason:
     return Reason.of(Code.NODE_REPLACED, saved=saved, by=types, together=len(move.nodes))
 
 
-def _explained(plan: Plan, obstacles: Mapping[str, Reason], tried: MovesTried) -> Plan:
-    """The plan that says of each node whose pods stay why they do."""
-    why = {**tried.answers, **obstacles}
+def _explained(plan: Plan, tried: MovesTried) -> Plan:
+    """The plan that says what came of trying each node."""
     nodes = tuple(
-        replace(decision, reasons=(*decision.reasons, why[decision.provisioned_node]))
-        if _keeps_for_pods(decision) and decision.provisioned_node in why
+        replace(decision, reasons=(*decision.reasons, tried.answers[decision.provisioned_node]))
+        if _keeps_for_pods(decision) and decision.provisioned_node in tried.answers
         else decision
         for decision in plan.nodes
     )

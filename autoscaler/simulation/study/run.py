@@ -124,14 +124,11 @@ class Run:
 
     def _settle(self, now: datetime) -> None:
         self._take_turns(now)
-        while True:
+        self.simulation.settle(self._note)
+        self.ledger.observe(now)
+        while self._create_again(now):
             self.simulation.settle(self._note)
             self.ledger.observe(now)
-            evicted = self.ledger.take_evicted()
-            if not evicted:
-                break
-            for task in evicted:
-                self._create_again(task, now)
         if self.simulation.clock.now() != now:
             raise InternalError("the simulated cloud has waited: its latency must be 0")
 
@@ -162,11 +159,14 @@ class Run:
             if resource == PODS:
                 self.ledger.enter(_key(manifest))
 
-    def _create_again(self, task: Task, now: datetime) -> None:
-        for resource, manifest in task_objects(task):
+    def _create_again(self, now: datetime) -> bool:
+        """Let the owners of pods that were evicted create what is left of them; whether there are any."""
+        evicted = self.ledger.take_evicted()
+        for resource, manifest, task in ((*made, task) for task in evicted for made in task_objects(task)):
             self.ledger.expect(_key(manifest), task, now, again=True)
             self.simulation.api.create(resource, manifest)
             self.ledger.enter(_key(manifest))
+        return bool(evicted)
 
     def _note(self, tick: Tick) -> None:
         self._reconciles += 1
