@@ -162,8 +162,8 @@ class Run:
     def _create_again(self, now: datetime) -> bool:
         """Let the owners of pods that were evicted create what is left of them; whether there are any."""
         evicted = self.ledger.take_evicted()
-        for resource, manifest, task in ((*made, task) for task in evicted for made in task_objects(task)):
-            self.ledger.expect(_key(manifest), task, now, again=True)
+        for resource, manifest, rest in ((*made, task) for task in evicted for made in task_objects(task)):
+            self.ledger.expect(_key(manifest), rest, now, again=True)
             self.simulation.api.create(resource, manifest)
             self.ledger.enter(_key(manifest))
         return bool(evicted)
