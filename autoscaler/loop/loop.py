@@ -28,7 +28,7 @@ from autoscaler.cluster.status_memory.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
 from autoscaler.execution.executor import Executor, Observed, Withheld
 from autoscaler.execution.launch import Providers
-from autoscaler.execution.providers_seen import verdicts, with_groups
+from autoscaler.execution.providers_seen import verdicts, with_groups, with_unserved
 from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.observing import awaits_order
 from autoscaler.lifecycle.quarantine import Misprediction
@@ -175,7 +175,8 @@ class Loop:
             self._executor = replace(self._executor, providers=observed.providers)
         self._templates, self._unjudged = verdicts(observed.providers)
         pools = with_groups(observed.snapshot.pools, self._templates)
-        return replace(observed, snapshot=replace(observed.snapshot, pools=pools))
+        blocks = with_unserved(observed.snapshot.blocks, pools)
+        return replace(observed, snapshot=replace(observed.snapshot, pools=pools, blocks=blocks))
 
     def _decide(self, observed: Observation) -> Decisions:
         """Decide, and log each object on which deciding breaks once, with its traceback."""

@@ -122,6 +122,15 @@ class GroupOffering:
     instance_type: str
     zone: str
     capacity_type: str
+    reservation: str = ""  # the provider's id; "": none, or it is not known which
+
+    def starts(self, block: CapacityBlock) -> bool:
+        """Whether it starts machines of the block, which may hold any kind of reservation."""
+        return (
+            (self.instance_type, self.zone) == (block.instance_type, block.zone)
+            and self.capacity_type in ("capacity-block", "reserved")
+            and self.reservation in ("", block.reservation)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ class Backoff:
     reason: str = ""  # the provider's error kind
     failures: int = 1
     message: str = ""  # what the provider said, and what to do about it
+    reservation: str = ""  # the provider's id
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,13 +79,14 @@ class Share:
 
 def schedules(examples: int, start: int, kind: type[Schedules] | type[GcpSchedules] = Schedules) -> Counter[str]:
     """Run some schedules; what happened in them. Raises AssertionError with the smallest schedule that fails."""
+    backend = AFRESH if issubclass(kind, GcpSchedules) else "hypothesis"
     chosen = settings(
         max_examples=examples,
         stateful_step_count=STEPS,
         deadline=None,
         database=None,
         derandomize=False,
-        backend=AFRESH,
+        backend=backend,
         suppress_health_check=list(HealthCheck),
     )
     kind.told.clear()

@@ -234,6 +234,8 @@ class BackoffStatus(ApiModel):
     instance_type: LongText = ""
     zone: LongText = ""
     capacity_type: LongText = ""
+    reservation: LongText = ""
+    """Only this reservation."""
     reason: LongText = ""
     failures: Annotated[int, Field(ge=1)] = 1
     """In a row; each one lengthened the wait."""

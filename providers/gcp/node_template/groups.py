@@ -105,13 +105,12 @@ class Groups:
             known = ", ".join(f"{g.ref} ({g.unsupported or g.offering})" for g in groups)
             wanted = f"{offering} {topology}".rstrip()
             raise NotOfferedError(f"no group of GCPNodeTemplate {template.name} starts {wanted}: {known}")
-        chosen = chosen if chosen[0].hosts > 1 or chosen[0].domain else chosen[:1]
         judged = [(group, self._blocked(template, group)) for group in chosen]
         usable = tuple(group for group, error in judged if error is None)
         errors = [error for _, error in judged if error is not None]
         if not usable:
             raise errors[0]
-        return usable
+        return usable if usable[0].hosts > 1 or usable[0].domain else usable[:1]
 
     def _blocked(self, template: GroupTemplate, group: Group) -> TemplateError | None:
         """Why nothing is launched in the node pool of a group."""

@@ -63,21 +63,29 @@ class Verdicts:
         rows: list[dict[str, Any]] = []
         zones: list[str] = []
         usable: set[OfferingKey] = set()
+        known = True  # whether every group could be read, or is certainly not there
         expected = tuple(self._expected())
         for group, missing in self._groups.existing(template):
             if missing is not None:
                 faults.append(_fault("spec", missing))
+                known &= faults[-1].certain
             if group is None:
                 continue
             wrong = [*_of_group(group), *self._of_pool(template, group, expected)]
             faults += [fault for fault in wrong if fault not in faults]
             rows.append(_row(group))
             zones.append(group.ref.zone)
-            usable |= set() if group.unsupported else {group.offering}
+            usable |= {group.offering} if self._is_usable(template, group) else set()
         resolved = {"groups": sorted(rows, key=lambda row: (row["zone"], row["name"]))}
-        known = all(fault.certain for fault in faults)
         groups = frozenset(usable) if known else None
         return TemplateStatus(reference, resolved, tuple(faults), tuple(sorted(set(zones))), groups=groups)
+
+    def _is_usable(self, template: GroupTemplate, group: Group) -> bool:
+        """Whether something may be launched in it: nobody else sizes its node pool."""
+        if group.unsupported or not group.pool:
+            return not group.unsupported
+        pool = self._groups.pool(template, group.pool)
+        return not any(fault.blocking for fault in pool_faults(template, pool, hosts=group.hosts))
 
     def _of_pool(self, template: GroupTemplate, group: Group, expected: Iterable[PoolNodes]) -> Iterator[TemplateFault]:
         if not group.pool:

@@ -29,8 +29,8 @@ from tests.fakes.gce.fake import FakeGce
 from tests.fakes.gce.holdings import Holding
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour, Group
 from tests.faults import invariants
-from tests.faults.gcp.schedules import CALLS, FAULTS, POOLS, GcpSchedules
-from tests.faults.gcp.world import ACCELERATORS, KIND, GcpSimulation
+from tests.faults.gcp.schedules import CALLS, CHEAPEST, FAULTS, POOLS, GcpSchedules
+from tests.faults.gcp.world import ACCELERATORS, KIND, ZONES, GcpSimulation
 from tests.gcp import Written
 
 FLEX: Final = "a2-highgpu-1g"
@@ -124,6 +124,7 @@ class HeldSimulation(GcpSimulation):
         group = Group("held-grp", ZONE, "held", HELD, model, reservation="block-res", kube_labels=own)
         group.kube_taints = (Taint(labels.CAPACITY_BLOCK, "block"),)
         self.fake.project.add(group)
+        self.template.found = replace(self.template.found, groups=self.groups)
         of = f"futureReservations/{future}" if future else "reservations/block-res"
         text = BLOCK.format(
             kind=KIND,
@@ -155,10 +156,13 @@ class HeldSchedules(GcpSchedules):
         count=st.integers(1, 3),
         starts_in=st.sampled_from([0, 5, 20, 60]),
         lasts=st.sampled_from([30, 60, 120]),
+        scarce=st.sampled_from([9, 1, 0]),
     )
     def begin(  # another schedule, which draws more
-        self, pace: Behaviour, copies: int, lead: int, kind: str, count: int, starts_in: int, lasts: int
+        self, pace: Behaviour, copies: int, lead: int, kind: str, count: int, starts_in: int, lasts: int, scarce: int
     ) -> None:
+        """`scarce`: so many machines of flex-start, and of the cheapest in each zone, are there."""
+        self.scarce = {(CHEAPEST, zone, "SPOT"): scarce for zone in ZONES} | {(FLEX, ZONE, "FLEX_START"): scarce}
         self.holds = (kind, count, timedelta(minutes=starts_in), timedelta(minutes=lasts))
         self.worked = 0
         self.start(pace, copies=copies, lead=lead, queues=True)

@@ -21,7 +21,7 @@ from instance_catalog.kubernetes import labels
 from providers.gcp.names import read
 from providers.gcp.node_template.template import GroupTemplate
 from tests.fakes.gce.fake import FakeGce
-from tests.fakes.gce.state import Group, Machine
+from tests.fakes.gce.state import Group
 from tests.faults import invariants
 from tests.faults.gcp.schedules import CALLS, FAULTS, GcpSchedules
 from tests.faults.gcp.world import KIND, GcpSimulation
@@ -32,7 +32,7 @@ TYPE: Final = "ct6e-standard-4t"
 ZONE: Final = "us-central1-a"
 HOSTS: Final = 4
 SLICES: Final = 2
-OWN_CALLS: Final = ("resize", "resizeRequests.list")
+OWN_CALLS: Final = ("resize", "resizeRequests.insert", "resizeRequests.get", "resizeRequests.list")
 # Pods are evicted and stop; then calls may be throttled or cut. A machine that runs longer is a leak.
 CLEAN_UP: Final = timedelta(minutes=45)
 POOL: Final = f"""
@@ -133,10 +133,6 @@ class SliceSchedules(GcpSchedules):
         """A host fails: its machine starts again elsewhere, and its slice is of no use."""
         self.simulation.fake.project.host_error(self.chosen(index))
         self.saw("a host that failed")
-
-    def counted(self) -> list[Machine]:
-        """But those of a part that ends already: the launch goes on in another group as soon as Google has agreed."""
-        return [machine for machine in super().counted() if not machine.deleting]
 
     def strange(self) -> Iterator[str]:
         """What is wrong with the slices now."""
