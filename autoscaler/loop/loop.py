@@ -26,8 +26,9 @@ from autoscaler.cluster.status_memory.account import Account
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.cluster.status_memory.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
-from autoscaler.execution.executor import Executor, Observed, Withheld
+from autoscaler.execution.executor import Executor
 from autoscaler.execution.launch import Providers
+from autoscaler.execution.observed import Observed, Withheld
 from autoscaler.execution.providers_seen import verdicts, with_groups, with_unserved
 from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.observing import awaits_order

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from autoscaler.lifecycle.leaving import evicts
+from autoscaler.lifecycle.leaving import checked_first, evicts
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import has_failed, is_leaving, last_edge
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
@@ -299,7 +299,8 @@ def _only_considered(decision: NodeDecision, node: ProvisionedNode, pool: Capaci
     """Whether the drain is not written down: a pod that is found may end it, or its pool observes."""
     if decision.action is not NodeAction.DRAIN or is_leaving(node):
         return False
-    return pool is None or not acts_on_nodes(pool) or not evicts(decision.reasons)
+    looks = checked_first(decision.reasons) or not evicts(decision.reasons)
+    return pool is None or not acts_on_nodes(pool) or looks
 
 
 def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:

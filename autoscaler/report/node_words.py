@@ -41,8 +41,10 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "pod {pod} is not moved to save money: PodDisruptionBudget {budget} allows no disruption now",
             "pod {pod} is not moved to save money: {budgets} PodDisruptionBudgets select it, so nobody may evict it",
             "pod {pod} is not moved to save money: a {controller} may lose its work. Annotate its pods with "
-            f"{CHECKPOINT_INTERVAL}: how much that is at most, such as 30m",
+            f"{CHECKPOINT_INTERVAL}: how much that is at most, such as 30m, if it survives an eviction",
             "pod {pod} is not moved to save money: {unsupported} is not understood",
+            "pod {pod} is not moved to save money: it shares {shared} with another pod of the node, and "
+            "PodDisruptionBudget {protected_by} lets them go one after the other only",
             "pod {pod} is not moved to save money: no controller creates it again",
         ),
     }

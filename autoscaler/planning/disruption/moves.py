@@ -27,7 +27,7 @@ from instance_catalog.types.instance_type import CapacityType
 
 _HOUR: Final = timedelta(hours=1)
 # Capacity that may come late, or that its provider takes away at a known time: nothing is moved there to save money.
-_NOT_FOR_MOVES: Final = frozenset({CapacityType.FLEX_START.value, CapacityType.CAPACITY_BLOCK.value})
+NOT_FOR_MOVES: Final = frozenset({CapacityType.FLEX_START.value, CapacityType.CAPACITY_BLOCK.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +52,42 @@ def price_now(node: ProvisionedNode, catalog: Catalog) -> Decimal | None:
     return offering.usd_per_hour if listed is None else min(offering.usd_per_hour, listed)
 
 
-def try_move(
-    nodes: Sequence[ProvisionedNode],
-    pods: Sequence[Pod],
-    plan: Plan,
-    snapshot: Snapshot,
-    make: Callable[[Snapshot], Plan],
-    *,
-    saving: Saving,
-    prices: Mapping[str, Decimal],
-) -> Move | Reason:
-    """The move, or why it is not made. `plan` is that of the cluster as it is, `pods` are all that run on the nodes,
-    `prices` are those of the nodes by name."""
-    tried = make(without_nodes(snapshot, nodes, pods))
-    homeless = _homeless(pods, plan, tried, snapshot)
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What moves are tried on. `plan` is that of the cluster as it is, `make` plans another one.
+
+    By name of a ProvisionedNode: `prices`, in USD an hour, and `saving`, what its pool asks for. By name of a Node:
+    `idle` are prices of own nodes that nobody needs, which would end, and `closed` nodes to which nothing is moved.
+    `first` are keys of pods for which replacements were launched.
+    """
+
+    snapshot: Snapshot
+    plan: Plan
+    make: Callable[[Snapshot], Plan]
+    prices: Mapping[str, Decimal]
+    saving: Mapping[str, Saving]
+    idle: Mapping[str, Decimal]
+    closed: frozenset[str]
+    first: frozenset[str]
+
+
+def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], ground: Ground) -> Move | Reason:
+    """The move of the nodes' pods, or why it is not made. `pods` are all that run on the nodes."""
+    plan, tried = ground.plan, ground.make(without_nodes(ground.snapshot, nodes, pods, ground.first))
+    homeless = _homeless(pods, plan, tried, ground)
     if homeless:
         return Reason.of(Code.NO_OTHER_PLACE, pod=homeless)
     known = {launch.name for launch in plan.launches}  # of pools that only observe
     fresh = [launch for launch in tried.launches if launch.name not in known]
     priced = [launch.usd_per_hour for launch in fresh if launch.usd_per_hour is not None]
     kinds = {launch.offering.capacity_type for launch in fresh}
-    if len(priced) != len(fresh) or kinds & _NOT_FOR_MOVES or any(launch.whole for launch in fresh):
+    if len(priced) != len(fresh) or kinds & NOT_FOR_MOVES or any(launch.whole for launch in fresh):
         return Reason.of(Code.NO_OTHER_PLACE, pod=pods[0].key)
-    old, new = sum((prices[node.name] for node in nodes), Decimal(0)), sum(priced, Decimal(0))
-    least = _least(nodes, pods, saving, prices=prices, new=new)
+    keys = {pod.key for pod in pods}
+    kept = {placement.node for placement in tried.placements if placement.pod in keys} & ground.idle.keys()
+    old = sum((ground.prices[node.name] for node in nodes), Decimal(0))
+    new = sum([*priced, *(ground.idle[name] for name in kept)], Decimal(0))
+    least = _least(nodes, pods, strictest(ground.saving[node.name] for node in nodes), prices=ground.prices, new=new)
     if old - new < least:
         return Reason.of(Code.NOT_CHEAPER, saved=f"{old - new:.2f}", least=f"{least:.2f}")
     names = tuple(sorted(node.name for node in nodes))
@@ -92,20 +104,30 @@ def try_move(
     return Move(tuple(nodes), launches, old - new)
 
 
+def strictest(asked: Iterable[Saving]) -> Saving:
+    """What several pools ask for together."""
+    every = tuple(asked)
+    return Saving(
+        max(one.percent for one in every), min(one.payback for one in every), max(one.restart for one in every)
+    )
+
+
 def by_acting_pools(move: Move, pools: Mapping[str, CapacityPool]) -> bool:
     """Whether everything that the move takes is in pools that act."""
     names = {node.pool for node in move.nodes} | {launch.pool for launch in move.launches}
     return all(name in pools and pools[name].acts for name in names)
 
 
-def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, snapshot: Snapshot) -> str:
+def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, ground: Ground) -> str:
     """A pod for which the move is no good; "" if there is none. Who had a place keeps one, and nobody gets one that is
     free only by the move: who waits at a limit comes first, and the next plan sees to it."""
     moved = {pod.key: pod for pod in pods}
     before = {placement.pod for placement in plan.placements}
     placed = {placement.pod: placement for placement in tried.placements}
     for key, pod in moved.items():
-        if key not in placed or placed[key].preference > _preference(pod, snapshot.claims):
+        if key not in placed or placed[key].preference > _preference(pod, ground.snapshot.claims):
+            return key
+        if placed[key].node in ground.closed:
             return key
     return min((placed.keys() - moved.keys()) ^ before, default="")
 
@@ -158,7 +180,7 @@ def _within(launch: PlannedNode, slack: Decimal) -> tuple[OfferingRef, ...]:
         offering
         for offering in launch.offerings
         if offering.usd_per_hour is not None and offering.usd_per_hour <= highest
-        if offering.capacity_type not in _NOT_FOR_MOVES
+        if offering.capacity_type not in NOT_FOR_MOVES
     )
 
 

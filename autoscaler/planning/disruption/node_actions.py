@@ -16,7 +16,6 @@ from autoscaler.lifecycle.leaving import SINGLE
 from autoscaler.lifecycle.marks import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import (
-    counts_against_limits,
     has_failed,
     has_machine,
     is_coming,
@@ -82,7 +81,6 @@ class _Run:
         self._busy = needed | occupied_nodes(snapshot.pods)
         self._used_slices = used_slices(snapshot.provisioned, self._busy)
         self._baseline = _baseline_nodes(snapshot, now)
-        self._replaced = {node.name for node in snapshot.provisioned if counts_against_limits(node)}
         self._budget = Budgets(snapshot, now)
 
     def decide(self, node: ProvisionedNode) -> NodeDecision:
@@ -156,9 +154,8 @@ class _Run:
         return Reason.of(Code.SLICE_IN_USE, hosts=node.hosts) if slice_of(node) in self._used_slices else None
 
     def _awaits_moves(self, node: ProvisionedNode) -> bool:
-        """Whether the pods of a node that it replaces may still come."""
-        early = node.phase_since is not None and self._now < node.phase_since + REPLACING
-        return early and not self._replaced.isdisjoint(node.replaces)
+        """Whether the pods that it was launched for may still come: their controllers create them again elsewhere."""
+        return node.phase_since is not None and self._now < node.phase_since + REPLACING
 
     def _why_it_goes(self, node: ProvisionedNode, pool: CapacityPool | None, *, wanted: bool) -> Reason | None:
         """Why an empty node goes, if it does. `wanted`: it is kept up without pods, so being empty is no reason."""

@@ -14,19 +14,21 @@ from autoscaler.planning.demand.demand import claim_keys
 from instance_catalog.frozen_map import FrozenMap
 
 
-def without_nodes(snapshot: Snapshot, nodes: Collection[ProvisionedNode], moved: Sequence[Pod]) -> Snapshot:
+def without_nodes(
+    snapshot: Snapshot, nodes: Collection[ProvisionedNode], moved: Sequence[Pod], first: Collection[str] = ()
+) -> Snapshot:
     """The snapshot in which the nodes drain and are out of sight, and the `moved` pods, which run there, are pending.
 
-    The machines still count against limits: what is launched for the pods comes before they end. Claims that nobody
+    The machines still count against limits: what is launched for the pods comes before they end. Pods with keys in
+    `first` look for a place before the others. Claims that nobody
     else uses are not allocated any more, as the ResourceClaim controller leaves them once their pods are gone.
     """
     names, ended = {node.node_name for node in nodes}, {node.name for node in nodes}
     keys = {pod.key for pod in moved}
-    pods = tuple(
-        _pending(pod) if pod.key in keys else pod
-        for pod in snapshot.pods
-        if pod.key in keys or pod.node_name not in names
-    )
+    there = (pod for pod in snapshot.pods if pod.key in keys or pod.node_name not in names)
+    pods = tuple(_pending(pod) if pod.key in keys else pod for pod in there)
+    if first:
+        pods = tuple(sorted(pods, key=lambda pod: pod.key not in first))
     return replace(
         snapshot,
         pods=pods,

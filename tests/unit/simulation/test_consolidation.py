@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from autoscaler.cluster.api import Object, list_all
+from autoscaler.cluster.api import BlockedError, Object, list_all
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
     CLAIM_TEMPLATES,
@@ -23,12 +24,14 @@ from autoscaler.cluster.resources import (
     PODS,
     PROVISIONED_NODES,
     RESOURCE_CLAIMS,
+    Resource,
 )
 from autoscaler.loop.loop import Tick
 from autoscaler.simulation.kubelets import RUNS_FOR
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import EMPTY
+from instance_catalog.kubernetes.labels import DRAINING_TAINT
 from instance_catalog.types.catalog import Catalog
 from providers.contract import OfferingKey
 from tests.crash.life import START
@@ -336,3 +339,56 @@ class TestWhatGoesWrong:
         cluster.live(2 * HOUR)
         assert cluster.types() == [LARGE]
         assert len(cluster.launched) == 1
+
+
+class TestWhatComesBetween:
+    """Between the plan and the taint, and until the last pod has gone."""
+
+    def test_a_pod_that_was_bound_meanwhile_is_looked_at(self) -> None:
+        cluster = half_empty()
+        patch, tainted = cluster.api.patch, list[str]()
+
+        def bound_first(resource: Resource, name: str, body: Object, **options: Any) -> Object:
+            if resource == NODES and not tainted and body.get("spec", {}).get("taints"):
+                tainted.append(name)
+                late = pod("late", "small", owner="Job")
+                late["spec"] = {"nodeName": name, "containers": [{"name": "main"}]}
+                cluster.api.create(PODS, late)
+            return patch(resource, name, body, **options)
+
+        with mock.patch.object(cluster.api, "patch", bound_first):
+            cluster.live(HOUR)
+        assert tainted
+        assert "late" in cluster.running()
+        assert not any(taint_of(node) for node in cluster.api.list(NODES).items)
+
+    def test_a_drain_that_cannot_go_on_is_taken_back(self) -> None:
+        """Otherwise the node stays closed for as long as the budget does, and nothing else is moved."""
+        cluster = half_empty()
+
+        def blocked(name: str, *, namespace: str, uid: str = "") -> None:
+            raise BlockedError("the budget allows no disruption", next_step="wait")
+
+        with mock.patch.object(cluster.api, "evict", blocked):
+            cluster.live(25 * MINUTE)
+            assert any(taint_of(node) for node in cluster.api.list(NODES).items)
+            cluster.live(16 * MINUTE)
+            phases = [found["status"]["phase"] for found in cluster.api.list(PROVISIONED_NODES).items]
+            assert phases == ["Ready", "Ready"]
+        cluster.live(3 * HOUR)
+        assert cluster.types() == [SMALL, SMALL]
+
+    def test_a_replacement_that_nobody_uses_ends(self) -> None:
+        """In a cluster at rest nothing but the clock wakes the controller."""
+        cluster = too_large()
+        while len(cluster.api.list(PROVISIONED_NODES).items) < 2:
+            cluster.live(MINUTE)
+        (node,) = cluster.api.list(NODES).items
+        mark = {"metadata": {"annotations": {"foreslice.dev/do-not-disrupt": "true"}}}
+        cluster.api.patch(NODES, node["metadata"]["name"], mark)
+        cluster.live(HOUR)
+        assert cluster.types() == [LARGE]
+
+
+def taint_of(node: Object) -> list[Object]:
+    return [taint for taint in node["spec"].get("taints", []) if taint["key"] == DRAINING_TAINT]

@@ -3,104 +3,44 @@ hand; whole lives are in tests/unit/simulation/test_consolidation.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import CapacityPool, Disruption, Limits, Mode
+from autoscaler.lifecycle.movable import deletion_cost
+from autoscaler.model.capacity import Disruption, Mode
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.node import Node
-from autoscaler.model.plan import NodeAction, NodeDecision, Placement, Plan, PlannedNode, Target
-from autoscaler.model.pod import GangRef, Pod, PodClaim
+from autoscaler.model.plan import NodeAction, NodeDecision, Placement, Plan, Target
+from autoscaler.model.pod import GangRef
 from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
-from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.provisioned_node import OfferingRef, Phase
+from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.consolidation import (
     NOTHING_TRIED,
     PAUSE,
     Consolidated,
-    MovesTried,
-    consolidated,
 )
-from autoscaler.planning.disruption.movable import deletion_cost
 from autoscaler.planning.disruption.without_nodes import without_nodes
 from instance_catalog.frozen_map import FrozenMap
-from tests.builders import CATALOG, NOW, claim, codes, ours, pod, snapshot
-
-POOL = CapacityPool("team", mode=Mode.ACT, limits=Limits(nodes=9), disruption=Disruption(consolidate="Cheaper"))
-DEAR, CHEAP = Decimal("40"), Decimal("5")
-
-
-def node(name: str = "old", **fields: Any) -> ProvisionedNode:
-    ready = {"phase": Phase.READY, "phase_since": NOW - timedelta(hours=1), "provider_id": f"id-{name}"}
-    return ours(name, "l8", **{"usd_per_hour": "40.00", **ready, **fields})
-
-
-def served(name: str = "web", on: str = "old", **fields: Any) -> Pod:
-    return pod(name, **{"owner": "ReplicaSet/web", "node_name": on, "phase": "Running", **fields})
-
-
-def state(
-    pods: Iterable[Pod] = (served(),),
-    nodes: Iterable[ProvisionedNode] = (node(),),
-    pools: Iterable[CapacityPool] = (POOL,),
-    **fields: Any,
-) -> Snapshot:
-    nodes = tuple(nodes)
-    fields.setdefault("nodes", tuple(Node(n.node_name, provider_id=n.provider_id) for n in nodes))
-    return snapshot(pods, pools=tuple(pools), provisioned=nodes, **fields)
-
-
-def launch(name: str = "new", price: Decimal = CHEAP, *others: tuple[str, Decimal], **fields: Any) -> PlannedNode:
-    kind = fields.pop("capacity_type", "on-demand")
-    offerings = (OfferingRef("l1", "any", kind, price), *(OfferingRef(t, "any", kind, p) for t, p in others))
-    given: dict[str, Any] = {"pool": "team", "offerings": offerings, "pods": ("default/web",), "usd_per_hour": price}
-    prediction = Prediction("l1", ("nvidia",), "", "")
-    return PlannedNode(
-        name=name,
-        drivers=("nvidia",),
-        node=Node(name),
-        slices=(),
-        devices_used=(),
-        devices_total=1,
-        prediction=prediction,
-        **(given | fields),
-    )
-
-
-def present(snapshot: Snapshot, **fields: Any) -> Plan:
-    """The plan of the cluster as it is: nodes stay for their pods."""
-    kept = (Reason.of(Code.ALREADY_BOUND),)
-    return Plan(nodes=tuple(NodeDecision(n.name, NodeAction.KEEP, kept) for n in snapshot.provisioned), **fields)
-
-
-def moved(*launches: PlannedNode, pods: Iterable[str] = ("default/web",), to: str = "other", **fields: Any) -> Plan:
-    """The plan of the cluster without the node: its pods have places on `to` or on what is launched."""
-    target = Target.NEW if launches else Target.EXISTING
-    name = launches[0].name if launches else to
-    return Plan(launches=launches, placements=tuple(Placement(p, target, name) for p in pods), **fields)
-
-
-def step(
-    found: Snapshot,
-    tried: Plan | Callable[[Snapshot], Plan],
-    seen: MovesTried = NOTHING_TRIED,
-    *,
-    plan: Plan | None = None,
-    later: timedelta = timedelta(0),
-) -> Consolidated:
-    make = tried if callable(tried) else lambda _: tried
-    return consolidated(plan or present(found), found, make, NOW + later, seen, catalog=CATALOG)
-
-
-def drained(result: Consolidated) -> list[str]:
-    return [d.provisioned_node for d in result.plan.nodes if d.action is NodeAction.DRAIN]
+from tests.builders import NOW, claim, codes, pod
+from tests.unit.planning.disruption.moving import (
+    CHEAP,
+    DEAR,
+    POOL,
+    claims_of,
+    drained,
+    launch,
+    moved,
+    node,
+    present,
+    served,
+    state,
+    step,
+)
 
 
 def test_a_node_whose_pods_fit_elsewhere_drains() -> None:
@@ -134,7 +74,7 @@ BUFFERED = Placement("default/buffer:warm-0", Target.EXISTING, "old")
         pytest.param(state(nodes=[node(), node("n", phase=Phase.TERMINATING)]), None, id="a node goes"),
         pytest.param(state(), present(state(), launches=(LAUNCHED,)), id="a node is launched"),
         pytest.param(
-            state(),
+            state([served(), pod("p", created=NOW.timestamp())]),
             present(state(), placements=(Placement("default/p", Target.EXISTING, "old"),)),
             id="a pod gets a place",
         ),
@@ -313,10 +253,6 @@ def test_the_move_that_saves_most_is_taken() -> None:
     assert drained(result) == ["b"]
 
 
-def _claims(*names: str) -> tuple[PodClaim, ...]:
-    return tuple(PodClaim(name, name) for name in names)
-
-
 class TestWithoutNodes:
     def test_what_is_out_of_sight(self) -> None:
         daemon = served("agent", owner="DaemonSet/agent")
@@ -335,8 +271,8 @@ class TestWithoutNodes:
         other = replace(shared, reserved_for=(*shared.reserved_for, Consumer("pods", "b", "uid-b")))
         implicit = replace(implicit, controller="uid-web")
         pods = [
-            replace(served(), claims=_claims("own", "shared")),
-            replace(served("b", "other"), claims=_claims("shared")),
+            replace(served(), claims=claims_of("own", "shared")),
+            replace(served("b", "other"), claims=claims_of("shared")),
         ]
         found = state(pods, [node(), node("other")], claims=FrozenMap())
         found = replace(found, claims=FrozenMap({c.key: c for c in (own, other, implicit)}))
