@@ -3,7 +3,7 @@ evicted pods again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -131,6 +131,10 @@ class Cluster:
         nodes = self.api.list(NODES).items
         return sorted(node["metadata"]["labels"]["node.kubernetes.io/instance-type"] for node in nodes)
 
+    def nodes(self) -> Sequence[Object]:
+        """The ProvisionedNodes."""
+        return self.api.list(PROVISIONED_NODES).items
+
     def running(self) -> set[str]:
         pods = self.api.list(PODS).items
         return {p["metadata"]["labels"]["app"] for p in pods if p.get("status", {}).get("phase") == "Running"}
@@ -219,7 +223,7 @@ def test_a_pool_that_observes_says_what_it_would_do() -> None:
     cluster.api.patch(CAPACITY_POOLS, "gpu", {"spec": {"mode": "Observe"}})
     cluster.live(2 * HOUR)
     assert cluster.types() == [LARGE, LARGE]
-    assert len(cluster.api.list(PROVISIONED_NODES).items) == 2
+    assert len(cluster.nodes()) == 2
     assert any("its pods fit on other nodes" in message for message in cluster.events("CheaperElsewhere"))
 
 
@@ -321,7 +325,7 @@ class TestWhatGoesWrong:
         for _ in range(240):
             cluster.simulation.new_loop()
             cluster.live(MINUTE / 2)
-            most = max(most, len(cluster.api.list(PROVISIONED_NODES).items))
+            most = max(most, len(cluster.nodes()))
         assert cluster.types() == [SMALL]
         assert most == 2
 
@@ -361,6 +365,8 @@ class TestWhatComesBetween:
         assert tainted
         assert "late" in cluster.running()
         assert not any(taint_of(node) for node in cluster.api.list(NODES).items)
+        lives = {found["metadata"]["name"]: found["status"]["history"] for found in cluster.nodes()}
+        assert "Draining" not in {entry["phase"] for entry in lives[tainted[0]]}
 
     def test_a_drain_that_cannot_go_on_is_taken_back(self) -> None:
         """Otherwise the node stays closed for as long as the budget does, and nothing else is moved."""
@@ -371,7 +377,7 @@ class TestWhatComesBetween:
 
         with mock.patch.object(cluster.api, "evict", blocked):
             cluster.live(HOUR)
-        lives = [found["status"]["history"] for found in cluster.api.list(PROVISIONED_NODES).items]
+        lives = [found["status"]["history"] for found in cluster.nodes()]
         assert "PodFound" in {entry["reason"] for life in lives for entry in life}
         assert cluster.types() == [LARGE, LARGE]
         cluster.live(3 * HOUR)
@@ -380,7 +386,7 @@ class TestWhatComesBetween:
     def test_a_replacement_that_nobody_uses_ends(self) -> None:
         """In a cluster at rest nothing but the clock wakes the controller."""
         cluster = too_large()
-        while len(cluster.api.list(PROVISIONED_NODES).items) < 2:
+        while len(cluster.nodes()) < 2:
             cluster.live(MINUTE)
         (node,) = cluster.api.list(NODES).items
         mark = {"metadata": {"annotations": {"foreslice.dev/do-not-disrupt": "true"}}}

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+from autoscaler.loop.wake import next_wake
 from autoscaler.model.capacity import Mode
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import NodeAction, NodeDecision, Placement, Plan, Target
@@ -25,6 +26,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.consolidation import (
     NOTHING_TRIED,
 )
+from autoscaler.settings.settings import LoopSettings
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from tests.builders import NOW, pod
@@ -165,3 +167,10 @@ def test_a_drain_is_tried_again_once_the_taint_is_seen() -> None:
     assert drained(second) == ["old"]
     third = step(found, Plan(), first.tried, later=timedelta(seconds=1))
     assert (drained(third), third.tried.going) == ([], ())
+
+
+def test_the_loop_wakes_when_a_replacement_was_in_vain() -> None:
+    new = node(
+        "new", replaces=("old",), phase_since=NOW - timedelta(minutes=10), empty_since=NOW - timedelta(minutes=10)
+    )
+    assert next_wake(state(nodes=[node(), new]), LoopSettings(), NOW) == NOW + timedelta(minutes=20)
