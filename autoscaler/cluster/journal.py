@@ -155,8 +155,7 @@ class Journal:
             ordered = drains and not checked_first(decision.reasons) and node.pool in acting
             # Deleting the object is a person's order, whatever the pool's mode is.
             if node.deleting or ordered:
-                reasons = () if node.deleting else decision.reasons
-                go = partial(self.move, node, Why.UNWANTED, now, reasons)
+                go = partial(self.move, node, Why.UNWANTED, now, () if node.deleting else decision.reasons)
                 troubles += self._intents.reported([self._intents.attempt(isolation, node, go)])
         return tuple(troubles)
 
