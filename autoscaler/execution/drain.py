@@ -19,14 +19,18 @@ from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.execution.identity import uid_of
 from autoscaler.kube.pod import parse_pod
 from autoscaler.lifecycle.marks import mark_of_pod
+from autoscaler.lifecycle.movable import by_namespace, obstacle, unmovable
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import ProvisionedNode
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 
 # For the next reconcile to come, and for the kubelet to report that the pod has ended.
 _MARGIN: Final = timedelta(minutes=2)
+# So long PodDisruptionBudgets may delay a drain that only saves money, before it is taken back.
+_PATIENCE: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,17 @@ def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | No
         except NotFoundError:
             remaining.pop()
     return Drained(tuple(remaining), tuple(blocked), tuple(marked))
+
+
+def may_all_move(api: KubernetesApi, node: Node, budgets: Iterable[PodDisruptionBudget]) -> bool:
+    """Whether every pod that is on the node now may be moved to save money."""
+    return obstacle(occupants_now(api, node.name), by_namespace(budgets)) is None
+
+
+def stay_after_all(node: ProvisionedNode, pods: Iterable[Pod], now: datetime) -> bool:
+    """Whether pods on a node that goes only to save money may not be moved, or could not be for a while."""
+    late = node.phase_since is not None and now >= node.phase_since + _PATIENCE
+    return any(not pod.deleting and (late or unmovable(pod) is not None) for pod in pods)
 
 
 def _stopping(pod: Pod) -> timedelta:

@@ -155,6 +155,13 @@ class Code(Enum):
     NODE_STOPPED = "NodeStopped"  # since: its machine was stopped
     NODE_FAILED = "NodeFailed"  # why: the edge of its life on which it failed
     NODE_DRIFTED = "NodeDrifted"  # what: the pool's field that it does not match any more
+    NODE_DISPENSABLE = "NodeDispensable"  # saved: USD an hour; its pods fit on other nodes
+    NODE_REPLACED = "NodeReplaced"  # saved, by, together: its pods, with those of others, move to machines of type `by`
+    NODE_REPLACES = "NodeReplaces"  # replaced: ProvisionedNodes whose pods move to it
+    PODS_STAY = "PodsStay"  # pod, and a fact: why it is not moved to save money
+    POD_ENDING = "PodEnding"  # pod: it is being deleted, so its node is left alone
+    NO_OTHER_PLACE = "NoOtherPlace"  # pod: it has no other place that costs less
+    NOT_CHEAPER = "NotCheaper"  # saved, least: USD an hour
     NODE_RECLAIMED = "NodeReclaimed"  # the provider takes the machine
     DO_NOT_DISRUPT = "DoNotDisrupt"  # mark
     POOL_DELETED = "PoolDeleted"
