@@ -17,6 +17,7 @@ from providers.gcp.session import Gcp
 from tests.fakes.gce.fake import FakeGce
 from tests.fakes.gce.gke import NodePool
 from tests.fakes.gce.holdings import Holding
+from tests.fakes.gce.in_process import InProcess
 from tests.fakes.gce.server import Server
 from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group
 
@@ -40,6 +41,12 @@ def server() -> Server:
 def gcp() -> Gcp:
     """Clients as production makes them. Making one takes longer than most tests do."""
     return Gcp(PROJECT, endpoint=server().url)
+
+
+@cache
+def in_process() -> InProcess:
+    """The same clients on a fake without a socket: for what makes thousands of calls."""
+    return InProcess(PROJECT)
 
 
 @dataclass

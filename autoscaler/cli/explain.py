@@ -23,8 +23,8 @@ from autoscaler.errors import BadInputError
 from autoscaler.model.pod import Pod
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
-from autoscaler.report.explained_objects import claim_explanation, claim_lines, node_explanation, node_lines
-from autoscaler.report.explained_requests import buffer_explanation, request_explanation, request_lines
+from autoscaler.report.explained.objects import claim_explanation, claim_lines, node_explanation, node_lines
+from autoscaler.report.explained.requests import buffer_explanation, request_explanation, request_lines
 from autoscaler.report.explanation import explanation_lines, explanation_of
 from autoscaler.report.tables.plan_summary import left_out_lines
 from autoscaler.report.type_answer import type_answer_lines

@@ -66,6 +66,12 @@ _STEP: Final = 20  # how many times a run says how far it is
 @click.option(
     "--boot", default="", metavar="TIME", help="From a launch to the node.  [default: the scenario's, or 150s]"
 )
+@click.option(
+    "--checkpoint",
+    default="",
+    metavar="TIME",
+    help="Tasks of a trace lose at most so much of their work when they are moved.  [default: they cannot be moved]",
+)
 @click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks.")
 @click.option("--skip-unplaceable", is_flag=True, help="Leave out tasks that no pool can ever place, and say which.")
 @click.option(
@@ -87,6 +93,7 @@ def simulate(
     policy: str,
     keep_alive: str,
     boot: str,
+    checkpoint: str,
     first: int | None,
     skip_unplaceable: bool,
     processes: int | None,
@@ -98,7 +105,8 @@ def simulate(
     under the production loop, in virtual time: what the controller would launch, keep and remove. Nothing is launched.
 
     Each policy and each time to keep empty nodes is a run from an empty cluster. `greedy` plans for one pod at a time
-    and takes the cheapest node for it alone; `foreslice` plans for all that waits together.
+    and takes the cheapest node for it alone; `foreslice` plans for all that waits together; `cheaper` also moves
+    running pods to where they cost less, if they may be moved (disruption.consolidate: Cheaper).
 
     \b
     A trace needs the columns arrival, gpus, and duration or end; others are optional:
@@ -111,6 +119,7 @@ def simulate(
       foreslice simulate docs/examples/simulate/day.yaml --keep-alive 0s,5m,30m --html result.html
       foreslice simulate trace.csv -f pool.yaml --columns arrival=submit_time,end=end_time,gpus=num_gpu
       foreslice simulate trace.csv -f pool.yaml --gpu-model G2=A10G --skip-unplaceable -o json
+      foreslice simulate docs/examples/simulate/services.yaml --policy foreslice,cheaper
 
     Exit code 0: every task has started; 3: some never did; 1: the input cannot be used.
     """
@@ -123,6 +132,12 @@ def simulate(
         study = replace(study, boot=_span("--boot", boot))
     if first is not None:
         study = replace(study, tasks=study.tasks[:first])
+    if checkpoint:
+        interval = _span("--checkpoint", checkpoint)
+        study = replace(
+            study,
+            tasks=tuple(replace(t, checkpoint=interval if t.checkpoint is None else t.checkpoint) for t in study.tasks),
+        )
     prepared = prepare(study, catalog, skip=skip_unplaceable)
     for line in prepared.left_out:
         click.echo(f"left out: {line}", err=True)

@@ -60,7 +60,7 @@ def batches_of(
         together = gang or launch.whole
         alone = launch.name if (waits or launch.name in apart) and not together else ""
         alike = (launch.pool, launch.offerings, launch.prediction, _shared_labels(launch), launch.node.taints)
-        key = (*alike, alone, launch.whole or gang)
+        key = (*alike, launch.replaces, alone, launch.whole or gang)
         groups.setdefault(key, []).append(launch)
     return tuple(_batch(part, pools, gang=bool(alike[-1])) for alike, group in groups.items() for part in _parts(group))
 
@@ -108,6 +108,7 @@ def nodes_of(batch: LaunchBatch) -> tuple[ProvisionedNode, ...]:
             boot_timeout=batch.boot_timeout,
             pods=member.pods,
             hosts=len(batch.members) if batch.whole else 1,
+            replaces=batch.replaces,
         )
         for member in batch.members
     )
@@ -147,6 +148,7 @@ def _batch(group: list[PlannedNode], pools: Mapping[str, CapacityPool], *, gang:
         template=pool.node_template,
         boot_timeout=first.boot_timeout,
         whole=bool(first.whole),
+        replaces=first.replaces,
     )
 
 

@@ -37,7 +37,7 @@ from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
-from autoscaler.lifecycle.leaving import evicts
+from autoscaler.lifecycle.leaving import checked_first, evicts
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import Why, awaits_machine, can_take, edge_of, may_take_pods, take
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
@@ -137,8 +137,8 @@ class Journal:
     def record(self, plan: Plan, snapshot: Snapshot, now: datetime) -> tuple[Trouble, ...]:
         """Write down what the plan decides for pools that act: a batch before its nodes, and nodes that are to go.
 
-        A drain that demands an empty node is not written before execution has looked for pods. Each batch and each
-        decision for itself; the answer is what could not be written down, and is not pending.
+        A drain that demands an empty node, or pods that may be moved, is not written before execution has looked. Each
+        batch and each decision for itself; the answer is what could not be written down, and is not pending.
         """
         buying = {pool.name for pool in snapshot.pools if pool.acts}
         acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
@@ -151,11 +151,11 @@ class Journal:
             node = self._nodes.get(decision.provisioned_node)
             if node is None or not can_take(node, Why.UNWANTED):
                 continue
-            ordered = decision.action is NodeAction.DRAIN and evicts(decision.reasons) and node.pool in acting
+            drains = decision.action is NodeAction.DRAIN and evicts(decision.reasons)
+            ordered = drains and not checked_first(decision.reasons) and node.pool in acting
             # Deleting the object is a person's order, whatever the pool's mode is.
             if node.deleting or ordered:
-                reasons = () if node.deleting else decision.reasons
-                go = partial(self.move, node, Why.UNWANTED, now, reasons)
+                go = partial(self.move, node, Why.UNWANTED, now, () if node.deleting else decision.reasons)
                 troubles += self._intents.reported([self._intents.attempt(isolation, node, go)])
         return tuple(troubles)
 

@@ -65,7 +65,7 @@ def gcp_trial(
     found = replace(written, on_trial=resize_requests, resize_requests=resize_requests)
     launcher = GcpProvider(project, GcpTemplates(surroundings.objects)).launcher
     known_groups = (one for one in launcher.groups.of(found) if not one.unsupported and not one.reservation)
-    groups = [group for group in known_groups if resize_requests or group.hosts == 1]
+    groups = [one for one in known_groups if (not one.domain if resize_requests else one.hosts == 1)]
     chosen = next((group for group in groups if instance_type in ("", group.instance_type)), None)
     if chosen is None:
         kinds = ", ".join(sorted({group.instance_type for group in groups})) or "none that a trial can use"

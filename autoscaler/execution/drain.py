@@ -19,14 +19,18 @@ from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.execution.identity import uid_of
 from autoscaler.kube.pod import parse_pod
 from autoscaler.lifecycle.marks import mark_of_pod
+from autoscaler.lifecycle.movable import by_namespace, obstacle, unmovable
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import ProvisionedNode
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 
 # For the next reconcile to come, and for the kubelet to report that the pod has ended.
 _MARGIN: Final = timedelta(minutes=2)
+# So long PodDisruptionBudgets may delay a drain that only saves money, before it is taken back.
+_PATIENCE: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def cordon(api: KubernetesApi, node: Node) -> bool:
     What one watch has shown, kube-scheduler's shows about now: it assigns no more pods. Those that it assigned before
     may still come, also minutes later while volumes or devices are prepared for them.
     """
-    if any(taint.key == DRAINING_TAINT for taint in node.taints):
+    if is_closed(node):
         return True
     try:
         found = api.get(NODES, node.name)
@@ -61,9 +65,14 @@ def cordon(api: KubernetesApi, node: Node) -> bool:
     return False
 
 
+def is_closed(node: Node | None) -> bool:
+    """Whether it takes no pods any more, as far as was seen; None: there is no Node."""
+    return node is None or any(taint.key == DRAINING_TAINT for taint in node.taints)
+
+
 def uncordon(api: KubernetesApi, node: Node) -> None:
     """Take our taint away from a node that does not go after all; nothing is asked when it has none."""
-    if all(taint.key != DRAINING_TAINT for taint in node.taints):
+    if not is_closed(node):
         return
     with suppress(NotFoundError):
         found = api.get(NODES, node.name)
@@ -93,6 +102,17 @@ def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | No
         except NotFoundError:
             remaining.pop()
     return Drained(tuple(remaining), tuple(blocked), tuple(marked))
+
+
+def may_all_move(api: KubernetesApi, node: Node, budgets: Iterable[PodDisruptionBudget]) -> bool:
+    """Whether every pod that is on the node now may be moved to save money."""
+    return obstacle(occupants_now(api, node.name), by_namespace(budgets)) is None
+
+
+def stay_after_all(node: ProvisionedNode, pods: Iterable[Pod], now: datetime) -> bool:
+    """Whether pods on a node that goes only to save money may not be moved, or could not be for a while."""
+    late = node.phase_since is not None and now >= node.phase_since + _PATIENCE
+    return any(not pod.deleting and (late or unmovable(pod) is not None) for pod in pods)
 
 
 def _stopping(pod: Pod) -> timedelta:

@@ -5,10 +5,10 @@ What leaves comes first: drains, notices and terminations do not wait for launch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import partial
 from typing import Final
 
 from autoscaler.cluster.api import BlockedError, KubernetesApi
@@ -16,24 +16,31 @@ from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import Journal, Pending
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.drain import cordon, evict_all, obstacles, occupants, occupants_now, uncordon
+from autoscaler.execution.drain import (
+    cordon,
+    evict_all,
+    may_all_move,
+    obstacles,
+    occupants_now,
+    stay_after_all,
+    uncordon,
+)
 from autoscaler.execution.hold import give_notice, hold, release, withdraw_notice
 from autoscaler.execution.launch import Providers, answered, give_up, launch
+from autoscaler.execution.observed import Observed, Withheld
 from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, pool_of, second_controller
 from autoscaler.execution.patience import Patience, Until
 from autoscaler.execution.pools import sync_finalizer
-from autoscaler.execution.slices import ending_with, hosts_left, may_begin_with
+from autoscaler.execution.slices import ending_with, hosts_left, may_begin_with, stays_empty
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
 from autoscaler.execution.unclear import Unclear, read_answer
 from autoscaler.execution.waiting import end_waiting, may_wait, needed_nodes, unwanted
 from autoscaler.lifecycle.absence import absence
-from autoscaler.lifecycle.leaving import end_postponed, may_evict
+from autoscaler.lifecycle.leaving import checked_first, end_postponed, may_evict
 from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
-from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, can_take
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.plan import NodeAction, NodeDecision
-from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
@@ -52,36 +59,6 @@ _WOULD: Final = {
     NodeAction.HOLD: "mark its Node as held",
     NodeAction.NOTICE: "tell the pods on it when it goes",
 }
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What the reconcile observed: the cluster, and the machines of each provider that answered, by provider id."""
-
-    snapshot: Snapshot
-    machines: Mapping[str, Mapping[str, Instance]]
-    found_empty: set[str] = field(default_factory=set)  # slices whose hosts had no pods, asked of the API server
-
-    @cached_property
-    def own(self) -> OwnNodes:
-        """The Nodes, by the ProvisionedNodes that they belong to."""
-        return OwnNodes(self.snapshot.nodes)
-
-    @cached_property
-    def occupants(self) -> Mapping[str, Sequence[Pod]]:
-        """The pods that keep a node from being empty, by its name."""
-        return occupants(self.snapshot.pods)
-
-
-@dataclass(frozen=True, slots=True)
-class Withheld:
-    """Something that is not done because its pool observes. `pool` is "" where no pool acts."""
-
-    kind: str
-    name: str
-    uid: str
-    pool: str
-    would: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +199,8 @@ class Executor:
             self.journal.move(node, Why.END_POSTPONED, now, ())
             return False
         if may_evict(node):
-            return node.phase is Phase.TERMINATING or self._drained(node, seen, now)
+            over = node.phase is Phase.TERMINATING and stays_empty(node, seen.own, seen.occupants)
+            return over or self._drained(node, seen, now)
         if _stopped_for(node):
             if self._machine_stopped(node, seen):
                 return True  # whatever is bound there does not run
@@ -260,9 +238,12 @@ class Executor:
         """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
         found, name = seen.own.of(node), seen.own.name_of(node)
         cordoned = found is None or cordon(self.api, found) or _long_ago(node.phase_since, now)
+        pods = seen.occupants.get(name, ())
+        if checked_first(node.reasons) and stay_after_all(node, pods, now) and can_take(node, Why.POD_FOUND):
+            self.journal.move(node, Why.POD_FOUND, now, ())
+            return False
         block = _block_of(node, seen)
         ends_at = block.reclaimed if block else node.reclaim_at
-        pods = seen.occupants.get(name, ())
         drained = evict_all(self.api, pods, ends_at=ends_at, now=now)
         if not drained.remaining and cordoned:
             drained = evict_all(self.api, occupants_now(self.api, name), ends_at=ends_at, now=now)
@@ -350,6 +331,10 @@ class Executor:
         stopped = any(reason.code is Code.NODE_STOPPED for reason in decision.reasons)
         if decision.action is NodeAction.DRAIN and acts and stopped and self._machine_stopped(node, seen):
             self.journal.move(node, Why.UNWANTED, now, decision.reasons)
+            return
+        if decision.action is NodeAction.DRAIN and acts and checked_first(decision.reasons):
+            if cordon(self.api, found) and may_all_move(self.api, found, seen.snapshot.disruption_budgets):
+                self.journal.move(node, Why.UNWANTED, now, decision.reasons)
             return
         if decision.action is NodeAction.DRAIN and acts:
             # A pod that was found and that the plan did not see yet keeps the node with the next plan.

@@ -20,7 +20,7 @@ from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
 from autoscaler.lifecycle.reflect import SeenReservation, World
-from autoscaler.model.capacity import CapacityPool, GroupOffering, NodeTemplateRef
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupOffering, NodeTemplateRef
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -232,13 +232,32 @@ def with_groups(pools: Iterable[CapacityPool], templates: Iterable[TemplateStatu
     """The pools with what the groups of their node templates start, where that is known."""
     known = {
         NodeTemplateRef(status.template.kind, status.template.name): frozenset(
-            GroupOffering(key.instance_type, key.zone, key.capacity_type) for key in status.groups
+            GroupOffering(key.instance_type, key.zone, key.capacity_type, key.reservation) for key in status.groups
         )
         for status in templates
         if status.groups is not None
     }
     return tuple(
         replace(pool, groups=known[pool.node_template]) if pool.node_template in known else pool for pool in pools
+    )
+
+
+def with_unserved(blocks: Iterable[CapacityBlock], pools: Sequence[CapacityPool]) -> tuple[CapacityBlock, ...]:
+    """The blocks, with a note on each whose machines no group of its pools starts: it is paid for, and would stand
+    idle without a word."""
+    return tuple(block if block.note else replace(block, note=_unserved(block, pools)) for block in blocks)
+
+
+def _unserved(block: CapacityBlock, pools: Iterable[CapacityPool]) -> str:
+    templates = {pool.node_template: pool.groups for pool in pools if block.pool in ("", pool.name)}
+    known = [groups for groups in templates.values() if groups is not None]
+    started = any(group.starts(block) for groups in known for group in groups)
+    if not known or len(known) < len(templates) or started:
+        return ""
+    names = ", ".join(f"{template.kind} {template.name}" for template in templates)
+    return (
+        f"no group of {names} starts machines of reservation {block.reservation or '(none found)'}: "
+        "name a group that does in its spec, or correct spec.reservation of the CapacityBlock"
     )
 
 

@@ -10,13 +10,12 @@ from datetime import datetime
 
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.journal import Journal
-from autoscaler.execution.drain import occupants_now
+from autoscaler.execution.drain import is_closed, occupants_now
 from autoscaler.lifecycle.leaving import may_evict
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, has_machine, is_leaving, may_take_pods
 from autoscaler.lifecycle.slices import other_hosts, slice_of
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
-from instance_catalog.kubernetes.labels import DRAINING_TAINT
 from providers.contract import TAG_BATCH, Instance
 
 
@@ -38,7 +37,7 @@ def ending_with(
     """The ids of the other machines that end with a node that may end; None while they may not. `machines` are those
     that the provider lists, and `found_empty` the slices that were looked at in this reconcile: each is once.
 
-    The other hosts of its slice are on their way out, take no pods any more, and have none. Where one of them stays, a
+    The hosts of its slice are on their way out, take no pods any more, and have none. Where one of them stays, a
     drain that demanded empty nodes is taken back. A machine of the slice that nobody has written down ends as well.
     """
     if not slice_of(node):
@@ -50,7 +49,7 @@ def ending_with(
     if any(may_take_pods(host) for host in others):
         return None
     if slice_of(node) not in found_empty:
-        if not all(_is_empty(host, api=api, own=own) for host in others):
+        if not all(_is_empty(host, api=api, own=own) for host in (node, *others)):
             return None
         found_empty.add(slice_of(node))
     written = {one.provider_id for one in journal.nodes} - {host.provider_id for host in others}
@@ -64,14 +63,16 @@ def ending_with(
 def may_begin_with(hosts: Iterable[ProvisionedNode], *, own: OwnNodes, occupied: Container[str]) -> bool:
     """Whether a drain that demands empty nodes may begin, as far as these hosts are concerned. `occupied` are names of
     Nodes; each host is asked for pods once more when its own drain begins."""
-    return all(is_leaving(host) or (_is_closed(host, own) and own.name_of(host) not in occupied) for host in hosts)
+    return all(is_leaving(host) or (is_closed(own.of(host)) and own.name_of(host) not in occupied) for host in hosts)
+
+
+def stays_empty(node: ProvisionedNode, own: OwnNodes, occupied: Container[str]) -> bool:
+    """Whether a drain that is over was the last: a Node that registers after it has no taint, and may have got pods.
+
+    A machine that is one of its own goes once its Node takes no more pods; a host of a slice once it has none, too."""
+    return is_closed(own.of(node)) and (not slice_of(node) or own.name_of(node) not in occupied)
 
 
 def _is_empty(host: ProvisionedNode, *, api: KubernetesApi, own: OwnNodes) -> bool:
     """Whether it takes no pods any more, and none run there, asked of the API server."""
-    return _is_closed(host, own) and not occupants_now(api, own.name_of(host))
-
-
-def _is_closed(host: ProvisionedNode, own: OwnNodes) -> bool:
-    found = own.of(host)
-    return found is None or any(taint.key == DRAINING_TAINT for taint in found.taints)
+    return is_closed(own.of(host)) and not occupants_now(api, own.name_of(host))

@@ -30,6 +30,7 @@ from autoscaler.kube.storage import (
     parse_volume_limits,
 )
 from autoscaler.kube.workloads.daemon_set import parse_daemon_set
+from autoscaler.kube.workloads.disruption_budget import parse_disruption_budget
 from autoscaler.kube.workloads.gang import parse_pod_group
 from autoscaler.kube.workloads.requested_capacity import (
     parse_capacity_buffer,
@@ -158,6 +159,9 @@ KINDS: Final = (
     _optional("scheduling.x-k8s.io", "podgroups", "PodGroup", "gangs", parse_pod_group, Form.BY_KEY),
     _optional("scheduling.k8s.io", "podgroups", "PodGroup", "gangs", parse_pod_group, Form.BY_KEY),
     SnapshotKind("apps", "daemonsets", "DaemonSet", "daemon_sets", parse_daemon_set),
+    _optional_bare(
+        "policy", "poddisruptionbudgets", "PodDisruptionBudget", "disruption_budgets", parse_disruption_budget
+    ),
     _optional_bare("apps", "deployments", "Deployment", "autoscalers", parse_deployment),
     _optional_bare("apps", "statefulsets", "StatefulSet", "scalables", parse_stateful_set),
     POD_TEMPLATES,

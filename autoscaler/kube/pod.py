@@ -15,7 +15,7 @@ from autoscaler.kube.affinity import Affinity, parse_affinity, parse_topology_sp
 from autoscaler.kube.containers import parse_container, pod_level_requests, resource_list
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
-from autoscaler.kube.pod_delay import no_node_before
+from autoscaler.kube.pod_delay import checkpoint_interval, no_node_before
 from autoscaler.kube.priority import PriorityClass, resolve_priority
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resizing import resized, resized_pod
@@ -70,7 +70,12 @@ def parse_pod(
     status = fields.child("status")
     pod = _parse(fields, metadata, status, origin=origin, priorities=priorities)
     fields.unread()
-    return replace(pod, no_node_before=no_node_before(fields, metadata), created=metadata.created)
+    return replace(
+        pod,
+        no_node_before=no_node_before(fields, metadata),
+        checkpoint_interval=checkpoint_interval(fields, metadata),
+        created=metadata.created,
+    )
 
 
 def parse_pod_template(

@@ -1,7 +1,7 @@
-"""The annotation by which a pod asks that no node is bought for it before it has waited for a while.
+"""Durations in annotations of a pod: how long no node is bought for it, and how much of its work a restart loses.
 
-Cluster Autoscaler 1.34 (core/static_autoscaler.go, filterOutYoungPods) reads it with Go's time.ParseDuration and leaves
-a value that it cannot read out of account; here it is also reported.
+Cluster Autoscaler 1.34 (core/static_autoscaler.go, filterOutYoungPods) reads its own, the former, with Go's
+time.ParseDuration and leaves a value that it cannot read out of account; here it is also reported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata
-from instance_catalog.kubernetes.labels import CA_POD_SCALE_UP_DELAY
+from instance_catalog.kubernetes.labels import CA_POD_SCALE_UP_DELAY, CHECKPOINT_INTERVAL
 
 _UNITS: Final = {
     "ns": Decimal("1e-9"),
@@ -36,18 +36,25 @@ _LONGEST_WAIT: Final = Decimal(10 * 365 * 24 * 3600)
 
 def no_node_before(pod: Fields, metadata: Metadata) -> datetime | None:
     """When the delay of the pod is over; None without one, or for a pod that never met an API server."""
-    text = metadata.annotations.get(CA_POD_SCALE_UP_DELAY, "")
+    delay = _duration(pod, metadata, CA_POD_SCALE_UP_DELAY, "so the pod does not wait and may get a node at once")
+    return datetime.fromtimestamp(metadata.created, UTC) + delay if delay is not None and metadata.created else None
+
+
+def checkpoint_interval(pod: Fields, metadata: Metadata) -> timedelta | None:
+    """How much of its work the pod loses at most when it is restarted; None where it does not say."""
+    return _duration(pod, metadata, CHECKPOINT_INTERVAL, "so the pod is not moved to save money")
+
+
+def _duration(pod: Fields, metadata: Metadata, key: str, otherwise: str) -> timedelta | None:
+    text = metadata.annotations.get(key, "")
     if not text:
         return None
     seconds = _seconds(text)
     if seconds is None:
-        step = "write it like 30s, 5m or 1h30m"
-        message = f"{text[:_LONGEST_TEXT]!r} is not a duration, so the pod does not wait and may get a node at once"
-        pod.child("metadata").child("annotations").warn(CA_POD_SCALE_UP_DELAY, message, step)
+        message = f"{text[:_LONGEST_TEXT]!r} is not a duration, {otherwise}"
+        pod.child("metadata").child("annotations").warn(key, message, "write it like 30s, 5m or 1h30m")
         return None
-    if not metadata.created:
-        return None
-    return datetime.fromtimestamp(metadata.created, UTC) + timedelta(seconds=float(min(seconds, _LONGEST_WAIT)))
+    return timedelta(seconds=float(min(seconds, _LONGEST_WAIT)))
 
 
 def _seconds(text: str) -> Decimal | None:

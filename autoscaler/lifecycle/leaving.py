@@ -2,7 +2,8 @@
 
 Most reasons hold only while the node is empty. Such a drain begins with nothing but a taint; it is written down once
 the taint was seen and no pod was found after that, and a pod that is found until the machine is ended takes it back.
-Of the others the pods are told, and evicted. A person's order (the ProvisionedNode is deleted) evicts as well.
+Of the others the pods are told, and evicted; where that only saves money, they are looked at again first. A person's
+order (the ProvisionedNode is deleted) evicts as well.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ WHY_IT_GOES: Final[Mapping[Code, PodsThen]] = MappingProxyType(
         Code.NODE_RECLAIMED: PodsThen.EVICTED,
         Code.POOL_DELETED: PodsThen.EVICTED,
         Code.SLICE_BROKEN: PodsThen.EVICTED,
+        Code.NODE_DISPENSABLE: PodsThen.EVICTED,
         Code.NODE_EMPTY: PodsThen.KEPT,
         Code.NODE_DRIFTED: PodsThen.KEPT,
         Code.NODE_UNHEALTHY: PodsThen.KEPT,
@@ -47,6 +49,12 @@ SINGLE: Final = Drain()
 def evicts(reasons: Iterable[Reason]) -> bool:
     """Whether one of the reasons of a decision allows evictions; what is not in the table does not."""
     return any(WHY_IT_GOES.get(reason.code) is PodsThen.EVICTED for reason in reasons)
+
+
+def checked_first(reasons: Iterable[Reason]) -> bool:
+    """Whether a drain that evicts begins only once the taint was seen and all pods that are there then may be moved,
+    and is taken back if they may not leave after all."""
+    return any(reason.code is Code.NODE_DISPENSABLE for reason in reasons)
 
 
 def may_evict(node: ProvisionedNode) -> bool:

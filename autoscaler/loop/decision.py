@@ -30,6 +30,7 @@ from autoscaler.planning.as_predicted import confirmed
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
+from autoscaler.planning.disruption.consolidation import NOTHING_TRIED, MovesTried, consolidated
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.planner import plan_for
@@ -51,7 +52,8 @@ class Decisions:
     of the plan that may be recorded: those of pools that only propose are among them. `odd` are the objects on which
     deciding breaks, by their keys. `requests` and `buffers` are what ProvisioningRequests and CapacityBuffers are
     answered; nothing, as long as no pool acts. The snapshot has their pods among its own. `seen` is for the next call,
-    which is due at `answer_at` although nothing changes in the cluster.
+    which is due at `answer_at` although nothing changes in the cluster; `moves` is, too, at `move_at`. `unmoved` is
+    what broke while moves of running pods were tried.
     """
 
     now: datetime
@@ -66,6 +68,9 @@ class Decisions:
     buffers: tuple[BufferAnswer, ...] = ()
     seen: RequestsSeen = NOTHING_SEEN
     answer_at: datetime | None = None
+    moves: MovesTried = NOTHING_TRIED
+    move_at: datetime | None = None
+    unmoved: Exception | None = None
 
 
 def decide(
@@ -77,16 +82,17 @@ def decide(
     serving: Mapping[str, Reason | None] | None = None,
     odd: Mapping[str, Odd] = _NONE_ODD,
     seen: RequestsSeen = NOTHING_SEEN,
+    moves: MovesTried = NOTHING_TRIED,
     memory: PlanMemory | None = None,
 ) -> Decisions:
     """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the objects on which
-    deciding broke last time; those that have not changed are left out at once. `seen`: of the decisions before.
-    `memory`: what plans keep from one to the next; it changes no decision."""
+    deciding broke last time; those that have not changed are left out at once. `seen` and `moves`: of
+    the decisions before. `memory`: what plans keep from one to the next; it changes no decision."""
     snapshot = with_virtual_pods(snapshot)
     make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now, memory=memory)
     decide_all = partial(_decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving)
     decisions, odd = decided_apart(decide_all, snapshot, odd)
-    whole = _completed(decisions, snapshot, odd) if odd else decisions
+    whole = _completed(decisions, snapshot, odd) if odd else _moved(decisions, make, catalog, moves)
     return _answered(whole, make, seen)
 
 
@@ -119,6 +125,16 @@ def _decided(
         drifts=tuple(drifts),
         mispredictions=mispredictions,
     )
+
+
+def _moved(decisions: Decisions, make: Callable[[Snapshot], Plan], catalog: Catalog, moves: MovesTried) -> Decisions:
+    """The decisions with the next step of moving running pods to where they cost less. It saves money only: what breaks
+    it must not keep pending pods waiting."""
+    try:
+        found = consolidated(decisions.plan, decisions.snapshot, make, decisions.now, moves, catalog=catalog)
+    except Exception as error:  # noqa: BLE001 a bug, which the loop logs
+        return replace(decisions, unmoved=error)
+    return replace(decisions, plan=found.plan, launches=found.plan.launches, moves=found.tried, move_at=found.next_at)
 
 
 def _completed(decisions: Decisions, snapshot: Snapshot, odd: Mapping[str, Odd]) -> Decisions:

@@ -26,9 +26,10 @@ from autoscaler.cluster.status_memory.account import Account
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.cluster.status_memory.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
-from autoscaler.execution.executor import Executor, Observed, Withheld
+from autoscaler.execution.executor import Executor
 from autoscaler.execution.launch import Providers
-from autoscaler.execution.providers_seen import verdicts, with_groups
+from autoscaler.execution.observed import Observed, Withheld
+from autoscaler.execution.providers_seen import verdicts, with_groups, with_unserved
 from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.observing import awaits_order
 from autoscaler.lifecycle.quarantine import Misprediction
@@ -42,6 +43,7 @@ from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import Odd
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
+from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.requests_seen import NOTHING_SEEN
 from autoscaler.planning.supply.limits import accelerators_in_use
@@ -130,6 +132,7 @@ class Loop:
         self._templates: tuple[TemplateStatus, ...] = ()  # as their providers judge them in this reconcile
         self._unjudged: tuple[Trouble, ...] = ()
         self._seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at
+        self._moves = NOTHING_TRIED  # which running pods were tried to be moved
         self._charged_up_to = Decimal(0)  # launches of the account that was saved last
         self._charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts
 
@@ -173,7 +176,8 @@ class Loop:
             self._executor = replace(self._executor, providers=observed.providers)
         self._templates, self._unjudged = verdicts(observed.providers)
         pools = with_groups(observed.snapshot.pools, self._templates)
-        return replace(observed, snapshot=replace(observed.snapshot, pools=pools))
+        blocks = with_unserved(observed.snapshot.blocks, pools)
+        return replace(observed, snapshot=replace(observed.snapshot, pools=pools, blocks=blocks))
 
     def _decide(self, observed: Observation) -> Decisions:
         """Decide, and log each object on which deciding breaks once, with its traceback."""
@@ -185,12 +189,15 @@ class Loop:
             serving=observed.seen.serving,
             odd=self._odd,
             seen=self._seen,
+            moves=self._moves,
             memory=self._memory,
         )
         for odd in (odd for key, odd in decisions.odd.items() if self._odd.get(key) != odd):
             name = odd.subject.name
             _LOG.error("unexpected_error", kind=odd.kind, name=name, namespace=odd.namespace, exc_info=odd.error)
-        self._odd, self._seen = decisions.odd, decisions.seen
+        if decisions.unmoved is not None:
+            _LOG.error("consolidation_failed", exc_info=decisions.unmoved)
+        self._odd, self._seen, self._moves = decisions.odd, decisions.seen, decisions.moves
         return decisions
 
     def _record(self, observed: Observation, decisions: Decisions) -> Recorded:
@@ -293,6 +300,7 @@ class Loop:
             next_wake(report.snapshot, loop, now),
             next_step(report.plan, report.snapshot, loop, now),
             decisions.answer_at,
+            decisions.move_at,
             None if report.effective is None else report.effective.wake_at,
             self._retries.next(troubles, now),
         )

@@ -21,6 +21,7 @@ from autoscaler.model.plan import NodeAction, Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.baseline import windows_of
+from autoscaler.planning.disruption.node_actions import REPLACING
 from autoscaler.settings.settings import LoopSettings
 
 _Item: TypeAlias = tuple[str, str, str]  # kind, namespace and name of what could not be done
@@ -84,6 +85,8 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield timeout
         if node.pods and node.phase_since is not None:
             yield node.phase_since + WATCH_SKEW  # what its pods still lack then is bought for
+        if node.replaces and node.phase_since is not None:
+            yield node.phase_since + REPLACING  # nobody came, so it goes
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
         # What a provider holds may wait for weeks; how often it is asked again is the trouble's own schedule (Retries).

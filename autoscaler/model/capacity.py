@@ -92,15 +92,27 @@ class DisruptionBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Disruption:
-    """When nodes may be removed. `after` is how long a node must have been empty. `stopped`: whether a
-    machine that was stopped in the cloud is kept for a later start, or ended."""
+class Saving:
+    """What moving running pods must save: `percent` of the price of the nodes that go, and within `payback` more than
+    the move costs. `restart`: how long the work of a moved pod stands still."""
 
-    consolidate: Literal["Never", "WhenEmpty"] = "WhenEmpty"
+    percent: int = 15
+    payback: timedelta = timedelta(hours=2)
+    restart: timedelta = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Disruption:
+    """When nodes may be removed. `consolidate`: never to save money, when they are empty, or also when their pods cost
+    less elsewhere by `saving`. `after` is how long a node must have been empty. `stopped`: whether a machine that was
+    stopped in the cloud is kept for a later start, or ended."""
+
+    consolidate: Literal["Never", "WhenEmpty", "Cheaper"] = "WhenEmpty"
     after: timedelta = timedelta(minutes=5)
     drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"
     budgets: tuple[DisruptionBudget, ...] = ()
     stopped: Literal["Keep", "End"] = "Keep"
+    saving: Saving = Saving()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +122,15 @@ class GroupOffering:
     instance_type: str
     zone: str
     capacity_type: str
+    reservation: str = ""  # the provider's id; "": none, or it is not known which
+
+    def starts(self, block: CapacityBlock) -> bool:
+        """Whether it starts machines of the block, which may hold any kind of reservation."""
+        return (
+            (self.instance_type, self.zone) == (block.instance_type, block.zone)
+            and self.capacity_type in ("capacity-block", "reserved")
+            and self.reservation in ("", block.reservation)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ class PlannedNode:
     prediction: Prediction
     reasons: tuple[Reason, ...] = ()
     boot_timeout: timedelta | None = None
+    replaces: tuple[str, ...] = ()  # ProvisionedNodes whose pods move to it, at less cost
     whole: str = ""  # what it is a part of, if that is launched as a whole or not at all: a slice of several hosts
 
     @property

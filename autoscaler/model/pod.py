@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from autoscaler.model.labels import LabelSelector
@@ -144,6 +144,7 @@ class Pod:
     # When the pod promises to be finished, seconds of run time (activeDeadlineSeconds); None: unknown.
     active_deadline_seconds: int | None = None
     no_node_before: datetime | None = None  # until then it takes places that are there, but nothing is bought for it
+    checkpoint_interval: timedelta | None = None  # what of its work a restart loses at most; None: it does not say
     termination_grace_seconds: int = 30
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)

@@ -88,6 +88,7 @@ class ProvisionedNode:
     pods: tuple[str, ...] = ()  # keys of the pods it was bought for
     boot_timeout: timedelta | None = None  # from launch to Node, as it was at the launch; None: of an earlier version
     hosts: int = 1  # how many nodes of its batch are one slice, and end together
+    replaces: tuple[str, ...] = ()  # ProvisionedNodes whose pods move to it, at less cost
     reasons: tuple[Reason, ...] = ()
     empty_since: datetime | None = None
     unhealthy_since: datetime | None = None  # its Node was ready once and is not now
@@ -165,6 +166,7 @@ class LaunchBatch:
     waiting_since: datetime | None = None  # since when the provider holds its request; None: it does not
     boot_timeout: timedelta | None = None
     whole: bool = False  # its nodes are the hosts of one slice: they come together, and end together
+    replaces: tuple[str, ...] = ()  # ProvisionedNodes whose pods move to its nodes
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ class Code(Enum):
     NO_PRICE = "NoPrice"  # never bought without a price
     NOT_RUNNABLE = "NotRunnable"  # problem, source: the drivers or node images do not run on the instance type
     FRACTION_UNASKED = "FractionUnasked"  # share: a part of a card, which the pool does not ask for
-    NOT_IN_GROUPS = "NotInGroups"  # kind, template: a node template of whose groups none starts the offering
+    NOT_IN_GROUPS = "NotInGroups"  # kind, template: a node template of whose groups none starts it; block: of which
     NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
     ARCHITECTURE_UNASKED = "ArchitectureUnasked"  # an implicit pool does not offer it unless the pod names it
     SHORTAGE = "Shortage"  # the provider had none
@@ -155,6 +155,13 @@ class Code(Enum):
     NODE_STOPPED = "NodeStopped"  # since: its machine was stopped
     NODE_FAILED = "NodeFailed"  # why: the edge of its life on which it failed
     NODE_DRIFTED = "NodeDrifted"  # what: the pool's field that it does not match any more
+    NODE_DISPENSABLE = "NodeDispensable"  # saved: USD an hour; its pods fit on other nodes
+    NODE_REPLACED = "NodeReplaced"  # saved, by, together: its pods, with those of others, move to machines of type `by`
+    NODE_REPLACES = "NodeReplaces"  # replaced: ProvisionedNodes whose pods move to it
+    PODS_STAY = "PodsStay"  # pod, and a fact: why it is not moved to save money
+    POD_ENDING = "PodEnding"  # pod: it is being deleted, so its node is left alone
+    NO_OTHER_PLACE = "NoOtherPlace"  # pod: it has no other place that costs less
+    NOT_CHEAPER = "NotCheaper"  # saved, least: USD an hour
     NODE_RECLAIMED = "NodeReclaimed"  # the provider takes the machine
     DO_NOT_DISRUPT = "DoNotDisrupt"  # mark
     POOL_DELETED = "PoolDeleted"

@@ -12,6 +12,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.other_autoscalers import Autoscaler, Quota
 from autoscaler.model.pod import Pod
+from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.requested_capacity import CapacityBuffer, PodTemplate, ProvisioningRequest, Scalable
 from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
@@ -68,6 +69,7 @@ class Backoff:
     reason: str = ""  # the provider's error kind
     failures: int = 1
     message: str = ""  # what the provider said, and what to do about it
+    reservation: str = ""  # the provider's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class Snapshot:
     provisioned: tuple[ProvisionedNode, ...] = ()
     # Since when a provider holds the request for a ProvisionedNode, by its name, of those that it does not start yet.
     waiting: FrozenMap[str, datetime] = field(default_factory=FrozenMap)
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     autoscalers: tuple[Autoscaler, ...] = ()  # others that run in the cluster
     quotas: tuple[Quota, ...] = ()
     claim_templates: FrozenMap[str, ResourceClaimTemplate] = field(default_factory=FrozenMap)  # by namespace/name

@@ -101,7 +101,7 @@ def _idle(
         return []
     # Being empty is the first that there is to say: it ends now, or as soon as delay and budget of its pool allow.
     ending = {d.provisioned_node for d in becoming(alone) if [r.code for r in d.reasons][:1] == [Code.NODE_EMPTY]}
-    emptied = {pool.name for pool in snapshot.pools if pool.disruption.consolidate == "WhenEmpty"}
+    emptied = {pool.name for pool in snapshot.pools if pool.disruption.consolidate != "Never"}
     found = (n for n in snapshot.provisioned if n.node_name in alone and n.name in ending and n.pool in emptied)
     return sorted(found, key=lambda node: (-(node.offering.usd_per_hour or Decimal(0)), node.name))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from autoscaler.lifecycle.leaving import evicts
+from autoscaler.lifecycle.leaving import checked_first, evicts
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import has_failed, is_leaving, last_edge
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
@@ -156,6 +156,8 @@ def _of_decision(
         yield _stopped(decision, node)
     elif decision.action is NodeAction.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
         yield _stays(decision, node)
+    elif decision.action is NodeAction.KEEP:
+        yield from _consolidation(decision, node)
     if decision.action in _REMOVALS and not _only_considered(decision, node, pool):
         yield _decided(decision, node.uid)
         yield from _notices(decision, node, snapshot)
@@ -185,6 +187,14 @@ def _of_claim(claim: ResourceClaim, pod: Event) -> Event:
 
 # Nodes that stay only because pods run on them.
 _BROKEN = (Code.NODE_FAILED, Code.NODE_UNHEALTHY)
+_CONSOLIDATION = {
+    Code.NODE_DISPENSABLE: "CheaperElsewhere",
+    Code.NODE_REPLACED: "CheaperElsewhere",
+    Code.PODS_STAY: "NotMoved",
+    Code.NO_OTHER_PLACE: "NotMoved",
+    Code.NOT_CHEAPER: "NotMoved",
+    Code.UNREADABLE: "NotMoved",
+}
 _REMOVALS = {NodeAction.NOTICE: ("Warning", "CapacityEnding"), NodeAction.DRAIN: ("Normal", "Draining")}
 
 
@@ -289,7 +299,8 @@ def _only_considered(decision: NodeDecision, node: ProvisionedNode, pool: Capaci
     """Whether the drain is not written down: a pod that is found may end it, or its pool observes."""
     if decision.action is not NodeAction.DRAIN or is_leaving(node):
         return False
-    return pool is None or not acts_on_nodes(pool) or not evicts(decision.reasons)
+    looks = checked_first(decision.reasons) or not evicts(decision.reasons)
+    return pool is None or not acts_on_nodes(pool) or looks
 
 
 def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
@@ -299,6 +310,14 @@ def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
         f"To evict them and end the machine now: kubectl delete provisionednode {node.name}"
     )
     return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Warning", "NotEmpty", message)
+
+
+def _consolidation(decision: NodeDecision, node: ProvisionedNode) -> Iterator[Event]:
+    """What consolidation does next with its pods, or would do if its pool acted; or why they stay."""
+    about = Subject("ProvisionedNode", node.name, uid=node.uid)
+    for reason in decision.reasons:
+        if reason.code in _CONSOLIDATION:
+            yield Event(about, "Normal", _CONSOLIDATION[reason.code], text_of(reason))
 
 
 def _stopped(decision: NodeDecision, node: ProvisionedNode) -> Event:

@@ -20,7 +20,7 @@ from autoscaler.planning.demand.demand import why_pending
 from autoscaler.report.advice_text import NO_HELP, advice_document
 from autoscaler.report.checks_text import what_is_wrong
 from autoscaler.report.events import offering_text
-from autoscaler.report.explained_objects import section
+from autoscaler.report.explained.objects import section
 from autoscaler.report.reasons import joined, text_of, texts_of
 from autoscaler.report.words import counted, money
 

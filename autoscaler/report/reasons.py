@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
+from autoscaler.report.node_words import NODE_TEXTS
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {
@@ -299,20 +300,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "when it has capacity, and charges nothing until then",
         "fits a node that is starting",
     ),
-    Code.BLOCK_HELD: ("kept until capacity block {block} ends",),
-    Code.BLOCK_ENDING: ("capacity block {block} ends at {deadline}", "capacity block {block} ends"),
-    Code.NODE_EMPTY: ("empty for {seconds} s",),
-    Code.NODE_STOPPED: ("its machine is stopped since {since}",),
-    Code.NODE_UNHEALTHY: ("not ready for {seconds} s",),
-    Code.NODE_FAILED: ("failed ({why})", "failed"),
-    Code.NODE_DRIFTED: ("is empty and no longer matches the pool's {what}",),
-    Code.NODE_RECLAIMED: ("the provider reclaims the machine at {at}",),
-    Code.DO_NOT_DISRUPT: ("kept because of its annotation {mark}",),
-    Code.POOL_DELETED: ("its pool is being deleted",),
-    Code.SLICE_BROKEN: ("its slice of {hosts} hosts has {left} left: it ends as a whole, as it was launched",),
-    Code.SLICE_IN_USE: ("its slice of {hosts} hosts is in use, and ends only as a whole",),
-    Code.BASELINE: ("part of the pool's baseline",),
     Code.SHARES_CLAIM: ("shares claim {claim}",),
+    **NODE_TEXTS,
 }
 
 _AMOUNTS = frozenset({"wanted", "free"})

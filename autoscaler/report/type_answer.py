@@ -9,7 +9,7 @@ from typing import Any, Final
 from autoscaler.advice.type_question import DeviceAnswer, PoolAnswer, TypeAnswer
 from autoscaler.model.plan import Considered, Target
 from autoscaler.model.reason import Code
-from autoscaler.report.explained_objects import section
+from autoscaler.report.explained.objects import section
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.reasons import joined, text_of
 from autoscaler.report.words import counted, money

@@ -87,9 +87,10 @@ class Kubelets:
         return min((moment for moment in moments if moment > now), default=None)
 
     def _machines(self) -> Iterator[tuple[LaunchRequest, Machine]]:
+        machines = self._cloud.machines
         for launch in self._cloud.launches.values():
             for machine in launch.ids:
-                yield launch.request, self._cloud.machines[machine]
+                yield launch.request, machines[machine]
 
     def _run(self, request: LaunchRequest, machine: Machine, known: Object | None, now: datetime) -> bool:
         """Register the node, and publish its slices once the drivers are up."""

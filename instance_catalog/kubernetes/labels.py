@@ -35,6 +35,9 @@ ACCELERATOR: Final = "foreslice.dev/accelerator"  # label and requirement key: t
 CLOUD: Final = "foreslice.dev/cloud"  # requirement key: aws, gcp
 PLACEHOLDERS: Final = "foreslice.dev/placeholders"  # annotation of printed slices: values that only exist at run time
 DO_NOT_DISRUPT: Final = "foreslice.dev/do-not-disrupt"  # annotation "true" of a pod or node: leave it alone
+CHECKPOINT_INTERVAL: Final = (
+    "foreslice.dev/checkpoint-interval"  # annotation of a pod: what of its work is lost at most
+)
 HELD: Final = "foreslice.dev/held"  # annotation of a held node: Foreslice set its marks for other autoscalers
 EXEMPLAR: Final = "foreslice.dev/exemplar"  # label of a Node of no machine, and of its slices: the Node's name
 DRAINING_TAINT: Final = "foreslice.dev/draining"  # taint: no new pods, the node is being removed
@@ -98,6 +101,7 @@ KARPENTER_GPU_MEMORY: Final = "karpenter.k8s.aws/instance-gpu-memory"  # MiB, as
 EKS_CAPACITY_TYPE: Final = "eks.amazonaws.com/capacityType"  # ON_DEMAND, SPOT, CAPACITY_BLOCK
 KARPENTER_DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 CA_SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"  # pod: "false", "true", "on-completion"
+POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"  # pod: a whole number, lower ones go first
 CA_DAEMON_SET_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"  # pod: treat as a DaemonSet's
 CA_POD_SCALE_UP_DELAY: Final = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"  # pod: not before this age
 CA_SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # node: never remove
@@ -157,6 +161,7 @@ POD_ANNOTATIONS: Final = frozenset(
         KARPENTER_DO_NOT_DISRUPT,
         CA_SAFE_TO_EVICT,
         CA_DAEMON_SET_POD,
+        POD_DELETION_COST,
         CONSUME_PROVISIONING_REQUEST,
         CA_CONSUME_PROVISIONING_REQUEST,
     }

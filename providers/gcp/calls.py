@@ -40,6 +40,7 @@ CALLS: Final = (
     Call("reservationBlocks.get", ("compute.reservationBlocks.get",)),
     Call("reservationSubBlocks.get", ("compute.reservationSubBlocks.get",)),
     Call("futureReservations.aggregatedList", ("compute.futureReservations.list",)),
+    Call("resourcePolicies.get", ("compute.resourcePolicies.get",)),
     Call("instanceTemplates.get", ("compute.instanceTemplates.get",)),
     Call("regionInstanceTemplates.get", ("compute.instanceTemplates.get",)),
     Call("instances.get", ("compute.instances.get",)),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from providers.contract import (
     TAG_BATCH,
@@ -32,12 +33,17 @@ from providers.errors import (
 from providers.gcp.begun import begun_in
 from providers.gcp.capacity import Reservations
 from providers.gcp.in_group.attempt import Attempt
+from providers.gcp.in_group.domain import DOMAIN_IN_USE
 from providers.gcp.in_group.resize_requests import find, may_wait, name_of
+from providers.gcp.in_group.whole import SLICE_IN_USE
 from providers.gcp.names import MAX_NODES, Names
 from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import topology_of
 from providers.gcp.session import Gcp
+
+# What a group says that has no room for a launch; another one of the offering may have some.
+_NO_ROOM: Final = frozenset({SLICE_IN_USE, DOMAIN_IN_USE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +84,9 @@ class Launcher:
                 self._book(offering.reservation, machines, failure)
             if machines:
                 missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
-                return LaunchAnswer(tuple(machines), missing, tuple(failures))
-        return LaunchAnswer(missing=request.nodes, failures=tuple(failures))
+                others = [one for one in failures if one.offering != offering or one.error is failure]
+                return LaunchAnswer(tuple(machines), missing, _told(others))
+        return LaunchAnswer(missing=request.nodes, failures=_told(failures))
 
     def _attempt(self, request: LaunchRequest, group: Group) -> Attempt:
         return Attempt(self.gcp, self.clock, self.cluster, request, group)
@@ -141,3 +148,14 @@ class Launcher:
             machines += found
         missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
         return LaunchAnswer(tuple(machines), missing)
+
+
+def _told(failures: Iterable[OfferingFailure]) -> tuple[OfferingFailure, ...]:
+    """Of each offering one failure of a kind, whatever the number of its groups: each one told lengthens the back-off.
+    What the cloud lacks is told before what a group has no room for."""
+    found: dict[tuple[OfferingKey, type[ProviderError]], OfferingFailure] = {}
+    for one in failures:
+        key = (one.offering, type(one.error))
+        if key not in found or found[key].error.code in _NO_ROOM:
+            found[key] = one
+    return tuple(found.values())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from providers.contract import Finding
 from providers.errors import ProviderError
@@ -40,5 +41,10 @@ def _templates(verdicts: Verdicts) -> Iterator[Finding]:
         for fault in status.faults:
             yield Finding(f"{subject}: {fault.field}", False, fault.message, fault.next_step)
         if not status.faults:
-            groups = ", ".join(f"{row['zone']}/{row['name']}" for row in status.resolved.get("groups", ()))
+            groups = ", ".join(map(_shown, status.resolved.get("groups", ())))
             yield Finding(subject, True, f"groups: {groups}")
+
+
+def _shown(row: Mapping[str, Any]) -> str:
+    placement = f" ({row['placement']})" if "placement" in row else ""
+    return f"{row['zone']}/{row['name']}{placement}"

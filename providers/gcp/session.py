@@ -48,6 +48,7 @@ _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "reservationBlocks.get": (compute_v1.ReservationBlocksClient, "get"),
     "reservationSubBlocks.get": (compute_v1.ReservationSubBlocksClient, "get"),
     "futureReservations.aggregatedList": (compute_v1.FutureReservationsClient, "aggregated_list"),
+    "resourcePolicies.get": (compute_v1.ResourcePoliciesClient, "get"),
     "instanceTemplates.get": (compute_v1.InstanceTemplatesClient, "get"),
     "regionInstanceTemplates.get": (compute_v1.RegionInstanceTemplatesClient, "get"),
     "instances.get": (compute_v1.InstancesClient, "get"),

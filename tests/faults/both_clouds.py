@@ -100,6 +100,7 @@ class BothClouds(GcpSimulation):
 class BothSchedules(GcpSchedules):
     """Schedules over both clouds: pods go where it is cheapest, or where there is anything left, and both fail."""
 
+    name: ClassVar[str] = "both clouds"
     told: ClassVar[Counter[str]] = Counter()
     world = BothClouds
     types = (*SMALL, *ACCELERATORS)

@@ -170,8 +170,10 @@ def bought_twice(batch: Object, provisioned: Iterable[Object], pods: Iterable[Ob
 
     A pod may take the node that another one was bought, which then gets its own: so nodes are counted, not names. A
     machine that somebody stopped takes no pods, so another node is bought in its place. Of a slice, which is bought as
-    a whole, the hosts with pods count.
+    a whole, the hosts with pods count. Those of a CapacityBlock do not: they come whether or not pods wait.
     """
+    if _of_block(batch):
+        return
     waiting = {key_of(pod) for pod in pods if not pod["spec"].get("nodeName")}
     spec = batch["spec"]
     wanted = zip(spec["nodes"], spec.get("pods", ()), strict=False)
@@ -182,7 +184,7 @@ def bought_twice(batch: Object, provisioned: Iterable[Object], pods: Iterable[Ob
     for node in provisioned:
         asking, status = node.get("spec", {}).get("pods", ()), node.get("status", {})
         comes = status.get("phase") in _COMING and "stoppedSince" not in status
-        if asking and comes and "deletionTimestamp" not in node["metadata"]:
+        if asking and comes and "deletionTimestamp" not in node["metadata"] and not _of_block(node):
             coming.add(node["metadata"]["name"])
             waiting.update(asking)
     if len(coming) > len(waiting):
@@ -197,6 +199,11 @@ def doubled(provisioned: Iterable[Object]) -> Iterator[str]:
     for machine, names in machines.items():
         if machine and len(names) > 1:
             yield f"invariant 8: {', '.join(names)} have one machine, {machine}"
+
+
+def _of_block(asked: Object) -> bool:
+    """Whether a batch or a node is what a CapacityBlock holds."""
+    return any(offering.get("block") for offering in asked["spec"].get("offerings", ()))
 
 
 def more_than_asked(alive: Mapping[str, int], asked: Mapping[str, int]) -> Iterator[str]:

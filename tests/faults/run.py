@@ -26,8 +26,11 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.faults.block_lives import AwsBlockWorld, BlockWorld, Life, Story
 from tests.faults.both_clouds import BothSchedules
+from tests.faults.drawing import AFRESH
 from tests.faults.gcp.block_lives import GcpBlockWorld
+from tests.faults.gcp.held import HeldSchedules
 from tests.faults.gcp.schedules import GcpSchedules
+from tests.faults.gcp.slices import SliceSchedules
 from tests.faults.schedules import Schedules
 
 STEPS = 16
@@ -35,13 +38,21 @@ STEPS = 16
 TARGET = 0.95
 # So many are a share of a run: the whole is done in no fewer than forty of each.
 SCHEDULES, LIVES, GCP_SCHEDULES, GCP_LIVES = 250, 25, 25, 5
-KINDS = ("schedules", "lives", "gcp", "gcp-lives", "both")
+KINDS = ("schedules", "lives", "gcp", "gcp-lives", "held", "slices", "both")
+# Schedules by what they are called here.
+DRAWN: dict[str, type[Schedules] | type[GcpSchedules]] = {
+    "schedules": Schedules,
+    "gcp": GcpSchedules,
+    "held": HeldSchedules,
+    "slices": SliceSchedules,
+    "both": BothSchedules,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
     """Some lives from number `first` on ("gcp-lives": of Google Cloud), or schedules drawn from the seed `first`
-    ("gcp": of Google Cloud, "both": of AWS and Google Cloud)."""
+    ("gcp": of Google Cloud, "held" and "slices": of what it holds and of its TPU slices, "both": of both clouds)."""
 
     what: str
     first: int
@@ -56,12 +67,8 @@ class Share:
     def run(self) -> Counter[str] | list[Story]:
         """What came of it. Raises AssertionError, or whatever else a schedule met, after showing it."""
         try:
-            if self.what == "schedules":
-                return schedules(self.count, self.first)
-            if self.what == "gcp":
-                return schedules(self.count, self.first, GcpSchedules)
-            if self.what == "both":
-                return schedules(self.count, self.first, BothSchedules)
+            if self.what in DRAWN:
+                return schedules(self.count, self.first, DRAWN[self.what])
             world: type[BlockWorld] = GcpBlockWorld if self.what == "gcp-lives" else AwsBlockWorld
             return [live(self.first + number, world) for number in range(self.count)]
         except BaseException:
@@ -72,12 +79,14 @@ class Share:
 
 def schedules(examples: int, start: int, kind: type[Schedules] | type[GcpSchedules] = Schedules) -> Counter[str]:
     """Run some schedules; what happened in them. Raises AssertionError with the smallest schedule that fails."""
+    backend = AFRESH if issubclass(kind, GcpSchedules) else "hypothesis"
     chosen = settings(
         max_examples=examples,
         stateful_step_count=STEPS,
         deadline=None,
         database=None,
         derandomize=False,
+        backend=backend,
         suppress_health_check=list(HealthCheck),
     )
     kind.told.clear()
@@ -99,26 +108,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lives", type=int, default=1_000)
     parser.add_argument("--gcp", type=int, help="schedules over Google Cloud [default: a tenth of the others]")
     parser.add_argument("--gcp-lives", type=int, help="lives over Google Cloud [default: a tenth of the others]")
+    parser.add_argument(
+        "--held", type=int, help="schedules over capacity that Google Cloud holds [default: a twentieth]"
+    )
+    parser.add_argument("--slices", type=int, help="schedules over TPU slices [default: a twentieth]")
     parser.add_argument("--both", type=int, help="schedules over both clouds [default: a twentieth]")
     parser.add_argument("--seed", type=int, default=0, help="another seed draws others; all of them are repeatable")
     parser.add_argument("--first", type=int, help="the number of the first share of schedules, or of the first life")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args(arguments)
     chosen.gcp = chosen.schedules // 10 if chosen.gcp is None else chosen.gcp
+    chosen.held = chosen.schedules // 20 if chosen.held is None else chosen.held
+    chosen.slices = chosen.schedules // 20 if chosen.slices is None else chosen.slices
     chosen.both = chosen.schedules // 20 if chosen.both is None else chosen.both
     chosen.gcp_lives = chosen.lives // 10 if chosen.gcp_lives is None else chosen.gcp_lives
     lives = _lives("lives", chosen.lives, LIVES, chosen)
     calendar = _lives("gcp-lives", chosen.gcp_lives, GCP_LIVES, chosen)
-    drawn = list(_shares("schedules", chosen.schedules, SCHEDULES, chosen.seed * 1_000_000))
-    clouds = list(_shares("gcp", chosen.gcp, GCP_SCHEDULES, chosen.seed * 1_000_000))
-    both = list(_shares("both", chosen.both, GCP_SCHEDULES, chosen.seed * 1_000_000))
-    if chosen.first is not None:
-        drawn = [Share("schedules", chosen.first, chosen.schedules)] if chosen.schedules else []
-        clouds = [Share("gcp", chosen.first, chosen.gcp)] if chosen.gcp else []
-        both = [Share("both", chosen.first, chosen.both)] if chosen.both else []
-    turns = [
-        share for share in chain.from_iterable(zip_longest(lives, drawn, clouds, calendar, both)) if share is not None
-    ]
+    drawn = [list(_drawn(what, getattr(chosen, what), chosen)) for what in DRAWN]
+    turns = [share for share in chain.from_iterable(zip_longest(lives, calendar, *drawn)) if share is not None]
     told, stories, failed = _run(turns, chosen.processes)
     _tell_lives(stories)
     _tell_schedules(told)
@@ -129,6 +136,13 @@ def main(arguments: list[str]) -> int:
 
 def _lives(what: str, total: int, size: int, chosen: argparse.Namespace) -> Iterator[Share]:
     return _shares(what, total, size, chosen.seed * total if chosen.first is None else chosen.first)
+
+
+def _drawn(what: str, total: int, chosen: argparse.Namespace) -> Iterator[Share]:
+    """The shares of schedules of one kind, or the one that is named."""
+    if chosen.first is None:
+        return _shares(what, total, SCHEDULES if what == "schedules" else GCP_SCHEDULES, chosen.seed * 1_000_000)
+    return iter([Share(what, chosen.first, total)] if total else [])
 
 
 def _shares(what: str, total: int, size: int, first: int) -> Iterator[Share]:
@@ -165,7 +179,9 @@ def _settle_in() -> None:
 
 def _tell_schedules(told: Counter[str]) -> None:
     for what, times in sorted(told.items()):
-        sys.stdout.write(f"{times:>11,}  {what}\n")
+        name, _, of = what.partition(": schedules with ")
+        part = f"{times / told[f'{name}: schedules']:>7.1%}  " if of else ""
+        sys.stdout.write(f"{times:>11,}  {part}{what}\n")
     sys.stdout.write(f"{told['schedules']:,} schedules: every invariant held\n")
 
 

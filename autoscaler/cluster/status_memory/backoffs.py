@@ -21,6 +21,10 @@ from autoscaler.report.words import advised
 from providers.errors import BackoffScope, ProviderError
 
 _LONGEST_MESSAGE = 1024
+# Scopes of errors that are about a reservation where one was asked for.
+_OF_RESERVATIONS = frozenset(
+    {BackoffScope.TYPE_IN_ZONE, BackoffScope.OFFERING, BackoffScope.RESERVATION, BackoffScope.OBJECT}
+)
 
 
 class Backoffs:
@@ -83,7 +87,7 @@ class Backoffs:
 
     def _of_all(self, pool: str) -> Iterator[Backoff]:
         """The pool's back-offs that are about whatever it may ask for."""
-        return (backoff for backoff in self._known.get(pool, ()) if _key(backoff) == ("", "", ""))
+        return (backoff for backoff in self._known.get(pool, ()) if not any(_key(backoff)))
 
     def _save(self, pool: str, backoffs: tuple[Backoff, ...], now: datetime) -> None:
         self._known[pool] = self._unsaved[pool] = backoffs
@@ -107,11 +111,16 @@ def covers(backoff: Backoff, offering: OfferingRef) -> bool:
         backoff.instance_type in ("", offering.instance_type)
         and backoff.zone in ("", offering.zone)
         and backoff.capacity_type in ("", offering.capacity_type)
+        and backoff.reservation in ("", offering.reservation)
     )
 
 
 def _backoff(pool: str, offering: OfferingRef, error: ProviderError, now: datetime) -> Backoff:
     until, reason = now, error.kind  # how long it lasts follows from what came before
+    if offering.reservation and error.scope in _OF_RESERVATIONS:
+        # What one reservation has, or may not be used for, says nothing of another, nor of what is sold without one.
+        kind, held = offering.capacity_type, offering.reservation
+        return Backoff(until, offering.instance_type, offering.zone, kind, pool, reason, reservation=held)
     match error.scope:
         case BackoffScope.TYPE_IN_ZONE:
             return Backoff(until, offering.instance_type, offering.zone, pool=pool, reason=reason)
@@ -127,5 +136,5 @@ def _backoff(pool: str, offering: OfferingRef, error: ProviderError, now: dateti
             )
 
 
-def _key(backoff: Backoff) -> tuple[str, str, str]:
-    return (backoff.instance_type, backoff.zone, backoff.capacity_type)
+def _key(backoff: Backoff) -> tuple[str, str, str, str]:
+    return (backoff.instance_type, backoff.zone, backoff.capacity_type, backoff.reservation)

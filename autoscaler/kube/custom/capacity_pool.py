@@ -42,6 +42,7 @@ from autoscaler.model.capacity import (
     Limits,
     Mode,
     NodeTemplateRef,
+    Saving,
 )
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
@@ -127,10 +128,29 @@ class BudgetSpec(ApiModel):
     """Cron expression of the minutes in which the budget applies, in UTC. Absent: always."""
 
 
+class SavingSpec(ApiModel):
+    """What it takes to move running pods to other nodes."""
+
+    percent: Annotated[int, Field(ge=1, le=90)] = 15
+    """The least saving, in percent of the price of the nodes that go."""
+    payback: DurationText = "2h"
+    """Within this time the saving exceeds what the move costs: its nodes are paid for while their pods do not work."""
+    restart: DurationText = "10m"
+    """How long a pod that is moved does not work."""
+
+    def model(self) -> Saving:
+        """As a value."""
+        return Saving(self.percent, duration(self.payback), duration(self.restart))
+
+
 class DisruptionSpec(ApiModel):
     """When nodes that still work may be removed."""
 
-    consolidate: Literal["Never", "WhenEmpty"] = "WhenEmpty"
+    consolidate: Literal["Never", "WhenEmpty", "Cheaper"] = "WhenEmpty"
+    """Which nodes that work go to save money. WhenEmpty: those without pods. Cheaper: also those whose pods all cost
+    less on other nodes; these are evicted within their PodDisruptionBudgets."""
+    saving: SavingSpec = SavingSpec()
+    """With consolidate: Cheaper, what moving pods must save."""
     after: DurationText = "5m"
     """How long a node must have been empty."""
     drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"
@@ -214,6 +234,8 @@ class BackoffStatus(ApiModel):
     instance_type: LongText = ""
     zone: LongText = ""
     capacity_type: LongText = ""
+    reservation: LongText = ""
+    """Only this reservation."""
     reason: LongText = ""
     failures: Annotated[int, Field(ge=1)] = 1
     """In a row; each one lengthened the wait."""
@@ -279,6 +301,7 @@ def parse_capacity_pool(
             drift=spec.disruption.drift,
             stopped=spec.disruption.stopped,
             budgets=tuple(DisruptionBudget(str(b.nodes), b.schedule) for b in spec.disruption.budgets),
+            saving=spec.disruption.saving.model(),
         ),
         weight=spec.weight,
         fractional=spec.fractional,

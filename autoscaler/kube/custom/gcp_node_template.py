@@ -106,6 +106,8 @@ class GcpGroupStatus(ApiModel):
     reservation: LongText = ""
     """The id of the reservation that its machines start in: what a CapacityBlock names."""
     node_pool: LongText = ""
+    placement: LongText = ""
+    """What its workload policy says of where its machines are, of machines that form NVLink domains."""
 
 
 class GCPNodeTemplateStatus(NodeTemplateStatus):

@@ -62,6 +62,8 @@ class LaunchBatchSpec(ApiModel):
     """Of each of its nodes."""
     whole: bool = False
     """Whether its nodes are the hosts of one slice, which are launched together and end together."""
+    replaces: Annotated[Items[Name], Field(max_length=100)] = ()
+    """ProvisionedNodes whose pods move to its nodes."""
 
     RULES = (
         Rule("self == oldSelf", "a LaunchBatch's spec cannot change"),
@@ -131,6 +133,7 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
         template=NodeTemplateRef(reference.kind, reference.name) if reference else NodeTemplateRef(),
         boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
         whole=spec.whole,
+        replaces=spec.replaces,
         deleting=metadata.deleting,
         guarded=FINALIZER in metadata.finalizers,
     )
@@ -174,6 +177,7 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
             "nodeTemplateRef": {"kind": kind, "name": name} if kind else None,
             "bootTimeout": duration_text(batch.boot_timeout) if batch.boot_timeout else None,
             "whole": batch.whole,
+            "replaces": batch.replaces,
         }
     )
     members = batch.members if batch.answered else ()

@@ -20,7 +20,17 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 def backoffs_of(status: CapacityPoolStatus, pool: str) -> tuple[Backoff, ...]:
     """The back-offs a pool's status remembers."""
     return tuple(
-        Backoff(moment(b.until), b.instance_type, b.zone, b.capacity_type, pool, b.reason, b.failures, b.message)
+        Backoff(
+            until=moment(b.until),
+            instance_type=b.instance_type,
+            zone=b.zone,
+            capacity_type=b.capacity_type,
+            pool=pool,
+            reason=b.reason,
+            failures=b.failures,
+            message=b.message,
+            reservation=b.reservation,
+        )
         for b in status.backoffs
     )
 
@@ -35,6 +45,7 @@ def backoff_manifests(backoffs: Iterable[Backoff], *, now: datetime) -> list[dic
                 "instanceType": b.instance_type,
                 "zone": b.zone,
                 "capacityType": b.capacity_type,
+                "reservation": b.reservation,
                 "reason": b.reason,
                 "failures": b.failures,
                 "message": b.message,

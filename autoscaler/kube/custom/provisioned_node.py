@@ -75,6 +75,8 @@ class ProvisionedNodeSpec(ApiModel):
     Absent: 15m."""
     hosts: Annotated[int, Field(ge=1)] = 1
     """How many nodes of its LaunchBatch are the hosts of one slice: they end together. 1 of all other nodes."""
+    replaces: Annotated[Items[Name], Field(max_length=100)] = ()
+    """ProvisionedNodes whose pods move to it, at less cost."""
 
     RULES = (Rule("self == oldSelf", "a ProvisionedNode's spec cannot change"),)
 
@@ -139,6 +141,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         pods=spec.pods,
         boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
         hosts=spec.hosts,
+        replaces=spec.replaces,
         reasons=reasons_model(status.reasons),
         empty_since=moment(status.empty_since) if status.empty_since else None,
         unhealthy_since=moment(status.unhealthy_since) if status.unhealthy_since else None,
@@ -166,6 +169,7 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
             "pods": node.pods,
             "bootTimeout": duration_text(node.boot_timeout) if node.boot_timeout else None,
             "hosts": node.hosts,
+            "replaces": node.replaces,
         }
     )
     status = ProvisionedNodeStatus.model_validate(

@@ -9,7 +9,6 @@ once than the pool's budgets allow. lifecycle/leaving.py says for which reasons 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,11 +16,9 @@ from autoscaler.lifecycle.leaving import SINGLE
 from autoscaler.lifecycle.marks import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import (
-    counts_against_limits,
     has_failed,
     has_machine,
     is_coming,
-    is_leaving,
     is_stopped,
     last_edge,
     may_take_pods,
@@ -35,7 +32,8 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import awaited_bindings, pending_pods
 from autoscaler.planning.demand.virtual_pods import booked_nodes
-from autoscaler.planning.disruption.baseline import baseline_nodes, is_open
+from autoscaler.planning.disruption.baseline import baseline_nodes
+from autoscaler.planning.disruption.budgets import Budgets
 from autoscaler.planning.disruption.whole_slices import together, used_slices
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.offering_labels import capacity_type_facts
@@ -46,6 +44,8 @@ from instance_catalog.types.instance_type import ANY_ZONE
 
 # Kubernetes evicts the pods of a node that is not ready after five minutes, and a reboot takes less than ten.
 UNHEALTHY: Final = timedelta(minutes=15)
+# So long a node that replaces others is kept for their pods.
+REPLACING: Final = timedelta(minutes=30)
 
 
 def decide(
@@ -81,7 +81,7 @@ class _Run:
         self._busy = needed | occupied_nodes(snapshot.pods)
         self._used_slices = used_slices(snapshot.provisioned, self._busy)
         self._baseline = _baseline_nodes(snapshot, now)
-        self._budget = _Budgets(snapshot, now)
+        self._budget = Budgets(snapshot, now)
 
     def decide(self, node: ProvisionedNode) -> NodeDecision:
         """The first of the rules that has something to say."""
@@ -149,7 +149,13 @@ class _Run:
             return Reason.of(Code.ALREADY_BOUND)
         if is_coming(node):
             return Reason.of(Code.COMING_NODE)
+        if node.replaces and self._awaits_moves(node):
+            return Reason.of(Code.NODE_REPLACES, replaced=node.replaces)
         return Reason.of(Code.SLICE_IN_USE, hosts=node.hosts) if slice_of(node) in self._used_slices else None
+
+    def _awaits_moves(self, node: ProvisionedNode) -> bool:
+        """Whether the pods that it was launched for may still come: their controllers create them again elsewhere."""
+        return node.phase_since is not None and self._now < node.phase_since + REPLACING
 
     def _why_it_goes(self, node: ProvisionedNode, pool: CapacityPool | None, *, wanted: bool) -> Reason | None:
         """Why an empty node goes, if it does. `wanted`: it is kept up without pods, so being empty is no reason."""
@@ -161,7 +167,7 @@ class _Run:
             drift = drifted(node, pool, self._blocks.get(node.offering.block), custom=self._custom)
             if drift:
                 return Reason.of(Code.NODE_DRIFTED, f"pool {pool.name}", what=drift)
-        idle = disruption.consolidate == "WhenEmpty" and node.empty_since is not None
+        idle = disruption.consolidate != "Never" and node.empty_since is not None
         if not wanted and idle and node.empty_since is not None and self._now >= node.empty_since + disruption.after:
             return self._empty(node)
         return None
@@ -201,45 +207,6 @@ def drifted(
         facts[labels.ZONE] = node.offering.zone
     bound = [requirement for requirement in pool.requirements if requirement.key in facts]
     return "" if all(requirement_matches(requirement, facts) for requirement in bound) else "requirements"
-
-
-@dataclass(slots=True)
-class _Budgets:
-    """How many more nodes of each pool may be disrupted now. A slice is one disruption, whatever it has of hosts."""
-
-    _left: dict[str, int]
-    _taken: dict[str, bool]
-
-    def __init__(self, snapshot: Snapshot, now: datetime) -> None:
-        self._left, self._taken = {}, {}
-        for pool in snapshot.pools:
-            alive = [n for n in snapshot.provisioned if n.pool == pool.name and counts_against_limits(n)]
-            going = sum(1 for n in alive if is_leaving(n))
-            allowed = [
-                _amount(b.nodes, len(alive))
-                for b in pool.disruption.budgets
-                if is_open(b.schedule, "UTC", now, unreadable=True)
-            ]
-            if allowed:
-                self._left[pool.name] = max(0, min(allowed) - going)
-
-    def take(self, node: ProvisionedNode) -> bool:
-        """Use one disruption of the node's pool; False if there is none left."""
-        whole = slice_of(node)
-        if node.pool not in self._left or whole in self._taken:
-            return self._taken.get(whole, True)
-        self._left[node.pool] -= 1
-        allowed = self._left[node.pool] >= 0
-        if whole:
-            self._taken[whole] = allowed
-        return allowed
-
-
-def _amount(text: str, nodes: int) -> int:
-    """ "3" or "10%" of the nodes, rounded up as Karpenter does, so that small pools can change at all."""
-    if text.endswith("%"):
-        return -(-nodes * int(text[:-1]) // 100)
-    return int(text)
 
 
 def _baseline_nodes(snapshot: Snapshot, now: datetime) -> set[str]:

@@ -217,14 +217,16 @@ def each_alone(
 ) -> tuple[Purchase, ...]:
     """The purchases with every failed bundle on a node of its own: the best that takes it beside all the others.
 
-    `world` is the world after the replay in which they failed.
+    A gang that has to be in one domain gets no such node, which may be in another; what is left of it is too little, or
+    runs without these pods. `world` is the world after the replay in which they failed.
     """
     alone = {bundle.key: bundle for bundle in failed}
     kept = [replace(p, bundles=tuple(b for b in p.bundles if b.key not in alone)) for p in purchases]
     used = {p.whole for p in kept if p.bundles}
     kept = [p for p in kept if p.bundles or (p.whole and p.whole in used)]
     item_of = {bundle.key: i for i, c in enumerate(packing.classes) for bundle in c.members}
-    for number, (key, bundle) in enumerate(alone.items()):
+    anywhere = {key: bundle for key, bundle in alone.items() if not _bound_to_a_domain(bundle, packing)}
+    for number, (key, bundle) in enumerate(anywhere.items()):
         bought = [p.candidate for p in kept]
         for index in _best_first(packing, item_of[key], bought):
             candidate = packing.candidates[index]
@@ -236,6 +238,11 @@ def each_alone(
                 kept.append(Purchase(candidate, (bundle,)))
                 break
     return tuple(kept)
+
+
+def _bound_to_a_domain(bundle: Bundle, packing: PackingInput) -> bool:
+    gangs = (packing.snapshot.gangs[pod.gang.key] for pod in bundle.pods if pod.gang)
+    return any(gang.topology_key for gang in gangs)
 
 
 def _best_first(packing: PackingInput, item: int, bought: Sequence[Candidate]) -> list[int]:

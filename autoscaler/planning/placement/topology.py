@@ -2,8 +2,8 @@
 
 Each such gang is placed on its own, before everything else, in the best single domain. A domain is known by its label
 value; an NVLink domain across machines has none before launch, so every offering that is sold as such a unit is one
-domain of limited size. On GKE a TPU slice of several hosts is a node pool of its own, and without any CapacityPool so
-is every purchase. A key that hypothetical nodes do not have cannot be promised by buying.
+domain of limited size. On GKE a TPU slice of several hosts is a node pool of its own, also while it is coming, and
+without any CapacityPool so is every purchase. A key that hypothetical nodes do not have cannot be promised by buying.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from autoscaler.lifecycle.slices import slice_of
 from autoscaler.model.gang import Gang
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.placement.existing import Assigned, Present, assign
@@ -89,6 +91,8 @@ def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present:
     """The domains to try; only the one that running members are in, if there are any."""
     key = gang.topology_key or ""
     values = {name: present.world.nodes[name].node.labels.get(key) for name in present.targets}
+    if key == labels.GKE_NODE_POOL:
+        values |= _coming_slices(values, packing.snapshot.provisioned)
     homes = {p.node_name for p in packing.snapshot.pods if p.bound and p.gang and p.gang.key == gang.key}
     held = {node.labels.get(key) for node in packing.snapshot.nodes if node.name in homes}
     offers: dict[tuple[str, str], set[int]] = {}
@@ -109,6 +113,16 @@ def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present:
             yield from _new_domains(value, found, packing)
     if key == labels.GKE_NODE_POOL and not held:
         yield from _new_node_pools(classes, packing)
+
+
+def _coming_slices(
+    values: Mapping[str, str | None], provisioned: Iterable[ProvisionedNode]
+) -> Mapping[str, str | None]:
+    """The node pool of each host of a slice: that of the hosts that have registered. Before any has, its name is not
+    known, but the hosts are in one, and nothing else is."""
+    hosts = {node.node_name: whole for node in provisioned if (whole := slice_of(node)) and node.node_name in values}
+    known = {whole: values[name] for name, whole in hosts.items() if values[name] is not None}
+    return {name: known.get(whole, f"{whole} is coming") for name, whole in hosts.items()}
 
 
 def _new_node_pools(classes: Iterable[int], packing: PackingInput) -> Iterator[Domain]:

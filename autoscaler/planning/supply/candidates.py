@@ -252,7 +252,8 @@ def _barred(
         return Reason.of(Code.FRACTION_UNASKED, subject, share=candidate.instance_type.share)
     if not _in_groups(ref, candidate.pool):
         template = candidate.pool.node_template
-        return Reason.of(Code.NOT_IN_GROUPS, subject, kind=template.kind, template=template.name)
+        held = {"block": ref.block} if ref.block else {}
+        return Reason.of(Code.NOT_IN_GROUPS, subject, kind=template.kind, template=template.name, **held)
     if offering.capacity_type.needs_reservation and not offering.reservation:
         return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
     if offering.usd_per_hour is None and not policy.buy_unpriced:
@@ -272,13 +273,17 @@ def _barred(
 
 
 def _in_groups(ref: OfferingRef, pool: CapacityPool) -> bool:
-    """Whether a group of the pool's node template starts such machines, as far as that is known."""
+    """Whether a group of the pool's node template starts such machines, as far as that is known. What names no
+    reservation lacks a CapacityBlock, whichever the groups start."""
     if pool.groups is None:
         return True
     # A CapacityBlock may hold any kind of reservation, so a group of either kind may start its machines.
     paid = _HELD if ref.capacity_type in _HELD else {ref.capacity_type}
     return any(
-        group.instance_type == ref.instance_type and group.capacity_type in paid and ref.zone in (ANY_ZONE, group.zone)
+        group.instance_type == ref.instance_type
+        and group.capacity_type in paid
+        and ref.zone in (ANY_ZONE, group.zone)
+        and (not ref.reservation or group.reservation in ("", ref.reservation))
         for group in pool.groups
     )
 
@@ -301,6 +306,7 @@ def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:
         (backoff.instance_type, ref.instance_type),
         (backoff.zone, ref.zone),
         (backoff.capacity_type, ref.capacity_type),
+        (backoff.reservation, ref.reservation),
         (backoff.pool, pool.name),
     )
     return all(wanted in ("", found) for wanted, found in pairs)

@@ -84,11 +84,14 @@ def today(requirement: Requirement) -> Requirement:
 
 
 def places_of(pool: CapacityPool, named: Iterable[Place]) -> tuple[Place, ...]:
-    """Where a pool is asked for offerings: what it requires, or anywhere; and what the demand names within that."""
-    zones = _required(pool, labels.ZONE)
+    """Where a pool is asked for offerings: what it requires, the zones of its groups, or anywhere; and what the demand
+    names within that."""
+    zones, regions = _required(pool, labels.ZONE), _required(pool, labels.REGION)
     if zones is not None:
         return tuple(map(Place.of_zone, zones))
-    regions = _required(pool, labels.REGION)
+    if pool.groups:
+        groups = (Place.of_zone(zone) for zone in sorted({group.zone for group in pool.groups}))
+        return tuple(place for place in groups if regions is None or place.region in regions)
     if regions is None:
         return tuple(dict.fromkeys((Place(), *named)))
     whole = [Place(region=region) for region in regions]

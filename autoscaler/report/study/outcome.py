@@ -29,7 +29,8 @@ class Outcome:
 
     GPU-hours: `paid` is from launch to the machine's end, `allocated` while a pod runs, `starting` from launch to the
     registration of the node. `fragmented` are idle GPU-hours on nodes that an average task of the workload cannot use
-    (F of "Beware of Fragmentation", USENIX ATC 2023, integrated over time). `waits`: seconds from arrival to start of
+    (F of "Beware of Fragmentation", USENIX ATC 2023, integrated over time). `moved`: pods that were evicted and created
+    again; their second start is no wait. `waits`: seconds from arrival to start of
     each task that started, ascending. `reconciles` counts the passes of the production loop.
     """
 
@@ -40,6 +41,7 @@ class Outcome:
     running: int
     never_started: int
     interrupted: int
+    moved: int
     hours: float
     usd: Decimal
     gpu_hours_paid: float
@@ -98,6 +100,7 @@ def outcome_document(outcome: Outcome, *, timeline: bool = True) -> dict[str, An
             "running": outcome.running,
             "neverStarted": outcome.never_started,
             "interrupted": outcome.interrupted,
+            "moved": outcome.moved,
         },
         "hours": round(outcome.hours, 3),
         "usd": f"{outcome.usd:.2f}",

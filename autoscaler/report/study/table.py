@@ -66,6 +66,8 @@ def summary_lines(name: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
         return
     first = outcomes[0]
     yield f"{name}: {counted(first.pods, 'pod')} over {first.hours:,.1f} hours of virtual time"
+    for moving in (outcome for outcome in outcomes if outcome.moved):
+        yield f"{moving.name}: {counted(moving.moved, 'pod')} moved to where they cost less"
     if len(outcomes) < 2:
         return
     cheapest = min(outcomes, key=lambda outcome: outcome.usd)

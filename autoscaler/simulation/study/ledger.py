@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -53,9 +53,10 @@ class _Node:
 
 @dataclass(slots=True)
 class _Pod:
-    shape: Shape
+    task: Task
     kind: Hashable
     arrived: datetime
+    again: bool = False  # it is the rest of a pod that was evicted
     node: str = ""
     started: datetime | None = None
     ended: bool = False
@@ -91,12 +92,14 @@ class Ledger:
         self._launched = Counter[str]()
         self._most = 0
         self._interrupted = 0
+        self._evicted: list[Task] = []  # what is left of pods that their owners create again
+        self._moved = 0
         self._timeline = Timeline(start)
         self.finished = 0
 
-    def expect(self, key: str, task: Task, arrived: datetime) -> None:
-        """A pod of the task arrives at this moment."""
-        self._pods[key] = _Pod(task.shape, kind_of(task), arrived)
+    def expect(self, key: str, task: Task, arrived: datetime, *, again: bool = False) -> None:
+        """A pod of the task arrives at this moment; `again`: the rest of one that was evicted."""
+        self._pods[key] = _Pod(task, kind_of(task), arrived, again)
         self._waiting += 1
 
     def enter(self, key: str) -> None:
@@ -224,6 +227,9 @@ class Ledger:
             pod.ended = True
             if phase == "Succeeded":
                 self.finished += 1
+            elif (rest := _rest_of(pod, now)) is not None:
+                self._moved += 1
+                self._evicted.append(replace(rest, name=f"{rest.name.partition('--')[0]}--{self._moved}"))
             else:
                 self._interrupted += 1
             if pod.started is None:
@@ -233,19 +239,25 @@ class Ledger:
                 self._running -= 1
                 self._use(pod, add=False)
 
+    def take_evicted(self) -> list[Task]:
+        """What is left of the pods that were evicted since the last time."""
+        taken, self._evicted = self._evicted, []
+        return taken
+
     def _use(self, pod: _Pod, *, add: bool) -> None:
         machine = self._names.get(pod.node)
         if machine is None:
             return  # the node has gone in the same moment
         used = self._nodes[machine].used
-        used.append(pod.shape) if add else used.remove(pod.shape)
+        used.append(pod.task.shape) if add else used.remove(pod.task.shape)
         self._measure(machine)
 
     def outcome(self, study: Study, variant: Variant, keep_alive: str, *, now: datetime, reconciles: int) -> Outcome:
         """How it came out up to now."""
         self.pass_time(now)
         usd = sum((self.cost(node.machine, node.usd_per_hour, now) for node in self._nodes.values()), self._usd)
-        waits = sorted((pod.started - pod.arrived).total_seconds() for pod in self._pods.values() if pod.started)
+        first = [pod for pod in self._pods.values() if not pod.again]
+        waits = sorted((pod.started - pod.arrived).total_seconds() for pod in first if pod.started)
         hours = self._timeline.hours
         return Outcome(
             policy=variant.policy,
@@ -253,8 +265,9 @@ class Ledger:
             pods=sum(task.replicas for task in study.tasks),
             finished=self.finished,
             running=sum(pod.started is not None and not pod.ended for pod in self._pods.values()),
-            never_started=sum(pod.started is None for pod in self._pods.values()),
+            never_started=sum(pod.started is None for pod in first),
             interrupted=self._interrupted,
+            moved=self._moved,
             hours=(now - self._start).total_seconds() / _HOUR,
             usd=usd,
             gpu_hours_paid=hours.paid,
@@ -271,6 +284,17 @@ class Ledger:
     def points(self) -> tuple[Point, ...]:
         """The pictures' points."""
         return self._timeline.points()
+
+
+def _rest_of(pod: _Pod, now: datetime) -> Task | None:
+    """What is left to do of a pod that is evicted now; None where its work is lost, and nobody creates it again."""
+    task = pod.task
+    if task.checkpoint is None or pod.started is None or task.gang:
+        return None
+    done = now - pod.started
+    lost = done % task.checkpoint if task.checkpoint else timedelta(0)
+    runs = None if task.runs is None else task.runs - (done - lost)
+    return replace(task, runs=runs, replicas=1, arrives=timedelta(0))
 
 
 def _ended(machine: Machine, now: datetime) -> bool:

@@ -12,6 +12,7 @@ from autoscaler.cluster.resources import CLAIM_TEMPLATES, POD_GROUPS, PODS, Reso
 from autoscaler.kube.custom.schema import duration_text
 from autoscaler.simulation.kubelets import RUNS_FOR
 from autoscaler.simulation.study.task import Shape, Task
+from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL
 from instance_catalog.types.catalog import Catalog
 
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
@@ -77,6 +78,10 @@ def _pod(task: Task, name: str) -> Object:
     metadata: dict[str, Any] = {"name": name, "namespace": "default"}
     if task.runs is not None:
         metadata["annotations"] = {RUNS_FOR: duration_text(task.runs)}
+    if task.checkpoint is not None:
+        metadata.setdefault("annotations", {})[CHECKPOINT_INTERVAL] = duration_text(task.checkpoint)
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{name}", "controller": True}
+        metadata["ownerReferences"] = [owner]
     if task.gang:
         metadata["labels"] = {GROUP_LABEL: task.name}
     return {"metadata": metadata, "spec": spec}

@@ -76,7 +76,7 @@ class Run:
         self._wakes: datetime | None = None
         self._due: datetime | None = START  # when something but arrivals falls due next
         for manifest in study.objects:
-            self.simulation.api.create(BY_KIND[manifest["kind"]], _kept_alive(manifest, variant.keep_alive))
+            self.simulation.api.create(BY_KIND[manifest["kind"]], _of_variant(manifest, variant))
         for resource, manifest in templates_of(study.tasks, catalog):
             self.simulation.api.create(resource, manifest)
 
@@ -126,6 +126,9 @@ class Run:
         self._take_turns(now)
         self.simulation.settle(self._note)
         self.ledger.observe(now)
+        while self._create_again(now):
+            self.simulation.settle(self._note)
+            self.ledger.observe(now)
         if self.simulation.clock.now() != now:
             raise InternalError("the simulated cloud has waited: its latency must be 0")
 
@@ -155,6 +158,15 @@ class Run:
             self.simulation.api.create(resource, manifest, since=arrived)
             if resource == PODS:
                 self.ledger.enter(_key(manifest))
+
+    def _create_again(self, now: datetime) -> bool:
+        """Let the owners of pods that were evicted create what is left of them; whether there are any."""
+        evicted = self.ledger.take_evicted()
+        for resource, manifest, rest in ((*made, task) for task in evicted for made in task_objects(task)):
+            self.ledger.expect(_key(manifest), rest, now, again=True)
+            self.simulation.api.create(resource, manifest)
+            self.ledger.enter(_key(manifest))
+        return bool(evicted)
 
     def _note(self, tick: Tick) -> None:
         self._reconciles += 1
@@ -193,10 +205,15 @@ def _pods_of(task: Task) -> list[Task]:
     return [replace(task, name=f"{task.name}-r{index}", replicas=1) for index in range(task.replicas)]
 
 
-def _kept_alive(manifest: Object, keep_alive: timedelta | None) -> Object:
-    """The object; a pool with the variant's time until an empty node is removed."""
-    if manifest["kind"] != CAPACITY_POOLS.kind or keep_alive is None:
+def _of_variant(manifest: Object, variant: Variant) -> Object:
+    """The object; a pool with the variant's time until an empty node is removed, and its consolidation."""
+    changes = {}
+    if variant.keep_alive is not None:
+        changes["after"] = duration_text(variant.keep_alive)
+    if variant.policy == "cheaper":
+        changes["consolidate"] = "Cheaper"
+    if manifest["kind"] != CAPACITY_POOLS.kind or not changes:
         return manifest
     changed: Object = copied(manifest)
-    changed["spec"].setdefault("disruption", {})["after"] = duration_text(keep_alive)
+    changed["spec"].setdefault("disruption", {}).update(changes)
     return changed

@@ -35,6 +35,7 @@ class _Workload:
     replicas: int
     gang: bool
     place: str
+    checkpoint: timedelta | None
 
 
 def is_simulation(document: Document) -> bool:
@@ -96,6 +97,7 @@ def _tasks(workloads: list[_Workload], length: timedelta, seed: int) -> Iterator
                 replicas=workload.replicas,
                 gang=workload.gang,
                 place=workload.place,
+                checkpoint=workload.checkpoint,
             )
 
 
@@ -114,6 +116,7 @@ def _workload(fields: Fields, document: Document, known: Collection[str]) -> _Wo
         replicas=replicas,
         gang=fields.flag("gang"),
         place=f"{document.file}:{document.locate(fields.path)}",
+        checkpoint=_read(fields, "checkpoint", span, None),
     )
     fields.unread()
     return found

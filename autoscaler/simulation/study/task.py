@@ -37,7 +37,8 @@ class Task:
     """`replicas` equal pods that arrive together; as a `gang` they start together or not at all.
 
     `arrives` is counted from the start. `runs` is how long each pod runs, None: to the end of the simulation. `place`
-    is where a person wrote it: "trace.csv:7".
+    is where a person wrote it: "trace.csv:7". `checkpoint`: a pod that is evicted is created again, and loses at most
+    so much of its work; None: it is lost.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Task:
     replicas: int = 1
     gang: bool = False
     place: str = ""
+    checkpoint: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class Variant:
 
     `policy` greedy: each pod (a gang: its pods) is planned for by itself, in the order of arrival, the largest first
     within a moment: it takes the first node with room, or the cheapest that can be bought for it alone. foreslice: all
-    that waits is planned together, as the controller does. `keep_alive` stands instead of `disruption.after` of every
+    that waits is planned together, as the controller does. cheaper: the same, with `disruption.consolidate: Cheaper` in
+    every pool. `keep_alive` stands instead of `disruption.after` of every
     pool; None: as the pools say.
     """
 
@@ -77,4 +80,4 @@ class Variant:
     keep_alive: timedelta | None = None
 
 
-POLICIES = ("greedy", "foreslice")
+POLICIES = ("greedy", "foreslice", "cheaper")

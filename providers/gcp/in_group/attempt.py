@@ -27,6 +27,7 @@ from providers.errors import (
     TokenReusedError,
     UncertainError,
 )
+from providers.gcp.in_group.domain import room, too_small
 from providers.gcp.in_group.members import CHUNK, LEAVING, Member, delete, listed
 from providers.gcp.in_group.resize_requests import (
     ResizeRequest,
@@ -98,7 +99,8 @@ class Attempt:
 
     def run(self, *, adopt: bool, queue: bool) -> tuple[list[Instance], ProviderError | None]:
         """The machines, and why some are missing. Raises what refuses the launch as a whole. `queue`: what has to come
-        together is asked for by a resize request. Flex-start machines are asked for by nothing else."""
+        together is asked for by a resize request, but not in an NVLink domain, which takes none. Flex-start machines
+        are asked for by nothing else."""
         wanted = {self.names.of(index): node for index, node in enumerate(self.request.nodes)}
         asked = self.asked() if adopt else None
         if not adopt and self.group.hosts > 1:
@@ -106,9 +108,15 @@ class Attempt:
             full = occupied(self.gcp, self.group)
             if full is not None:
                 return [], full
+        if not adopt and self.group.domain:
+            small = too_small(self.request, self.group)
+            if small is not None:
+                return [], small
+            wanted = dict(list(wanted.items())[: room(self.group, len(wanted))])
+        queue = queue and not self.group.domain and together(self.request)
         if not adopt:
             try:
-                if self.group.run_duration is not None or self.group.hosts > 1 or (queue and together(self.request)):
+                if self.group.run_duration is not None or self.group.hosts > 1 or queue:
                     asked = self._ask(list(wanted))
                 else:
                     adopt = not self._create(list(wanted))

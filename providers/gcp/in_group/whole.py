@@ -22,6 +22,7 @@ from providers.gcp.node_template.template import GroupRef
 from providers.gcp.operations import finished
 from providers.gcp.session import Gcp
 
+SLICE_IN_USE: Final = "SliceInUse"
 _MOST: Final = 3  # names that a message lists
 
 
@@ -51,7 +52,7 @@ def occupied(gcp: Gcp, group: Group) -> ShortageError | None:
         return None
     what = ", ".join(found[:_MOST]) or f"size {group.size}"
     step = "Nothing to do, or make another node pool: each is one slice. gcloud container node-pools create"
-    return ShortageError(f"group {group.ref} is not empty ({what}): it is one slice", code="SliceInUse", next_step=step)
+    return ShortageError(f"group {group.ref} is not empty ({what}): it is one slice", code=SLICE_IN_USE, next_step=step)
 
 
 def end(gcp: Gcp, clock: Clock, group: GroupRef, names: Collection[str], *, cluster: str, request_id: str) -> None:

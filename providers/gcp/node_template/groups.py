@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
-from instance_catalog.kubernetes import labels
-from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.contract import Clock, OfferingKey, Reservation
 from providers.errors import GoneError, NotOfferedError, ProviderError, TemplateError
 from providers.gcp.capacity import Reservations
+from providers.gcp.names import Names
+from providers.gcp.node_template.placement import Placement, missing, needs_policy, policy_of, read_placement, remedy
+from providers.gcp.node_template.pools import Pool, pool_faults, pool_of
+from providers.gcp.node_template.refusal import Refusal, in_bulk
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
-from providers.gcp.node_template.tpu import hosts_of, kube_labels, slice_topology, topology_of
+from providers.gcp.node_template.tpu import hosts_of, kube_labels, topology_of
 from providers.gcp.parts import Ref, ref_of
 from providers.gcp.session import Gcp
 
 # Instance templates never change under their name; which one a group uses, and what a node pool is, is read again.
 _LIFETIME: Final = timedelta(minutes=5)
-# Without the first, GKE's device plugin runs; the kubelet plugin of the NVIDIA DRA driver selects nodes by the second.
-_DRA_LABELS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT)
 _MODELS: Final = {
     "SPOT": CapacityType.SPOT,
     "FLEX_START": CapacityType.FLEX_START,
@@ -32,32 +32,15 @@ _MODELS: Final = {
 # Machines of others come from a reservation or from elsewhere, which is not known before they run.
 _AFFINITIES: Final = frozenset({"", "UNSPECIFIED", "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION"})
 _HELD: Final = frozenset({CapacityType.CAPACITY_BLOCK.value, CapacityType.RESERVED.value})
-_EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """A GKE node pool: its groups, and what keeps this provider from sizing it."""
-
-    name: str
-    groups: tuple[GroupRef, ...]
-    autoscaling: bool = False
-    auto_repair: bool = False
-    queued: bool = False
-    accelerator: str = ""
-    driver: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    taints: tuple[Taint, ...] = ()
-    max_pods: int | None = None
-    slice_topology: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group and what it starts. `unsupported` says why nothing is launched in it; "" when something may be,
-    and `step` what to do about it, where that is more than to name another group. `run_duration` is how long its
-    machines run, of flex-start ones. `unreadable` is what to do where its reservation may not be read."""
+    `reason` is that of the condition, and `step` what to do about it, where that is more than to name another group.
+    `run_duration` is how long its machines run, of flex-start ones. `unreadable` is what to do where its reservation
+    may not be read. `domain`: its machines are in one NVLink domain, and it has this many at most, or 0."""
 
     ref: GroupRef
     base: str
@@ -68,11 +51,13 @@ class Group:
     pool: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     unsupported: str = ""
+    reason: str = "NotSupported"
     step: str = ""
     run_duration: timedelta | None = None
     reservation: str = ""
     reserved: Ref | None = None
     unreadable: str = ""
+    domain: int = 0
 
     @property
     def hosts(self) -> int:
@@ -112,26 +97,42 @@ class Groups:
         self._known: dict[object, tuple[float, Any]] = {}
 
     def serving(self, template: GroupTemplate, offering: OfferingKey, topology: str = "") -> tuple[Group, ...]:
-        """The group that starts such machines; for slices of several hosts all of them, since each has room for one.
-        Raises NotOfferedError when none does, TemplateError when the node pool is sized by somebody else."""
+        """The group that starts such machines; where a group is one TPU slice or one NVLink domain all of them, since
+        the room in each is limited. Raises NotOfferedError when none does, TemplateError when nothing is launched in
+        any of them."""
         groups = tuple(self.of(template))
         chosen = [group for group in groups if group.serves(offering, topology)]
         if not chosen:
             known = ", ".join(f"{g.ref} ({g.unsupported or g.offering})" for g in groups)
             wanted = f"{offering} {topology}".rstrip()
             raise NotOfferedError(f"no group of GCPNodeTemplate {template.name} starts {wanted}: {known}")
-        chosen = chosen if chosen[0].hosts > 1 else chosen[:1]
-        for group in (one for one in chosen if one.pool):
-            for fault in pool_faults(template, self.pool(template, group.pool), hosts=group.hosts):
-                if fault.blocking:
-                    raise TemplateError(fault.message, code=fault.kind, next_step=fault.next_step)
-        return tuple(chosen)
+        judged = [(group, self.blocked(template, group)) for group in chosen]
+        usable = tuple(group for group, error in judged if error is None)
+        errors = [error for _, error in judged if error is not None]
+        if not usable:
+            raise errors[0]
+        return usable if usable[0].hosts > 1 or usable[0].domain else usable[:1]
+
+    def blocked(self, template: GroupTemplate, group: Group) -> TemplateError | None:
+        """Why nothing is launched in a group that is supported: somebody else sizes its node pool, or its base name
+        leaves no room for the names of machines."""
+        try:
+            _ = Names("", "", "", "", group.base).width
+        except TemplateError as error:
+            return error
+        if not group.pool:
+            return None
+        for fault in pool_faults(template, self.pool(template, group.pool), hosts=group.hosts):
+            if fault.blocking:
+                return TemplateError(fault.message, code=fault.kind, next_step=fault.next_step)
+        return None
 
     def of(self, template: GroupTemplate) -> Iterator[Group]:
         """The groups of a template as they are now. Raises TemplateError when one of them does not exist."""
         for name in template.node_pools:
-            for ref in self.pool(template, name).groups:
-                yield _for(template, self.group(ref, pool=name))
+            pool = self.pool(template, name)
+            for ref in pool.groups:
+                yield _for(template, self.group(ref, pool=pool))
         for ref in template.groups:
             yield _for(template, self.group(ref))
 
@@ -139,14 +140,16 @@ class Groups:
         """Each of its groups, or why it cannot be read."""
         for name in template.node_pools:
             try:
-                refs = self.pool(template, name).groups
+                pool = self.pool(template, name)
             except ProviderError as error:
                 yield None, error
                 continue
-            yield from (self._tried(template, ref, name) for ref in refs)
-        yield from (self._tried(template, ref, "") for ref in template.groups)
+            yield from (self._tried(template, ref, pool) for ref in pool.groups)
+        yield from (self._tried(template, ref, None) for ref in template.groups)
 
-    def _tried(self, template: GroupTemplate, ref: GroupRef, pool: str) -> tuple[Group | None, ProviderError | None]:
+    def _tried(
+        self, template: GroupTemplate, ref: GroupRef, pool: Pool | None
+    ) -> tuple[Group | None, ProviderError | None]:
         try:
             return _for(template, self.group(ref, pool=pool)), None
         except ProviderError as error:
@@ -161,7 +164,7 @@ class Groups:
             raise TemplateError(f"cluster {template.cluster} is an Autopilot cluster", code="Autopilot", next_step=step)
         return self._remembered(("pool", place, name), lambda: self._read_pool(template, place, name))
 
-    def group(self, ref: GroupRef, *, pool: str = "") -> Group:
+    def group(self, ref: GroupRef, *, pool: Pool | None = None) -> Group:
         """A group. Raises TemplateError when there is none."""
         try:
             found = self._gcp.call(
@@ -177,19 +180,26 @@ class Groups:
         reserved = _reserved(ref, affinity, self._gcp.project)
         held = self._reservations.of(reserved) if reserved is not None else None
         capacity = held.capacity_type if held is not None else getattr(_MODELS.get(model), "value", "")
+        machine_type = properties.machine_type.rpartition("/")[2]
+        placement = self._placement(ref, found, pool, machine_type)
+        name = pool.name if pool is not None else ""
+        refusal = _refused(model, affinity, reserved, held) or in_bulk(found, ref, name, url) or placement.refusal
         return Group(
             ref=ref,
             base=found.base_instance_name,
             size=found.target_size,
-            instance_type=properties.machine_type.rpartition("/")[2],
+            instance_type=machine_type,
             capacity_type=capacity,
             repairs=found.instance_lifecycle_policy.default_action_on_failure != "DO_NOTHING",
-            pool=pool,
+            pool=name,
             labels=kube_labels(properties.metadata),
-            unsupported=_unsupported(model, affinity, reserved, held) or _in_bulk(found),
+            unsupported=refusal.why if refusal is not None else "",
+            reason=refusal.reason if refusal is not None else "NotSupported",
+            step=refusal.step if refusal is not None else "",
             reservation=held.id if held is not None else "",
             reserved=reserved,
             unreadable=self._reservations.unreadable(reserved) if reserved is not None else "",
+            domain=placement.domain,
         )
 
     def forget(self) -> None:
@@ -205,6 +215,18 @@ class Groups:
         else:
             found = self._gcp.call("instanceTemplates.get", about=about, instance_template=name)
         return found.properties
+
+    def _placement(self, ref: GroupRef, manager: Any, pool: Pool | None, machine_type: str) -> Placement:
+        """Where its machines are, with the commands that mend what is wrong with its policy."""
+        if not needs_policy(machine_type):
+            return Placement()
+        name, found = policy_of(manager, ref, pool), missing(machine_type)
+        if name:
+            found = self._remembered(("policy", ref.zone, name), lambda: read_placement(self._gcp, name, ref))
+        if found.refusal is None or found.refusal.step:
+            return found
+        of = {"project": self._gcp.project, "machine_type": machine_type, "size": manager.target_size}
+        return replace(found, refusal=replace(found.refusal, step=remedy(ref, pool, **of)))
 
     def _autopilot(self, place: str) -> bool:
         try:
@@ -224,21 +246,7 @@ class Groups:
             )
             message = f"there is no node pool {name!r} in cluster {template.cluster}"
             raise TemplateError(message, code="NoNodePool", next_step=step) from error
-        config = found.get("config") or {}
-        accelerators: Sequence[Mapping[str, Any]] = config.get("accelerators") or ({},)
-        return Pool(
-            name=name,
-            groups=tuple(_ref(url) for url in found.get("instanceGroupUrls", ())),
-            autoscaling=bool((found.get("autoscaling") or {}).get("enabled")),
-            auto_repair=bool((found.get("management") or {}).get("autoRepair")),
-            queued=bool((found.get("queuedProvisioning") or {}).get("enabled")),
-            accelerator=str(accelerators[0].get("acceleratorType", "")),
-            driver=str((accelerators[0].get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion", "")),
-            labels=dict(config.get("labels") or {}),
-            taints=tuple(_taint(found) for found in config.get("taints") or ()),
-            slice_topology=slice_topology(str(config.get("machineType", "")), found.get("placementPolicy") or {}),
-            max_pods=int((found.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or 0) or None,
-        )
+        return pool_of(template, name, found)
 
     def _remembered(self, key: object, read: Callable[[], V]) -> V:
         known, now = self._known.get(key), self._clock.monotonic()
@@ -248,73 +256,6 @@ class Groups:
         value = read()
         self._known[key] = (now, value)
         return value
-
-
-@dataclass(frozen=True, slots=True)
-class PoolFault:
-    """What is wrong with a node pool, and the command that corrects it: a TemplateFault to be.
-
-    `blocking`: nothing is launched in it. A TemplateFault has no such field; the launch asks here.
-    """
-
-    kind: str
-    message: str
-    next_step: str
-    blocking: bool
-
-
-def pool_faults(template: GroupTemplate, pool: Pool, *, hosts: int) -> Iterator[PoolFault]:
-    """What keeps a node pool from being used, or from being used well. `hosts`: of its group."""
-    of = f"{pool.name} --cluster {template.cluster} --location {template.location}"
-    if pool.queued:
-        yield PoolFault(
-            "QueuedProvisioning",
-            f"node pool {pool.name} has queued provisioning: only GKE's autoscaler can size it",
-            "name a node pool that was made without --enable-queued-provisioning",
-            blocking=True,
-        )
-    if pool.autoscaling:
-        yield PoolFault(
-            "Autoscaling",
-            f"GKE's autoscaling is on for node pool {pool.name}: two autoscalers would undo each other's work",
-            f"gcloud container node-pools update {of} --no-enable-autoscaling",
-            blocking=True,
-        )
-    if pool.slice_topology and hosts == 1:
-        yield PoolFault(
-            "MultiHostSlice",
-            f"node pool {pool.name} is one TPU slice of several hosts ({pool.slice_topology}), and its instance "
-            f"template does not say so: its nodes would lack the label {labels.GKE_TPU_TOPOLOGY}",
-            "name node pools that GKE made with --tpu-topology; GKE's autoscaler can size this one",
-            blocking=True,
-        )
-    if pool.driver and pool.driver != "INSTALLATION_DISABLED":
-        yield PoolFault(
-            "DriverInstalled",
-            f"GKE installs GPU drivers on node pool {pool.name} ({pool.driver}), and its device plugin takes the GPUs",
-            f"gcloud container node-pools create NEW --cluster {template.cluster} --location {template.location} "
-            "--num-nodes 0 --accelerator type=TYPE,count=COUNT,gpu-driver-version=disabled "
-            "--node-labels gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true",
-            blocking=False,
-        )
-    missing = [label for label in _DRA_LABELS if pool.labels.get(label) != "true"]
-    if pool.accelerator.startswith("nvidia") and missing:
-        pairs = sorted({**pool.labels, **dict.fromkeys(missing, "true")}.items())
-        wanted = ",".join(f"{key}={value}" for key, value in pairs)
-        yield PoolFault(
-            "LabelsMissing",
-            f"node pool {pool.name} lacks the labels {' and '.join(missing)}: GKE's device plugin takes the GPUs, or "
-            "the DRA driver does not come to its nodes",
-            f"gcloud container node-pools update {of} --node-labels={wanted}",
-            blocking=False,
-        )
-    if pool.auto_repair:
-        yield PoolFault(
-            "AutoRepair",
-            f"auto-repair is on for node pool {pool.name}: GKE replaces machines that Foreslice knows",
-            f"gcloud container node-pools update {of} --no-enable-autorepair",
-            blocking=False,
-        )
 
 
 def _for(template: GroupTemplate, group: Group) -> Group:
@@ -341,6 +282,11 @@ def _reserved(ref: GroupRef, affinity: Any, project: str) -> Ref | None:
     return ref_of(ref.zone, affinity.values[0], project)
 
 
+def _refused(model: str, affinity: Any, reserved: Ref | None, held: Reservation | None) -> Refusal | None:
+    why = _unsupported(model, affinity, reserved, held)
+    return Refusal(why) if why else None
+
+
 def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservation | None) -> str:
     if model not in _MODELS:
         return f"the provisioning model {model} is not supported yet"
@@ -357,19 +303,3 @@ def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservat
     if model == "RESERVATION_BOUND" and reserved is None:
         return "its machines are bound to a reservation, and it names none"
     return ""
-
-
-def _in_bulk(found: Any) -> str:
-    bulk = found.target_size_policy.mode == "BULK"
-    return "it starts its machines all at once (target size policy BULK): not supported yet" if bulk else ""
-
-
-def _ref(url: str) -> GroupRef:
-    parts = url.split("/")
-    return GroupRef(parts[parts.index("zones") + 1], parts[-1])
-
-
-def _taint(found: Mapping[str, Any]) -> Taint:
-    """GKE writes the effect as its API's enums are written."""
-    effect = str(found.get("effect", "NO_SCHEDULE"))
-    return Taint(str(found.get("key", "")), str(found.get("value", "")), _EFFECTS.get(effect, effect))

@@ -11,7 +11,8 @@ from typing import Final
 
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
-from providers.gcp.node_template.groups import Group, Pool, PoolFault
+from providers.gcp.node_template.groups import Group
+from providers.gcp.node_template.pools import Pool, PoolFault
 from providers.gcp.node_template.template import GroupTemplate, PoolNodes
 
 # What the catalog assumes of GKE nodes (instance_catalog/data/nodes.yaml): GKE's default on Standard clusters.

@@ -10,7 +10,8 @@ from typing import Any, Final
 from providers.contract import Clock, OfferingKey, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.names import Names
-from providers.gcp.node_template.groups import Group, Groups, pool_faults
+from providers.gcp.node_template.groups import Group, Groups
+from providers.gcp.node_template.pools import pool_faults
 from providers.gcp.node_template.registered import differences
 from providers.gcp.node_template.template import GroupTemplate, GroupTemplates, PoolNodes
 
@@ -62,19 +63,21 @@ class Verdicts:
         rows: list[dict[str, Any]] = []
         zones: list[str] = []
         usable: set[OfferingKey] = set()
+        known = True  # whether every group could be read, or is certainly not there
         expected = tuple(self._expected())
         for group, missing in self._groups.existing(template):
             if missing is not None:
                 faults.append(_fault("spec", missing))
+                known &= faults[-1].certain
             if group is None:
                 continue
             wrong = [*_of_group(group), *self._of_pool(template, group, expected)]
             faults += [fault for fault in wrong if fault not in faults]
             rows.append(_row(group))
             zones.append(group.ref.zone)
-            usable |= set() if group.unsupported else {group.offering}
+            if not group.unsupported and self._groups.blocked(template, group) is None:
+                usable.add(group.offering)
         resolved = {"groups": sorted(rows, key=lambda row: (row["zone"], row["name"]))}
-        known = all(fault.certain for fault in faults)
         groups = frozenset(usable) if known else None
         return TemplateStatus(reference, resolved, tuple(faults), tuple(sorted(set(zones))), groups=groups)
 
@@ -94,7 +97,7 @@ def _of_group(group: Group) -> Iterator[TemplateFault]:
         step = group.step or (
             "name a group that starts on-demand or Spot machines, or those of a reservation (docs/gcp.md)"
         )
-        yield TemplateFault(field, "NotSupported", f"group {group.ref}: {group.unsupported}", step)
+        yield TemplateFault(field, group.reason, f"group {group.ref}: {group.unsupported}", step)
     if group.unreadable:
         message = f"group {group.ref}: {group.reservation} cannot be read, so nothing is started in it"
         yield TemplateFault(field, "Permission", message, group.unreadable, certain=False)
@@ -112,6 +115,7 @@ def _row(group: Group) -> dict[str, Any]:
         "capacityType": group.capacity_type,
         **({"reservation": group.reservation} if group.reservation else {}),
         "nodePool": group.pool,
+        **({"placement": f"one NVLink domain of at most {group.domain} machines"} if group.domain else {}),
     }
 
 

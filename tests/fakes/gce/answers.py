@@ -112,6 +112,11 @@ def manager(group: Group) -> compute_v1.InstanceGroupManager:
         instance_lifecycle_policy=compute_v1.InstanceGroupManagerInstanceLifecyclePolicy(
             default_action_on_failure=action
         ),
+        resource_policies=compute_v1.InstanceGroupManagerResourcePolicies(
+            workload_policy=f"{BASE}/projects/{PROJECT}/regions/us-central1/resourcePolicies/{group.policy}"
+        )
+        if group.policy
+        else None,
         versions=[compute_v1.InstanceGroupManagerVersion(instance_template=template)],
     )
 

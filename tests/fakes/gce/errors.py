@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -63,6 +63,7 @@ class Faults:
 
     def __init__(self) -> None:
         self._waiting: dict[str, deque[Fault]] = {}
+        self.met: Counter[str] = Counter()  # how many calls of each method were hit
 
     def inject(self, method: str, *faults: Fault) -> None:
         """Let the next calls of a method fail."""
@@ -71,4 +72,11 @@ class Faults:
     def next(self, method: str) -> Fault | None:
         """The fault that hits this call."""
         waiting = self._waiting.get(method)
-        return waiting.popleft() if waiting else None
+        if not waiting:
+            return None
+        self.met[method] += 1
+        return waiting.popleft()
+
+    def clear(self) -> None:
+        """No more faults."""
+        self._waiting.clear()

@@ -81,6 +81,12 @@ class FakeGce:
                     _aggregated("instanceGroupManagers"),
                     self._all_groups,
                 ),
+                (
+                    "GET",
+                    "resourcePolicies.get",
+                    rf"{_PROJECT}/regions/us-central1/resourcePolicies/(?P<name>[^/]+)",
+                    self._policy,
+                ),
                 ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
                 ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
                 *((verb, name, f"{_PROJECT}/{tail}", call) for verb, name, tail, call in reserved.methods(self)),
@@ -183,6 +189,14 @@ class FakeGce:
             raise ApiError(404, "notFound", f"The resource 'instanceTemplates/{name}' was not found")
         return answers.template(found)
 
+    def _policy(self, request: Request) -> Any:
+        name = request.groups["name"]
+        if name not in self.project.policies:
+            path = f"projects/{PROJECT}/regions/us-central1/resourcePolicies/{name}"
+            raise ApiError(404, "notFound", f"The resource '{path}' was not found")
+        policy = compute_v1.ResourcePolicyWorkloadPolicy(**self.project.policies[name])
+        return compute_v1.ResourcePolicy(name=name, region="us-central1", status="READY", workload_policy=policy)
+
     def _create(self, request: Request) -> Any:
         group = self.of(request)
         names = [one.name for one in request.message(compute_v1.InstanceGroupManagersCreateInstancesRequest).instances]
@@ -195,6 +209,9 @@ class FakeGce:
             raise ApiError(400, "invalid", f"Group {group.name} is one slice: it is asked for by resize requests only")
         if group.model == "FLEX_START":  # which has no run duration then
             raise ApiError(400, "invalid", f"Group {group.name} starts machines by resize requests only")
+        if group.bulk and group.members:
+            raise ApiError(400, "invalid", f"Group {group.name} is in bulk mode, and it is not empty")
+        self._room(group, len(names))
         for name in names:
             if not _NAME.fullmatch(name) or not name.startswith(f"{group.base}-"):
                 raise ApiError(400, "invalid", f"Invalid value for field 'resource.instances[].name': '{name}'")
@@ -203,6 +220,14 @@ class FakeGce:
         for name in names:
             group.members[name] = Member(name, "CREATING", now + self.behaviour.operation)
         return self.begun(request, group, "compute.instanceGroupManagers.createInstances")
+
+    def _room(self, group: Group, more: int) -> None:
+        """Refuse what does not fit in the NVLink domain that a group of A4X is; without a policy it has one machine."""
+        if not group.machine_type.startswith("a4x-"):
+            return
+        topology = self.project.policies.get(group.policy, {}).get("accelerator_topology", "")
+        if sum(one.action != "DELETING" for one in group.members.values()) + more > (18 if topology == "1x72" else 1):
+            raise ApiError(400, "invalid", f"Group {group.name} has no room for {more} more instances ({topology})")
 
     def unused(self, group: Group, name: str) -> None:
         """Refuse a name that a machine, a member, or a request that waits has."""

@@ -40,6 +40,12 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
         if again is not None:
             return again
         names = tuple(instance.name for instance in body.instances)
+        if group.bulk:
+            raise ApiError(400, "invalid", f"Group {group.name} is in bulk mode: it takes no resize requests")
+        if fake.project.policies.get(group.policy, {}).get("accelerator_topology"):
+            raise ApiError(
+                400, "invalid", f"Group {group.name} has an accelerator topology: it takes no resize requests"
+            )
         _checked(group, body, names)
         for name in names:
             fake.unused(group, name)

@@ -106,6 +106,7 @@ class Group:
     regional: bool = False  # its instance template
     bulk: bool = False  # its target size policy
     slice_of: int = 0  # hosts of the TPU slice that it is; 0: its machines come one by one
+    policy: str = ""  # its workload policy, by name
     pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for
     members: dict[str, Member] = field(default_factory=dict)
     asked: dict[str, Resize] = field(default_factory=dict)  # its resize requests, by name
@@ -140,6 +141,7 @@ class Project:
         self.errors: dict[tuple[str, str, str], Error] = {}  # what creation fails with instead
         self.holdings: list[Holding] = []
         self.free: list[Free] = []
+        self.policies: dict[str, dict[str, str]] = {}  # workload policies of us-central1 by name, as the API has them
         self.parts: dict[str, int] = {}  # group: so many machines of its next resize request come, against all promises
         self._next = 7_000_000_000_000_000_000
 

@@ -19,6 +19,7 @@ from autoscaler.cluster.api import ApiError, key_of, list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
 from autoscaler.errors import ConfigurationError
 from autoscaler.loop.loop import Tick
+from instance_catalog.types.catalog import Catalog
 from providers.errors import ProviderError
 from providers.gcp.names import batch_of, read
 from tests.crash.life import START, CrashError, small_catalog
@@ -26,7 +27,7 @@ from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, UNAVAILABLE
 from tests.fakes.gce.errors import ApiError as HttpError
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour, Machine
 from tests.faults import invariants
-from tests.faults.gcp.world import ACCELERATORS, KIND, ZONES, GcpSimulation, booted, machines_run
+from tests.faults.gcp.world import ACCELERATORS, KIND, MODELS, ZONES, GcpSimulation, booted, machines_run
 from tests.faults.schedules import GANG_OF, MOST_CUT, PODS_OF, POOL, RECOVERY, RESYNC, scenario
 from tests.faults.shaky import Mishap, Shaky
 from tests.faults.witness import Witness
@@ -47,7 +48,7 @@ CALLS = (
     "resizeRequests.cancel",
     "resizeRequests.delete",
 )
-CHANGES = ("createInstances", "deleteInstances", "resizeRequests.insert", "resizeRequests.cancel")
+CHANGES = ("createInstances", "deleteInstances", "resizeRequests.insert", "resizeRequests.cancel", "resize")
 FAULTS = {
     "is cut after the effect": CUT_AFTER,
     "is cut before the effect": CUT_BEFORE,
@@ -62,7 +63,11 @@ LATE = {
     "a quota in the operation": LateError("QUOTA_EXCEEDED", status=403),
     "an operation that yields nothing": LateError(""),
 }
-PLACES = [(kind, zone, "STANDARD") for kind in ACCELERATORS for zone in ZONES]
+PLACES = [(kind, zone, model) for kind in ACCELERATORS for zone in ZONES for model in MODELS]
+CHEAPEST = "g2-standard-4"
+POOLS = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
+# Until something happens to machines, somebody must have asked for them and they must have come.
+PAUSES = (1, 10, 30, 60, 150, 170, 300, 900)
 
 
 class GcpWitness(Witness):
@@ -78,24 +83,32 @@ class GcpWitness(Witness):
 
 
 class GcpSchedules(RuleBasedStateMachine):
-    """A cluster to which things happen. `told` counts them over all schedules of a run."""
+    """A cluster to which things happen. `told` counts them over all schedules of a run, and the schedules that had
+    them, by the `name` of what is drawn."""
 
+    name: ClassVar[str] = "Google Cloud"
     told: ClassVar[Counter[str]] = Counter()
     world: ClassVar[type[GcpSimulation]] = GcpSimulation
     types: ClassVar[tuple[str, ...]] = tuple(ACCELERATORS)
     calls: ClassVar[tuple[str, ...]] = CALLS
-    pools: ClassVar[str] = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
+    pools: ClassVar[str] = POOLS
 
     @initialize(
         pace=st.sampled_from([PROMPT, SLUGGISH]),
         copies=st.integers(1, 3),
         lead=st.sampled_from([1, 30, 200, 600]),
         queues=st.booleans(),
+        scarce=st.sampled_from([9, 9, 2, 1, 0]),
     )
-    def begin(self, pace: Behaviour, copies: int, lead: int, queues: bool) -> None:
+    def begin(self, pace: Behaviour, copies: int, lead: int, queues: bool, scarce: int) -> None:
+        """`scarce`: so many machines that are cheapest are there in each zone."""
+        self.scarce = {(CHEAPEST, zone, "SPOT"): scarce for zone in ZONES}
+        self.start(pace, copies=copies, lead=lead, queues=queues)
+
+    def start(self, pace: Behaviour, *, copies: int, lead: int, queues: bool) -> None:
         """Some pods are there when the trouble begins, with or without machines. `queues`: gangs are asked for by
         resize requests."""
-        self.simulation = self.world(catalog=small_catalog(*self.types), start=START, gce=pace)
+        self.simulation = self.world(catalog=self.catalog(), start=START, gce=pace)
         self.simulation.add(scenario(self.pools))
         witness = GcpWitness(self.simulation.api, self.machines)
         witness.simulation = self.simulation
@@ -106,11 +119,26 @@ class GcpSchedules(RuleBasedStateMachine):
         self.submitted = 0
         self.excused: set[str] = set()
         self.strangers: list[Machine] = []
+        self.seen: set[str] = set()
+        self.simulation.fake.project.stock.update(self.scarce)
         self.told["schedules"] += 1
+        self.prepare()
         self.submit(copies, minutes=20, gang=False)
         if queues:
             self.submit(3, minutes=5, gang=True)
         self.live(timedelta(seconds=lead))
+
+    def catalog(self) -> Catalog:
+        """What may be bought."""
+        return small_catalog(*self.types)
+
+    def prepare(self) -> None:
+        """Whatever else there is from the beginning."""
+
+    def saw(self, what: str, times: int = 1) -> None:
+        """It happened in this schedule."""
+        self.seen.add(what)
+        self.told[what] += times
 
     @rule(copies=st.integers(1, 3), minutes=st.integers(1, 20), gang=st.booleans())
     def submit(self, copies: int, minutes: int, gang: bool) -> None:
@@ -129,29 +157,29 @@ class GcpSchedules(RuleBasedStateMachine):
     @rule(call=st.sampled_from(CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
     def trouble(self, call: str, name: str, times: int) -> None:
         self.simulation.fake.faults.inject(call, *[FAULTS[name]] * times)
-        self.told[f"a call {name}"] += times
+        self.saw(f"a call {name}", times)
 
     @rule(call=st.sampled_from(CHANGES), name=st.sampled_from(sorted(LATE)))
     def late_trouble(self, call: str, name: str) -> None:
         self.simulation.fake.faults.inject(call, Fault(LATE[name]))
-        self.told[name] += 1
+        self.saw(name)
 
     @rule(after=st.integers(0, 12), mishap=st.sampled_from(Mishap))
     def mishap(self, after: int, mishap: Mishap) -> None:
         self.api.mishaps.append((after, mishap))
-        self.told[f"a write: {mishap.value}"] += 1
+        self.saw(f"a write: {mishap.value}")
 
     @rule(place=st.sampled_from(PLACES), machines=st.integers(0, 2))
     def limit(self, place: tuple[str, str, str], machines: int) -> None:
         self.simulation.fake.project.stock[place] = machines
-        self.told["a limit"] += 1
+        self.saw("a limit")
 
     @precondition(lambda self: self.running())
     @rule(index=st.integers(0, 7))
     def loses(self, index: int) -> None:
         """Google takes a machine back."""
         self.simulation.fake.project.preempt(self.chosen(index))
-        self.told["a machine preempted"] += 1
+        self.saw("a machine preempted")
 
     @precondition(lambda self: self.running())
     @rule(index=st.integers(0, 7))
@@ -161,14 +189,14 @@ class GcpSchedules(RuleBasedStateMachine):
         for pod in list_all(self.simulation.api, PODS, fields={"spec.nodeName": machine.name})[0]:
             self.excused.add(key_of(pod))
         self.simulation.fake.project.repair(machine)
-        self.told["a machine made anew"] += 1
+        self.saw("a machine made anew")
 
     @precondition(lambda self: self.running())
     @rule(index=st.integers(0, 7))
     def stops(self, index: int) -> None:
         """A person stops a machine."""
         self.simulation.fake.project.stop(self.chosen(index))
-        self.told["a machine stopped"] += 1
+        self.saw("a machine stopped")
 
     @precondition(lambda self: len(self.strangers) < 2)
     @rule(group=st.integers(0, 7))
@@ -179,7 +207,7 @@ class GcpSchedules(RuleBasedStateMachine):
         found = groups[group % len(groups)]
         name = f"{found.base}-x{len(self.strangers)}yz"
         self.strangers.append(project.stranger(name, found.zone, found.machine_type, group=found.name))
-        self.told["a stranger"] += 1
+        self.saw("a stranger")
 
     @rule(group=st.integers(0, 7))
     def changes_the_template(self, group: int) -> None:
@@ -188,7 +216,7 @@ class GcpSchedules(RuleBasedStateMachine):
         chosen = all_[group % len(all_)]
         kept = tuple(one for one in all_ if (one in found.groups) is not (one == chosen))
         self.simulation.template.found = replace(found, groups=kept)
-        self.told["a group in or out of the template"] += 1
+        self.saw("a group in or out of the template")
 
     @rule(index=st.integers(0, 7))
     def deletes_a_node(self, index: int) -> None:
@@ -196,23 +224,33 @@ class GcpSchedules(RuleBasedStateMachine):
         found = list_all(self.simulation.api, PROVISIONED_NODES)[0]
         if found:
             self.simulation.api.delete(PROVISIONED_NODES, found[index % len(found)]["metadata"]["name"])
-            self.told["a node deleted by a person"] += 1
+            self.saw("a node deleted by a person")
 
-    @rule(seconds=st.sampled_from([1, 10, 60, 150, 170, 300, 900]))
+    @rule(seconds=st.sampled_from(PAUSES))
     def passes(self, seconds: int) -> None:
+        self.live(timedelta(seconds=seconds))
+
+    @rule(seconds=st.sampled_from(PAUSES))
+    def passes_on(self, seconds: int) -> None:
+        """As often again: what does not last has no effect."""
+        self.live(timedelta(seconds=seconds))
+
+    @rule(seconds=st.sampled_from(PAUSES))
+    def passes_further(self, seconds: int) -> None:
+        """And again."""
         self.live(timedelta(seconds=seconds))
 
     @rule()
     def dies(self) -> None:
         self.restart()
-        self.told["a restart"] += 1
+        self.saw("a restart")
 
     @invariant()
     def everything_holds(self) -> None:
         if not hasattr(self, "simulation"):
             return
         self.witness.looks()
-        alive = Counter(map(self.batch, self.simulation.ours()))
+        alive = Counter(map(self.batch, self.counted()))
         invariants.hold([*self.witness.found, *invariants.more_than_asked(alive, self.api.batches)])
         touched = [m.name for m in self.strangers if m.ended is not None]
         assert not touched, f"machines of strangers were ended: {touched}"
@@ -222,15 +260,7 @@ class GcpSchedules(RuleBasedStateMachine):
         if not hasattr(self, "simulation"):
             return
         project = self.simulation.fake.project
-        for call in self.calls:
-            while self.simulation.fake.faults.next(call) is not None:
-                pass
-        self.api.mishaps.clear()
-        self.simulation.template.found = replace(self.simulation.template.found, groups=self.simulation.groups)
-        project.stock.clear()
-        for machine in project.machines.values():
-            if machine.stopped and not machine.deleting:
-                machine.stopped, machine.ended = False, None
+        self.mend()
         end = self.simulation.clock.now() + RECOVERY
         while self.simulation.clock.now() < end and not (self.done() and self.simulation.clock.now() > START):
             self.live(RESYNC)
@@ -246,13 +276,47 @@ class GcpSchedules(RuleBasedStateMachine):
         held = (name for group in project.groups.values() for name, one in group.asked.items() if one.held)
         found += invariants.left_over("resize requests that wait", held)
         invariants.hold([*found, *invariants.left_over("names in groups", kept)])
+        self.look_back()
         self.told["resize requests"] += self.simulation.fake.calls["resizeRequests.insert"]
         self.told["machines"] += len(project.machines)
         self.told["calls"] += self.simulation.fake.calls.total()
 
+    def mend(self) -> None:
+        """No more trouble."""
+        project = self.simulation.fake.project
+        self.simulation.fake.faults.clear()
+        self.api.mishaps.clear()
+        self.simulation.template.found = replace(self.simulation.template.found, groups=self.simulation.groups)
+        project.stock.clear()
+        for machine in project.machines.values():
+            if machine.stopped and not machine.deleting:
+                machine.stopped, machine.ended = False, None
+
+    def look_back(self) -> None:
+        """Count the schedules in which something happened, as opposed to being about to happen."""
+        project = self.simulation.fake.project
+        groups, machines = project.groups.values(), project.machines.values()
+        happened = {
+            "a call that met a fault": bool(self.simulation.fake.faults.met),
+            "a change that met a fault": any(self.simulation.fake.faults.met[call] for call in CHANGES),
+            "a group that could not start a machine": any(one.history for one in groups),
+            "a resize request": self.simulation.fake.calls["resizeRequests.insert"] > 0,
+            "a Spot machine": any(one.model == "SPOT" for one in machines),
+            "no machine at all": not machines,
+        }
+        self.seen |= {what for what, whether in happened.items() if whether}
+        self.told[f"{self.name}: schedules"] += 1
+        for what in self.seen:
+            self.told[f"{self.name}: schedules with {what}"] += 1
+
     def machines(self) -> dict[str, bool]:
         """By provider id, whether each machine of ours runs."""
         return machines_run(self.simulation)
+
+    def counted(self) -> list[Machine]:
+        """The machines of which a batch has no more than nodes. Those of a gang that came in part are ended, and the
+        launch goes on in another group as soon as Google has agreed to that."""
+        return [machine for machine in self.simulation.ours() if not machine.deleting]
 
     def running(self) -> list[Machine]:
         """Machines of ours that run."""
@@ -303,4 +367,7 @@ class GcpSchedules(RuleBasedStateMachine):
         raise AssertionError("the controller does not come up again")
 
     def _look(self, _: Tick) -> None:
+        groups = self.simulation.fake.project.groups.values()
+        if any(one.held and one.error for group in groups for one in group.asked.values()):
+            self.seen.add("a resize request that waits")
         self.witness.looks()

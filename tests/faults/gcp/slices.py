@@ -32,7 +32,7 @@ TYPE: Final = "ct6e-standard-4t"
 ZONE: Final = "us-central1-a"
 HOSTS: Final = 4
 SLICES: Final = 2
-OWN_CALLS: Final = ("resize", "resizeRequests.list")
+OWN_CALLS: Final = ("resize", "resizeRequests.insert", "resizeRequests.get", "resizeRequests.list")
 # Pods are evicted and stop; then calls may be throttled or cut. A machine that runs longer is a leak.
 CLEAN_UP: Final = timedelta(minutes=45)
 POOL: Final = f"""
@@ -104,6 +104,7 @@ class SliceSimulation(GcpSimulation):
 class SliceSchedules(GcpSchedules):
     """Slices to which things happen."""
 
+    name: ClassVar[str] = "TPU slices"
     told: ClassVar[Counter[str]] = Counter()
     world: ClassVar[type[GcpSimulation]] = SliceSimulation
     types: ClassVar[tuple[str, ...]] = (TYPE,)
@@ -113,25 +114,25 @@ class SliceSchedules(GcpSchedules):
     @rule(call=st.sampled_from(OWN_CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
     def trouble_of_slices(self, call: str, name: str, times: int) -> None:
         self.simulation.fake.faults.inject(call, *[FAULTS[name]] * times)
-        self.told[f"a call of slices {name}"] += times
+        self.saw(f"a call of slices {name}", times)
 
     @rule(machines=st.integers(0, HOSTS * SLICES))
     def limits_hosts(self, machines: int) -> None:
         self.simulation.fake.project.stock[TYPE, ZONE, "STANDARD"] = machines
-        self.told["a limit of hosts"] += 1
+        self.saw("a limit of hosts")
 
     @rule(index=st.integers(0, SLICES - 1), come=st.integers(0, HOSTS - 1))
     def breaks_a_promise(self, index: int, come: int) -> None:
         """Google starts a part of what it should start all of or none."""
         self.simulation.fake.project.parts[f"slice-{index}-grp"] = come
-        self.told["a part of a slice started"] += 1
+        self.saw("a part of a slice started")
 
     @precondition(lambda self: self.running())
     @rule(index=st.integers(0, 7))
     def host_fails(self, index: int) -> None:
         """A host fails: its machine starts again elsewhere, and its slice is of no use."""
         self.simulation.fake.project.host_error(self.chosen(index))
-        self.told["a host that failed"] += 1
+        self.saw("a host that failed")
 
     def strange(self) -> Iterator[str]:
         """What is wrong with the slices now."""

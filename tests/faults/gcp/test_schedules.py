@@ -10,11 +10,14 @@ from hypothesis import settings
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, PROVISIONED_NODES
 from tests.crash.life import START, small_catalog
+from tests.faults.drawing import AFRESH
 from tests.faults.gcp.schedules import GANG_OF, PODS_OF, POOL, GcpSchedules, scenario
 from tests.faults.gcp.world import ACCELERATORS, KIND, ZONES, GcpSimulation
 
 TestGcpSchedules = GcpSchedules.TestCase
-TestGcpSchedules.settings = settings(max_examples=8, stateful_step_count=16, deadline=None, derandomize=True)
+TestGcpSchedules.settings = settings(
+    max_examples=16, stateful_step_count=16, deadline=None, derandomize=True, backend=AFRESH
+)
 
 
 def begun() -> GcpSimulation:

@@ -9,13 +9,14 @@ from hypothesis import Phase, settings
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
 from tests.crash.life import START, small_catalog
-from tests.fakes.gce.state import Machine
+from tests.fakes.gce.state import SLUGGISH, Machine
+from tests.faults.drawing import AFRESH
 from tests.faults.gcp.schedules import PODS_OF, scenario
 from tests.faults.gcp.slices import HOSTS, POOL, TYPE, ZONE, SliceSchedules, SliceSimulation
 
 TestSliceSchedules = SliceSchedules.TestCase
 TestSliceSchedules.settings = settings(
-    max_examples=4, stateful_step_count=14, deadline=None, derandomize=True, phases=[Phase.generate]
+    max_examples=8, stateful_step_count=14, deadline=None, derandomize=True, phases=[Phase.generate], backend=AFRESH
 )
 
 
@@ -111,6 +112,24 @@ def test_a_part_of_a_slice_is_ended_and_the_slice_is_tried_again() -> None:
         simulation.fake.project.parts[group.name] = 2
     simulation.run(START + timedelta(hours=2))
     assert list_all(simulation.api, PODS)[0] == ()
+    simulation.run(START + timedelta(hours=4))
+    assert nothing_is_left(simulation)
+
+
+def test_a_slice_that_shall_go_before_it_is_listed_ends() -> None:
+    """Lists lag behind the launch. The Nodes register after the drain is over: they have no taint, and get pods."""
+    simulation = SliceSimulation(catalog=small_catalog(TYPE), start=START, gce=SLUGGISH)
+    simulation.add(scenario(POOL))
+    simulation.add(scenario(PODS_OF.format(number=1, copies=2, minutes=20, gang="")))
+    simulation.run(START + timedelta(seconds=1))
+    simulation.add(scenario(PODS_OF.format(number=2, copies=2, minutes=4, gang="")))
+    simulation.run(simulation.clock.now() + timedelta(seconds=1))
+    node = list_all(simulation.api, PROVISIONED_NODES)[0][0]
+    simulation.api.delete(PROVISIONED_NODES, node["metadata"]["name"])
+    simulation.run(simulation.clock.now() + timedelta(seconds=1))
+    phases = [node["status"]["phase"] for node in list_all(simulation.api, PROVISIONED_NODES)[0]]
+    assert sorted(phases) == ["Draining", "Launched", "Launched", "Launched"]
+    simulation.run(simulation.clock.now() + timedelta(minutes=5))
     simulation.run(START + timedelta(hours=4))
     assert nothing_is_left(simulation)
 

@@ -35,14 +35,14 @@ from tests.fakes.gce.fake import FakeGce
 from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group
 from tests.fakes.gce.state import Machine as GceMachine
 from tests.faults.world import DRIVER
-from tests.gcp import Written, gcp, server
+from tests.gcp import Written, in_process
 
 BOOT: Final = timedelta(seconds=150)
 KIND: Final = "GCPNodeTemplate"
 ACCELERATORS: Final = {"g2-standard-4": "nvidia-l4", "a2-highgpu-1g": "nvidia-a100-40gb"}
 ZONES: Final = ("us-central1-a", "us-central1-b")
 MODELS: Final = {"STANDARD": "on-demand", "SPOT": "spot"}
-_CAPACITY: Final = {**MODELS, "RESERVATION_BOUND": "capacity-block"}
+_CAPACITY: Final = {**MODELS, "RESERVATION_BOUND": "capacity-block", "FLEX_START": "flex-start"}
 
 
 class Booted(Machine):
@@ -55,10 +55,11 @@ class Booted(Machine):
 
 def booted(machine: GceMachine) -> Booted:
     """An instance of the fake as such a machine."""
+    reserved = machine.reservation and machine.model == "STANDARD"
     return Booted(
         id=str(machine.id),
         node=machine.name,
-        offering=OfferingKey(machine.machine_type, machine.zone, _CAPACITY[machine.model]),
+        offering=OfferingKey(machine.machine_type, machine.zone, "reserved" if reserved else _CAPACITY[machine.model]),
         launched_at=machine.created,
         tags=FrozenMap({}),
         ended_at=None if machine.stopped and not machine.deleting else machine.ended,
@@ -151,10 +152,10 @@ class GcpSimulation(Simulation):
 
     def new_loop(self, api: KubernetesApi | None = None, **_: Any) -> Loop:
         """The production loop over the adapter, both with empty memory."""
-        server().fake = self.fake
+        in_process().session.fake = self.fake
         objects = ProviderObjects(api or self.api)
         provider = GcpProvider(
-            Project(gcp(), self.clock, self._uid), self.template, written=lambda: written_batches(objects)
+            Project(in_process(), self.clock, self._uid), self.template, written=lambda: written_batches(objects)
         )
         self.loop = Loop(
             api=api or self.api,

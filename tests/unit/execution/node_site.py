@@ -9,7 +9,8 @@ from autoscaler.cluster.api import list_all
 from autoscaler.cluster.journal import Pending
 from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.cluster.store import Store
-from autoscaler.execution.executor import Executor, Observed, Trouble
+from autoscaler.execution.executor import Executor, Trouble
+from autoscaler.execution.observed import Observed
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan

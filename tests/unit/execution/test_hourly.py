@@ -9,8 +9,9 @@ from typing import cast
 
 import pytest
 
-from autoscaler.execution.executor import Executor, Observed
+from autoscaler.execution.executor import Executor
 from autoscaler.execution.launch import Providers
+from autoscaler.execution.observed import Observed
 from autoscaler.execution.patience import Patience
 from autoscaler.execution.providers_seen import ask
 from autoscaler.lifecycle.provisioned_node import last_edge

@@ -10,8 +10,9 @@ import pytest
 
 from autoscaler.cluster.intents import token_of
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.executor import Executor, Observed, Trouble
+from autoscaler.execution.executor import Executor, Trouble
 from autoscaler.execution.launch import Providers, key_of, launch, request_of
+from autoscaler.execution.observed import Observed
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap

@@ -56,6 +56,23 @@ def test_a_pod_that_no_watch_has_shown_yet_is_evicted_all_the_same(site: Site) -
     assert site.node.phase is Phase.DRAINING
 
 
+def test_pods_of_a_node_that_registers_after_its_drain_are_evicted_before_the_machine_ends(site: Site) -> None:
+    """The machine was not listed when it should have ended, and its Node comes without the taint."""
+    site.desk.api.delete(NODES, "n1")
+    site.drain()
+    unlisted = replace(site.seen(), machines={"simulated": {}})
+    for _ in range(2):
+        site.carry_out(seen=unlisted)
+    assert site.node.phase is Phase.TERMINATING
+    site.desk.api.create(NODES, {"metadata": {"name": "n1"}, "spec": {"providerID": site.node.provider_id}})
+    site.pod("early")
+    site.carry_out()
+    assert "deletionTimestamp" in site.desk.api.get(PODS, "early", namespace="default")["metadata"]
+    assert (site.taints, site.machine_state()) == ([DRAINING_TAINT], InstanceState.PENDING)
+    site.carry_out()
+    assert site.machine_state() is InstanceState.TERMINATING
+
+
 def test_who_takes_the_taint_away_again_does_not_keep_the_machine(site: Site) -> None:
     site.drain()
     site.carry_out()

@@ -10,7 +10,8 @@ import pytest
 
 from autoscaler.cluster.journal import Pending
 from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PROVISIONED_NODES, Resource
-from autoscaler.execution.executor import Executor, Observed
+from autoscaler.execution.executor import Executor
+from autoscaler.execution.observed import Observed
 from autoscaler.execution.unclear import read_answer
 from autoscaler.lifecycle.booting import LONGEST
 from autoscaler.lifecycle.observing import may_touch

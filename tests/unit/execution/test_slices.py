@@ -168,3 +168,29 @@ def test_an_adopted_host_ends_with_its_slice(site: SliceSite) -> None:
     adopt_all([(machine, Node("h3"))], provider=provider, journal=site.desk.journal, now=site.desk.now)
     assert (site.host("h3").hosts, site.host("h3").batch) == (3, lost.batch)
     assert len(list_all(site.desk.api, PROVISIONED_NODES)[0]) == 3
+
+
+@pytest.mark.parametrize("pod", [False, True])
+def test_hosts_that_register_after_their_drain_is_over_are_drained_again(site: SliceSite, *, pod: bool) -> None:
+    """The slice was ordered to go before the provider listed its machines. Their Nodes come without the taint."""
+    for name in HOSTS:
+        site.desk.api.delete(NODES, name)
+    unlisted = replace(site.seen(), machines={"simulated": {}})
+    site.decide(Code.SLICE_BROKEN)
+    for _ in range(2):
+        site.carry_out(seen=unlisted)
+    assert (site.phases(), site.ended) == ({Phase.TERMINATING}, [])
+    for node in site.desk.nodes():
+        site.desk.api.create(NODES, {"metadata": {"name": node.name}, "spec": {"providerID": node.provider_id}})
+    if pod:
+        site.works("h1")
+    site.desk.clock.advance(timedelta(minutes=5))
+    site.carry_out()
+    assert site.ended == []
+    site.carry_out()
+    assert (site.running(), site.ended != []) == ((3, False) if pod else (0, True))
+    if pod:
+        assert "deletionTimestamp" in site.desk.api.get(PODS, "on-h1", namespace="default")["metadata"]
+    site.end_pods()
+    site.carry_out()
+    assert (site.running(), site.ended[0]) == (0, 3)

@@ -11,8 +11,9 @@ import pytest
 from autoscaler.cluster.isolation import Trouble
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.cluster.store import Store
-from autoscaler.execution.executor import Executor, Observed
+from autoscaler.execution.executor import Executor
 from autoscaler.execution.launch import Providers
+from autoscaler.execution.observed import Observed
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan

@@ -12,11 +12,11 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from tests.builders import NOW, ours
 
-EVICTING = {Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED, Code.SLICE_BROKEN}
+EVICTING = {Code.BLOCK_ENDING, Code.NODE_DISPENSABLE, Code.NODE_RECLAIMED, Code.POOL_DELETED, Code.SLICE_BROKEN}
 
 
 @pytest.mark.parametrize("code", list(Code), ids=lambda code: code.value)
-def test_only_what_cannot_wait_evicts(code: Code) -> None:
+def test_only_these_evict(code: Code) -> None:
     assert evicts((Reason.of(code),)) is (code in EVICTING)
 
 

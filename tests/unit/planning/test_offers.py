@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from fractions import Fraction
 
 import pytest
 
+from autoscaler.execution.providers_seen import with_unserved
 from autoscaler.model.capacity import CapacityPool, GroupOffering, Limits, Mode, NodeTemplateRef
 from autoscaler.model.device_class import Selector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import FirstAvailable
+from autoscaler.model.snapshot import Backoff
 from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.planning.supply.offering_labels import capacity_type_facts
 from autoscaler.scheduling.world import World
@@ -21,11 +24,14 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import (
     CATALOG,
     LARGE,
     NAMELESS,
+    NOW,
     SMALL,
+    block,
     claim,
     gpus,
     machine,
@@ -149,16 +155,16 @@ def test_only_a_part_of_a_card_is_explained() -> None:
     ("groups", "bought"),
     [
         (None, ["intel"]),
-        ([("other", "z", "on-demand")], ["other"]),
-        ([("other", "z", "on-demand"), ("intel", "y", "spot")], ["other"]),
-        ([("intel", "z", "on-demand"), ("other", "z", "on-demand")], ["intel"]),
+        ([("other", "us-east-1a", "on-demand")], ["other"]),
+        ([("other", "us-east-1a", "on-demand"), ("intel", "us-east-1b", "spot")], ["other"]),
+        ([("intel", "us-east-1a", "on-demand"), ("other", "us-east-1a", "on-demand")], ["intel"]),
         ([], []),
     ],
 )
 def test_only_what_the_groups_of_a_node_template_start_is_bought(
     groups: list[tuple[str, str, str]] | None, bought: list[str]
 ) -> None:
-    """The price decides among these. Zones of offerings are not known here: any group's will do."""
+    """The price decides among these."""
     catalog = Catalog.of([INTEL, replace(INTEL, name="other", prices=machine("x", SMALL, 1, "9").prices)])
     template = NodeTemplateRef("GCPNodeTemplate", "gpu")
     found = None if groups is None else frozenset(GroupOffering(*group) for group in groups)
@@ -201,3 +207,52 @@ def test_a_small_undecided_type_is_compared_by_what_a_pod_costs(price: str, said
     result = plan(snapshot(pods, claims), catalog=Catalog.of([eight, nameless]))
     assert types(result) == ["many"]
     assert len([reason for reason in result.warnings if reason.code is Code.CHEAPER_UNKNOWN]) == said
+
+
+def test_the_zones_of_the_groups_are_offered_where_the_pool_names_none() -> None:
+    """So a zone that has none is left for the next one."""
+    groups = frozenset(GroupOffering("intel", zone, "on-demand") for zone in ("us-east-1a", "us-east-1b"))
+    template = NodeTemplateRef("GCPNodeTemplate", "gpu")
+    pool = replace(POOL, groups=groups, node_template=template)
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,))
+    (first,) = plan(state, catalog=Catalog.of([INTEL])).launches
+    assert {offering.zone for offering in first.offerings} == {"us-east-1a", "us-east-1b"}
+    spent = Backoff(NOW + timedelta(hours=1), "intel", first.offering.zone, "on-demand", pool=pool.name)
+    (second,) = plan(replace(state, backoffs=(spent,)), catalog=Catalog.of([INTEL])).launches
+    assert second.offering.zone != first.offering.zone
+    elsewhere = replace(pool, requirements=(Requirement(labels.REGION, "In", ("eu-west-1",)),))
+    assert types(plan(replace(state, pools=(elsewhere,)), catalog=Catalog.of([INTEL]))) == []
+
+
+@pytest.mark.parametrize(("started", "held"), [("cr-1", True), ("cr-2", False), ("", True)])
+def test_a_block_is_bought_where_a_group_starts_its_reservation(started: str, held: bool) -> None:
+    """ "": the group starts reserved machines, and it is not known of which reservation."""
+    group = GroupOffering("l8", "us-east-1a", "capacity-block", started)
+    pool = replace(POOL, groups=frozenset({group}), node_template=NodeTemplateRef("GCPNodeTemplate", "gpu"))
+    held_block = block(reservation="cr-1", pool=pool.name)
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,), blocks=(held_block,))
+    result = plan(state)
+    assert types(result) == (["l8"] if held else [])
+    if not held:
+        (why,) = (one for entry in result.left_out for one in entry.reasons if one.code is Code.NOT_IN_GROUPS)
+        assert dict(why.detail) == {"kind": "GCPNodeTemplate", "template": "gpu", "block": held_block.name}
+    (noted,) = with_unserved([held_block], [pool])
+    assert bool(noted.note) is not held
+    assert with_unserved([held_block], [replace(pool, groups=None)]) == (held_block,)
+    assert with_unserved([replace(held_block, note="impaired")], [pool])[0].note == "impaired"
+
+
+def test_without_a_block_the_block_is_missing_whichever_reservation_the_groups_start() -> None:
+    held = replace(INTEL, capacity_types=(CapacityType.RESERVED,))
+    group = GroupOffering("intel", "us-east-1a", "reserved", "cr-1")
+    pool = replace(POOL, capacity_types=("reserved",), groups=frozenset({group}))
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,))
+    assert Code.NEEDS_RESERVATION in why_left(plan(state, catalog=Catalog.of([held])), "p")
+
+
+def test_what_one_reservation_lacks_says_nothing_of_others() -> None:
+    pool = replace(POOL, capacity_types=("capacity-block",))
+    blocks = (block("a", reservation="cr-a"), block("b", reservation="cr-b"))
+    tried = Backoff(NOW + timedelta(hours=1), "l8", "us-east-1a", "capacity-block", pool=pool.name, reservation="cr-a")
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,), blocks=blocks, backoffs=(tried,))
+    assert [node.offering.block for node in plan(state).launches] == ["b"]

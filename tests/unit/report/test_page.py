@@ -17,7 +17,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
-from autoscaler.report.explained_objects import node_explanation, node_lines
+from autoscaler.report.explained.objects import node_explanation, node_lines
 from autoscaler.report.page import SHOWN_WAITING, explanation, status_page
 from autoscaler.report.tables.plan_tables import Table
 from instance_catalog.frozen_map import FrozenMap

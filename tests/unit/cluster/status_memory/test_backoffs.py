@@ -8,7 +8,14 @@ from datetime import timedelta
 import pytest
 
 from autoscaler.model.provisioned_node import OfferingRef
-from providers.errors import ProviderError, QuotaError, ShortageError, ThrottledError
+from providers.errors import (
+    NotOfferedError,
+    ProviderError,
+    QuotaError,
+    ReservationExhaustedError,
+    ShortageError,
+    ThrottledError,
+)
 from tests.desk import A, B, Desk, new_desk
 
 MINUTE = timedelta(minutes=1)
@@ -58,3 +65,16 @@ def test_a_back_off_reaches_as_far_as_its_error(
     assert all(desk.backoffs.forbid("gpu", offering, desk.now) for offering in forbidden)
     assert not any(desk.backoffs.forbid("gpu", offering, desk.now) for offering in allowed)
     assert not desk.backoffs.forbid("other", A, desk.now)
+
+
+@pytest.mark.parametrize(
+    "error", [NotOfferedError("no group"), ReservationExhaustedError("full"), ShortageError("none")]
+)
+def test_what_fails_for_a_reservation_delays_only_that_one(desk: Desk, error: ProviderError) -> None:
+    held = replace(A, capacity_type="capacity-block", reservation="cr-1")
+    others = (replace(held, reservation="cr-2"), A, SPOT, B)
+    desk.backoffs.failed("gpu", held, error, desk.now)
+    for seen in (desk, desk.restarted()):
+        assert seen.backoffs.forbid("gpu", held, desk.now)
+        assert not any(seen.backoffs.forbid("gpu", offering, desk.now) for offering in others)
+        assert not seen.backoffs.paused("gpu", desk.now)

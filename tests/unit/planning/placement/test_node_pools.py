@@ -8,14 +8,17 @@ import pytest
 
 from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef, PodScope, Scope
 from autoscaler.model.gang import Gang
-from autoscaler.model.pod import Container, GangRef, Pod
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Container, GangRef, Pod, PodAffinityTerm
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import plan, pod, shipped, snapshot, types, why_left
+from tests.builders import TEAM, claim, gang, gpus, pairs, plan, pod, shipped, snapshot, types, why_left
 
 SLICE = FrozenMap({labels.GKE_TPU_ACCELERATOR: "tpu-v6e-slice", labels.GKE_TPU_TOPOLOGY: "4x4"})
 CHIPS = Container("main", FrozenMap({"google.com/tpu": Quantity.of(4)}))
@@ -86,3 +89,24 @@ def test_a_device_plugin_beside_the_driver_of_other_machines(*, plugin: bool) ->
     chips = DaemonSet("kube-system", "plugin", pod("plugin"), device_plugin="tpu.google.com")
     given = replace(state(4, key=None), daemon_sets=(driver, *([chips] if plugin else [])))
     assert len(plan(given, catalog=CATALOG).launches) == (4 if plugin else 0)
+
+
+@pytest.mark.parametrize("home", ["us-east-1a", "us-east-1c"])
+def test_a_retry_does_not_take_a_gang_out_of_its_zone(home: str) -> None:
+    """A pod of more importance goes to the zone in which the gang runs, and the other members keep away from it."""
+    away = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("y",)),)), labels.ZONE, ("default",))
+    pods, claims = pairs(4, gpus(), gang="train", pod_anti_affinity=(away,))
+    running = pod("running", gang="train", node_name="n1", phase="Running")
+    here = FrozenMap({labels.ZONE: home})
+    other = pod("y", "y-c", priority=10, node_selector=here, labels=FrozenMap({"app": "y"}))
+    zones = Requirement(labels.ZONE, "In", ("us-east-1a", "us-east-1b", "us-east-1c"))
+    found = plan(
+        snapshot(
+            [*pods, running, other],
+            [*claims, claim("y-c")],
+            gangs=gang("train", 5, labels.ZONE),
+            nodes=(Node("n1", labels=here),),
+            pools=(replace(TEAM, requirements=(zones,)),),
+        )
+    )
+    assert {node.offering.zone for node in found.launches} == {home}

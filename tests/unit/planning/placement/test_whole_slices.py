@@ -11,7 +11,9 @@ import pytest
 from autoscaler.checks.check import held_back, pool_conditions
 from autoscaler.model.capacity import Baseline, CapacityPool, Limits, Mode, NodeTemplateRef
 from autoscaler.model.device_class import DeviceClass, Selector
-from autoscaler.model.pod import Pod
+from autoscaler.model.node import Node
+from autoscaler.model.pod import GangRef, Pod
+from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
@@ -21,8 +23,9 @@ from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.predict import hosts, unpredictable
-from tests.builders import NOW, claim, codes, gang, plan, pod, shipped, snapshot, types, why_left
+from tests.builders import NOW, claim, codes, gang, ours, places, plan, pod, shipped, snapshot, types, why_left
 
 TPU_CLASS = DeviceClass("tpu.google.com", (Selector('device.driver == "tpu.google.com"'),))
 ALL_CHIPS = DeviceRequest("chips", "tpu.google.com", allocation_mode="All")
@@ -154,3 +157,48 @@ def test_a_topology_that_nobody_listed_is_counted_in_machines() -> None:
     unlisted = replace(shipped("ct6e-standard-4t").get("ct6e-standard-4t"), topology=None, slice_topologies=())
     assert hosts(unlisted, parse_driver_set("tpu:topology=4x4")) == 4
     assert "whole machines with 4 chips" in str(unpredictable(unlisted, parse_driver_set("tpu:topology=3x3")))
+
+
+AMOUNTS = {"cpu": "170", "memory": "600Gi", "pods": "9"}
+ROOM = FrozenMap({name: Quantity.parse(amount) for name, amount in AMOUNTS.items()})
+
+
+def host(number: int, phase: Phase, batch: str = "first") -> ProvisionedNode:
+    """A host of a slice that was bought for the gang."""
+    offering = OfferingRef("ct6e-standard-4t", "any", "on-demand", Decimal("10.8"))
+    given = {"pool": "tpu", "offering": offering, "drivers": ("tpu:topology=4x4",), "hosts": 4, "phase_since": NOW}
+    coming = ours(f"{batch}-{number}", phase=phase, pods=(f"default/w{number}",), **given)
+    return replace(coming, batch=batch)
+
+
+@pytest.mark.parametrize("key", [None, labels.GKE_NODE_POOL])
+@pytest.mark.parametrize("registered", [0, 1, 3])
+def test_a_gang_waits_for_the_slice_that_comes_for_it(key: str | None, registered: int) -> None:
+    """Also where it wants a node pool of its own, whose name nobody knows before a host has registered."""
+    pods, claims = hosts_wanted(4)
+    pods = [replace(found, gang=GangRef("default", "g")) for found in pods]
+    phases = [Phase.REGISTERED if number < registered else Phase.LAUNCHED for number in range(4)]
+    coming = tuple(host(number, phase) for number, phase in enumerate(phases))
+    own = {labels.GKE_NODE_POOL: "slice", labels.GKE_TPU_ACCELERATOR: V6E, labels.GKE_TPU_TOPOLOGY: "4x4"}
+    nodes = tuple(
+        Node(one.name, labels=FrozenMap({**own, labels.POOL: "tpu"}), allocatable=ROOM) for one in coming[:registered]
+    )
+    found = plan(
+        state((pods, claims), pools=(POOL,), gangs=gang("g", 4, key), provisioned=coming, nodes=nodes), catalog=CATALOG
+    )
+    assert types(found) == []
+    assert set(places(found).values()) == {one.node_name for one in coming}
+
+
+def test_gangs_do_not_share_slices_that_come() -> None:
+    """One host is left of the slice of which the first gang takes three: the second gang goes to the other slice."""
+    pods, claims = hosts_wanted(7)
+    pods = [replace(found, gang=GangRef("default", f"g{number // 3 and 1}")) for number, found in enumerate(pods)]
+    gangs = gang("g0", 3, labels.GKE_NODE_POOL).with_items(gang("g1", 4, labels.GKE_NODE_POOL))
+    coming = tuple(host(number, Phase.LAUNCHED, batch) for batch in ("a", "b") for number in range(4))
+    found = plan(state((pods, claims), pools=(POOL,), gangs=gangs, provisioned=coming), catalog=CATALOG)
+    assert types(found) == []
+    slices = {p.removeprefix("default/"): node.partition("-")[0] for p, node in places(found).items()}
+    assert len({slices[f"w{number}"] for number in range(3)}) == 1
+    assert len({slices[f"w{number}"] for number in range(3, 7)}) == 1
+    assert len(set(slices.values())) == 2

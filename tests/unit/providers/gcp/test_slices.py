@@ -89,7 +89,7 @@ def test_two_slices_are_two_groups_and_a_third_has_no_room() -> None:
     assert len(running(rig)) == 2
     third = rig.provider.launch(whole("b3"))
     assert third.instances == ()
-    assert [isinstance(one.error, CapacityError) for one in third.failures] == [True, True]
+    assert [isinstance(one.error, CapacityError) for one in third.failures] == [True]
     assert "it is one slice" in third.failures[0].error.message
     assert rig.fake.calls["resizeRequests.insert"] == 2
 
@@ -248,6 +248,9 @@ def test_a_group_that_starts_its_machines_in_bulk_is_not_offered() -> None:
     rig.group(V6E).bulk = True
     rig.restart()
     assert "target size policy BULK" in rig.provider.launch(whole()).failures[0].error.message
+    (fault,) = rig.provider.template_statuses()[0].faults
+    assert (fault.field, fault.kind) == ("nodePools", "BulkMode")
+    assert fault.next_step == "name another node pool than slice0: GKE has made its group so"
 
 
 def test_a_launch_that_leaves_the_zone_open_is_withdrawn_as_well() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from providers.contract import TemplateStatus
+from providers.errors import TemplateError
 from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.gke import NodePool
-from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig
+from tests.fakes.gce.state import PROJECT, Group
+from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig, request
 
+REGION = f"projects/{PROJECT}/regions/us-central1"
 OF = "h100 --cluster c1 --location us-central1"
 
 
@@ -84,6 +88,42 @@ def test_a_base_name_without_room_and_a_group_that_is_not_supported() -> None:
     assert [fault.kind for fault in status(rig).faults] == ["NotSupported", "NameTooLong"]
 
 
+def test_a_base_name_without_room_hides_no_other_group() -> None:
+    rig = Rig()
+    rig.group(A3).base = "g" * 53
+    assert status(rig).groups == {A2, A3_SPOT}
+    with pytest.raises(TemplateError, match="too little room"):
+        rig.provider.launch(request())
+    base = "gke-c1-other-0a1b2c3d"
+    rig.fake.project.add(Group(f"{base}-grp", ZONE, base, A3.instance_type))
+    found = rig.templates.found
+    rig.templates.found = replace(found, groups=(*found.groups, GroupRef(ZONE, f"{base}-grp")))
+    assert status(rig).groups == {A2, A3, A3_SPOT}
+    assert len(rig.provider.launch(request()).instances) == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "option"), [("", ""), ("near", f" --workload-policy {REGION}/resourcePolicies/near")]
+)
+def test_a_group_in_bulk_mode_comes_with_the_command_that_makes_another(policy: str, option: str) -> None:
+    rig = Rig()
+    group = rig.group(A3_SPOT)
+    group.bulk, group.policy = True, policy
+    found = status(rig)
+    (fault,) = found.faults
+    assert (fault.field, fault.kind, fault.certain) == ("groups", "BulkMode", True)
+    assert fault.next_step.endswith(
+        f"gcloud compute instance-groups managed create NEW --zone {ZONE} --template "
+        f"{REGION}/instanceTemplates/{group.name} --size 0 --target-size-policy-mode individual "
+        f"--default-action-on-vm-failure do-nothing{option}"
+    )
+    assert found.groups == {A3, A2}
+    assert rig.provider.launch(request("a", offerings=(A3_SPOT,))).instances == ()
+    assert len(rig.provider.launch(request("b", batch="b2")).instances) == 1
+    (finding,) = [one for one in rig.provider.check() if not one.passed]
+    assert finding.next_step == fault.next_step
+
+
 def test_a_pool_of_somebody_elses_cluster() -> None:
     rig = Rig()
     rig.fake.clusters.name = "c2"
@@ -96,6 +136,39 @@ def test_what_may_not_be_read_says_nothing_about_the_template() -> None:
     rig.fake.denied.add("container.get")
     (fault,) = status(rig).faults
     assert (fault.kind, fault.certain) == ("Permission", False)
+
+
+@pytest.mark.parametrize("sized", [(), ("h100",), ("second",), ("h100", "second")])
+def test_a_node_pool_that_gke_sizes_hides_no_other(sized: tuple[str, ...]) -> None:
+    """Two node pools start the same machines; whichever is listed first, the one that is right is used."""
+    rig = Rig()
+    base = "gke-c1-second-0a1b2c3d"
+    rig.fake.project.add(Group(f"{base}-grp", ZONE, base, A3.instance_type))
+    rig.fake.clusters.pools["second"] = NodePool(((ZONE, f"{base}-grp"),))
+    rig.templates.found = replace(rig.templates.found, node_pools=("h100", "second"))
+    for name in sized:
+        rig.fake.clusters.pools[name].autoscaling = True
+    found = status(rig)
+    assert [fault.kind for fault in found.faults] == ["Autoscaling"] * len(sized)
+    if len(sized) == 2:
+        assert found.groups == {A2, A3_SPOT}
+        with pytest.raises(TemplateError, match="autoscaling is on for node pool h100"):
+            rig.provider.launch(request())
+    else:
+        assert found.groups == {A2, A3, A3_SPOT}
+        assert len(rig.provider.launch(request()).instances) == 1
+
+
+def test_a_reservation_that_may_not_be_read_hides_no_group() -> None:
+    rig = Rig()
+    rig.fake.owners.add("owner")
+    rig.fake.unreadable.add("owner")
+    held = rig.hold(starts_in=timedelta(0), lasts=timedelta(days=1), future="", owner="owner")
+    found = status(rig)
+    assert [(fault.kind, fault.certain) for fault in found.faults] == [("Permission", False)]
+    assert found.groups == {A2, A3, A3_SPOT, held}
+    rig.fake.denied.add("instanceTemplates.get")
+    assert status(rig).groups is None  # what a group starts that cannot be read is not known
 
 
 def test_a_check_names_what_is_missing() -> None:

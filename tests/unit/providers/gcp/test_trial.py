@@ -207,6 +207,17 @@ def test_the_command_names_types_that_it_could_use(rig: Rig) -> None:
     assert "a3-highgpu-8g" in result.exception.next_step
 
 
+def test_a_group_that_takes_no_resize_requests_is_not_tried_with_them(rig: Rig) -> None:
+    domain = rig.group(A3)
+    domain.machine_type, domain.policy = "a4x-highgpu-4g", "nvl72"
+    rig.fake.project.policies["nvl72"] = {"type_": "HIGH_THROUGHPUT", "accelerator_topology": "1x72"}
+    result = typed("--max-usd", "1000", "--type", "a4x-highgpu-4g", "--resize-requests")
+    assert isinstance(result.exception, BadInputError)
+    assert "a4x" not in result.exception.next_step
+    result = typed("--max-usd", "1000", "--type", "a4x-highgpu-4g")
+    assert "price of a4x-highgpu-4g is not known" in str(result.exception)
+
+
 def test_the_command_writes_a_report(rig: Rig, tmp_path: Path) -> None:
     path = tmp_path / "trial.json"
     result = typed("--max-usd", "1000", "--yes", "--report", str(path))

@@ -134,3 +134,30 @@ def test_the_last_task_is_simulated_after_any_gap(days: int) -> None:
     gap = study(task(1, 0, 60), task(2, days * 86_400, 60))
     outcome = Run(gap, Variant("foreslice", 5 * MINUTE), catalog()).outcome()
     assert (outcome.never_started, outcome.launched) == (0, 2)
+
+
+def lonely_rest(checkpoint: timedelta | None) -> Study:
+    """A pod of one GPU beside one of three, which ends after twenty minutes; the first runs for five hours."""
+    return study(task(1, 0, 1200, gpus=3), task(2, 30, 5 * 3600, checkpoint=checkpoint))
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "moves"),
+    [
+        (None, False),  # it cannot be moved
+        (timedelta(0), True),  # it loses nothing
+        (timedelta(hours=4), False),  # moving it costs more than it saves
+        (7 * MINUTE, True),
+    ],
+)
+def test_a_moved_pod_does_the_rest_of_its_work_on_a_cheaper_machine(checkpoint: timedelta | None, moves: bool) -> None:
+    stays = Run(lonely_rest(checkpoint), Variant("foreslice"), catalog()).outcome()
+    found = Run(lonely_rest(checkpoint), Variant("cheaper"), catalog()).outcome()
+    assert (found.finished, found.interrupted, found.moved) == (2, 0, int(moves))
+    assert found.nodes == ({"g6.12xlarge": 1, "g6.xlarge": 1} if moves else {"g6.12xlarge": 1})
+    assert stays.moved == 0
+    assert (found.usd < stays.usd / 2) is moves
+    assert found.waits == stays.waits
+    # What it did after the last of its checkpoints is done again.
+    repeated = found.gpu_hours_allocated - 3 * 1200 / 3600 - 5
+    assert 0.01 < repeated < 7 / 60 if checkpoint == 7 * MINUTE else repeated == pytest.approx(0, abs=0.001)

@@ -1,0 +1,88 @@
+"""Which running pods may be moved to save money, and why others stay. Planning and execution ask the same.
+
+What a controller creates again and what serves others loses nothing but time: pods of ReplicaSets, StatefulSets and
+ReplicationControllers. Others may lose their work, and move only if they say how much of it that is at most. A gang is
+never moved, since all of its pods would have to start again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from autoscaler.lifecycle.marks import mark_of_pod
+from autoscaler.model.pod import Pod
+from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
+from autoscaler.model.reason import Code, Fact, Reason
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+
+_SERVING: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
+
+BudgetsByNamespace: TypeAlias = Mapping[str, Sequence[PodDisruptionBudget]]
+
+
+def by_namespace(budgets: Iterable[PodDisruptionBudget]) -> BudgetsByNamespace:
+    """The budgets of each namespace: a cluster may have thousands."""
+    found: dict[str, list[PodDisruptionBudget]] = {}
+    for budget in budgets:
+        found.setdefault(budget.namespace, []).append(budget)
+    return found
+
+
+def obstacle(pods: Sequence[Pod], budgets: BudgetsByNamespace) -> Reason | None:
+    """Why the first of a node's pods that cannot be moved stays; None where all may be evicted now."""
+    for pod in pods:
+        if (why := unmovable(pod)) is not None:
+            return why
+    shared = {key for key, count in Counter(key for pod in pods for key in set(_bound_to(pod))).items() if count > 1}
+    return next((why for pod in pods if (why := _protected(pod, budgets, shared)) is not None), None)
+
+
+def unmovable(pod: Pod) -> Reason | None:
+    """Why a pod is not moved, whatever its PodDisruptionBudgets say."""
+    if pod.deleting:
+        return Reason.of(Code.POD_ENDING, pod=pod.key)
+    if mark := mark_of_pod(pod):
+        return _because(pod, mark=mark)
+    if pod.gang is not None or pod.pod_group:
+        return _because(pod, gang=pod.gang.key if pod.gang else f"{pod.namespace}/{pod.pod_group}")
+    controller = pod.owner.partition("/")[0]
+    if not controller:
+        return _because(pod)
+    if controller not in _SERVING and pod.checkpoint_interval is None:
+        return _because(pod, controller=controller)
+    return _because(pod, unsupported=pod.unsupported[0]) if pod.unsupported else None
+
+
+def deletion_cost(pod: Pod) -> int:
+    """What its owner says about the cost of deleting it, relative to its siblings; 0 where that is not readable
+    (controller.kubernetes.io/pod-deletion-cost)."""
+    text = pod.annotations.get(labels.POD_DELETION_COST, "0")
+    readable = text.isascii() and text.removeprefix("-").isdecimal()
+    return int(text) if readable and len(text) <= len("-2147483648") else 0
+
+
+def _protected(pod: Pod, budgets: BudgetsByNamespace, shared: set[str]) -> Reason | None:
+    """Why its PodDisruptionBudgets keep it. `shared` is what several pods of the node use: that stays where it is until
+    the last of them has gone, and under a budget the last one goes only when the first runs again, elsewhere."""
+    protecting = [budget for budget in budgets.get(pod.namespace, ()) if budget.protects(pod)]
+    if not protecting:
+        return None
+    if len(protecting) > 1:
+        return _because(pod, budgets=len(protecting))
+    if protecting[0].allowed < 1:
+        return _because(pod, budget=protecting[0].name)
+    common = sorted(shared.intersection(_bound_to(pod)))
+    return _because(pod, shared=common[0], protected_by=protecting[0].name) if common else None
+
+
+def _bound_to(pod: Pod) -> list[str]:
+    """Claims and volumes, by what they are and their keys: they may bind several pods to one node."""
+    claims = [f"ResourceClaim {pod.namespace}/{entry.claim}" for entry in pod.claims if entry.claim]
+    return claims + [f"PersistentVolumeClaim {pod.namespace}/{name}" for name in pod.volumes]
+
+
+def _because(pod: Pod, **facts: Fact) -> Reason:
+    return Reason(Code.PODS_STAY, detail=FrozenMap({"pod": pod.key, **facts}))

@@ -1,0 +1,27 @@
+"""PodDisruptionBudgets, as far as they say whether a pod may be evicted now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodDisruptionBudget:
+    """`selector` None selects nothing. `allowed`: how many of its pods may be evicted now, as its status says."""
+
+    namespace: str
+    name: str
+    selector: LabelSelector | None = None
+    allowed: int = 0
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    def protects(self, pod: Pod) -> bool:
+        """Whether the pod is one of its pods."""
+        return self.namespace == pod.namespace and self.selector is not None and self.selector.matches(pod.labels)

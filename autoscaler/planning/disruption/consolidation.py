@@ -1,0 +1,358 @@
+"""Pools with `consolidate: Cheaper`: running pods move to where they cost less, one step at a time.
+
+A step is tried as a plan first (moves.py), and the next one is not taken before it is done: nothing starts, ends or
+waits for a place. Pods that need another machine get it first: the new node is launched while the old one still runs
+them, and only when it is ready does the old one drain, since its pods fit on nodes that are there. So a machine that
+cannot be had, or that is not what was predicted, costs no pod its place.
+
+A drain begins with a taint; once that is seen the move is tried again, and only then the pods are evicted.
+
+Each node is tried every few minutes, a few nodes at a time, those first that were tried longest ago. What was tried is
+kept in memory alone: after a restart the nodes are tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final, TypeVar
+
+from autoscaler.lifecycle.marks import mark_of_node
+from autoscaler.lifecycle.movable import by_namespace, deletion_cost, obstacle
+from autoscaler.lifecycle.observing import acts_on_nodes
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving, is_stopped, may_take_pods
+from autoscaler.lifecycle.reflect import occupies
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import NodeAction, NodeDecision, Plan, Target
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.virtual_pods import is_virtual
+from autoscaler.planning.demand.virtual_pods import booked_nodes
+from autoscaler.planning.disruption.budgets import Budgets
+from autoscaler.planning.disruption.moves import (
+    NOT_FOR_MOVES,
+    Ground,
+    Move,
+    by_acting_pools,
+    moment_over,
+    price_now,
+    try_move,
+)
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.catalog import Catalog
+
+V = TypeVar("V")
+
+# How many moves are tried at once, and what they may cost: each is a plan of the whole cluster.
+_TRIES: Final = 8
+_NODES_PLANNED: Final = 2_000
+_MOST_TOGETHER: Final = 8
+# How many nodes are looked at in vain at once: to see that pods stay is cheap, but not for thousands.
+_LOOKS: Final = 200
+PAUSE: Final = timedelta(seconds=15)
+_SOON: Final = timedelta(seconds=1)
+AGAIN: Final = timedelta(minutes=5)
+# A node that has just come is left alone: the pods it was bought for may still be on their way.
+_SETTLED: Final = timedelta(minutes=10)
+# So long after a replacement was launched no other one is launched for the same node; twice as long each time.
+_NO_SECOND: Final = timedelta(hours=1)
+_LONGEST_WAIT: Final = timedelta(days=1)
+# Seconds after which a pod that has a place and is not bound is no sign that its scheduler is about to bind it.
+_BINDING: Final = 600
+_NO_TIMES: Final[FrozenMap[str, datetime]] = FrozenMap()
+_NOT_REPLACED: Final[FrozenMap[str, tuple[datetime, int]]] = FrozenMap()
+_NO_ANSWERS: Final[FrozenMap[str, Reason]] = FrozenMap()
+
+
+@dataclass(frozen=True, slots=True)
+class MovesTried:
+    """What is kept between reconciles: when anything was tried `last`, and by name of a ProvisionedNode when it was
+    `tried`, what came of it, and when a replacement was launched for it, with how many there have been. `going`: the
+    nodes that are tainted, to be tried once more before they drain."""
+
+    last: datetime | None = None
+    tried: FrozenMap[str, datetime] = _NO_TIMES
+    answers: FrozenMap[str, Reason] = _NO_ANSWERS
+    replaced: FrozenMap[str, tuple[datetime, int]] = _NOT_REPLACED
+    going: tuple[str, ...] = ()
+
+
+NOTHING_TRIED: Final = MovesTried()
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """The plan with a step in it, or with the reasons why pods stay; `next_at`: when more nodes are due to be tried."""
+
+    plan: Plan
+    tried: MovesTried
+    next_at: datetime | None = None
+
+
+def consolidated(
+    plan: Plan,
+    snapshot: Snapshot,
+    make: Callable[[Snapshot], Plan],
+    now: datetime,
+    tried: MovesTried,
+    *,
+    catalog: Catalog,
+) -> Consolidated:
+    """The plan with the next step of consolidation, if there is one. `make` plans."""
+    pools = {pool.name: pool for pool in snapshot.pools if _consolidates(pool)}
+    if not pools:
+        return Consolidated(plan, NOTHING_TRIED)
+    there = snapshot.provisioned
+    tried = replace(
+        tried,
+        tried=_kept(tried.tried, there),
+        answers=_kept(tried.answers, there),
+        replaced=_kept(tried.replaced, there),
+    )
+    if not is_quiet(plan, snapshot, now):
+        return Consolidated(_explained(plan, tried), replace(tried, going=()))
+    if tried.last is not None and now < tried.last + PAUSE and not tried.going:
+        return Consolidated(_explained(plan, tried), tried, tried.last + PAUSE)
+    found = _Candidates(snapshot, plan, pools, now, catalog)
+    batch, stay = found.due(tried)
+    seen = replace(
+        tried,
+        answers=tried.answers.with_items(stay),
+        tried=tried.tried.with_items(dict.fromkeys(stay, now)),
+        going=(),
+    )
+    plan, after = _tried(batch, found, found.ground(make), seen) if batch else (plan, seen)
+    return Consolidated(_explained(plan, after), after, found.next_at(after))
+
+
+def is_quiet(plan: Plan, snapshot: Snapshot, now: datetime) -> bool:
+    """Whether nothing is under way in pools that act: no launch, no node that comes or goes, and no pod that is about
+    to get a place.
+
+    What a provider holds may stay as it is for weeks, and so may a pod with a place that its scheduler does not bind.
+    """
+    acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
+    young = {pod.key for pod in snapshot.pods if pod.node_name is None and pod.created > now.timestamp() - _BINDING}
+    here = {n.name: n for n in snapshot.provisioned if n.pool in acting and n.name not in snapshot.waiting}
+    launching = any(launch.pool in acting for launch in plan.launches)
+    placed = any(p.target is not Target.NEW and p.pod in young and not is_virtual(p.pod) for p in plan.placements)
+    going = any(d.action in (NodeAction.DRAIN, NodeAction.NOTICE) and d.provisioned_node in here for d in plan.nodes)
+    return not (launching or placed or going or any(is_coming(node) or is_leaving(node) for node in here.values()))
+
+
+def _consolidates(pool: CapacityPool) -> bool:
+    return pool.disruption.consolidate == "Cheaper" and not (pool.ordered or pool.deleting or pool.implicit)
+
+
+class _Candidates:
+    """The nodes that may be done without, in the order in which they are tried."""
+
+    def __init__(
+        self, snapshot: Snapshot, plan: Plan, pools: Mapping[str, CapacityPool], now: datetime, catalog: Catalog
+    ) -> None:
+        self.now = now
+        self.pools = pools
+        self._snapshot = snapshot
+        self._own = OwnNodes(snapshot.nodes)
+        self._plan = plan
+        self._catalog = catalog
+        self._budgets = by_namespace(snapshot.disruption_budgets)
+        self._booked = booked_nodes(snapshot)
+        self.pods: dict[str, list[Pod]] = {}
+        self.prices: dict[str, Decimal] = {}
+        self.nodes: list[ProvisionedNode] = []
+        self._settling: list[datetime] = []
+        awaited = {pod.nominated_node for pod in snapshot.pods if pod.node_name is None} | self._booked
+        kept = {decision.provisioned_node for decision in plan.nodes if _keeps_for_pods(decision)}
+        possible = [n for n in snapshot.provisioned if n.name in kept and n.pool in pools and self._may_go(n)]
+        names = {node.node_name for node in possible}
+        for pod in snapshot.pods:
+            if pod.node_name in names and occupies(pod):
+                self.pods.setdefault(str(pod.node_name), []).append(pod)
+        for node in possible:
+            price = price_now(node, catalog)
+            if price and node.node_name in self.pods and node.node_name not in awaited:
+                self.prices[node.name] = price
+                self.nodes.append(node)
+        self._replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
+        self.nodes.sort(key=self._order)
+
+    def ground(self, make: Callable[[Snapshot], Plan]) -> Ground:
+        """What moves are tried on."""
+        own = self._snapshot.provisioned
+        unused = {decision.provisioned_node for decision in self._plan.nodes if _is_idle(decision)}
+        closed = {node.node_name for node in own if _ends_soon(node)}
+        names = {node.name for node in self.nodes}
+        return Ground(
+            snapshot=self._snapshot,
+            plan=self._plan,
+            make=make,
+            prices=self.prices,
+            saving={node.name: self.pools[node.pool].disruption.saving for node in self.nodes},
+            idle={node.node_name: price_now(node, self._catalog) or Decimal(0) for node in own if node.name in unused},
+            closed=frozenset(closed | self._booked),
+            first=frozenset(key for node in own if names.intersection(node.replaces) for key in node.pods),
+        )
+
+    def pods_of(self, nodes: Sequence[ProvisionedNode]) -> list[Pod]:
+        """All pods that would have to move."""
+        return [pod for node in nodes for pod in self.pods[node.node_name]]
+
+    def due(self, tried: MovesTried) -> tuple[list[ProvisionedNode], dict[str, Reason]]:
+        """The nodes to try now, and those before them whose pods stay, with the reason."""
+        batch: list[ProvisionedNode] = []
+        stay: dict[str, Reason] = {}
+        most = max(1, min(_TRIES, _NODES_PLANNED // max(1, len(self._snapshot.nodes))))
+        again = [node for node in self.nodes if node.name in tried.going]
+        due = [node for node in self.nodes if moment_over(tried.tried.get(node.name), AGAIN, self.now)]
+        for node in again or sorted(due, key=lambda node: self._turn(node, tried)):
+            if len(batch) == most or len(stay) == _LOOKS:
+                break
+            why = self._obstacle(node)
+            stay |= {node.name: why} if why is not None else {}
+            batch += [node] if why is None else []
+        return batch, stay
+
+    def _turn(self, node: ProvisionedNode, tried: MovesTried) -> tuple[bool, float]:
+        """What was replaced first, then what was tried longest ago."""
+        at = tried.tried.get(node.name)
+        return node.name not in self._replaced, at.timestamp() if at is not None else 0.0
+
+    def next_at(self, tried: MovesTried) -> datetime | None:
+        """When a node is due to be tried that is not now."""
+        moments = [tried.tried[node.name] + AGAIN if node.name in tried.tried else self.now for node in self.nodes]
+        moments += [at for at in self._settling if at > self.now]
+        return max(min(moments), (tried.last or self.now) + PAUSE, self.now + _SOON) if moments else None
+
+    def _may_go(self, node: ProvisionedNode) -> bool:
+        """Whether it is a node of one machine, paid by the hour, that has settled."""
+        ready = node.phase is Phase.READY and node.unhealthy_since is None and not is_stopped(node)
+        single = node.hosts == 1 and not node.offering.block and not node.offering.reservation
+        if not (ready and single and node.reclaim_at is None and node.phase_since is not None):
+            return False
+        settled = node.phase_since + (self.pools[node.pool].disruption.saving.payback if node.replaces else _SETTLED)
+        self._settling.append(settled)
+        return self.now >= settled
+
+    def _obstacle(self, node: ProvisionedNode) -> Reason | None:
+        found = self._own.of(node)
+        if found is not None and (mark := mark_of_node(found)):
+            return Reason.of(Code.DO_NOT_DISRUPT, mark=mark)
+        if right := self._snapshot.unreadable.get("PodDisruptionBudget"):
+            return Reason.of(Code.UNREADABLE, f"pool {node.pool}", right=right)
+        return obstacle(self.pods[node.node_name], self._budgets)
+
+    def _order(self, node: ProvisionedNode) -> tuple[object, ...]:
+        """What is least trouble to move first, the dearest first among equals."""
+        pods = self.pods[node.node_name]
+        trouble = sum(map(deletion_cost, pods)), len(pods)
+        return not self.pools[node.pool].acts, *trouble, -self.prices[node.name], node.name
+
+
+def _ends_soon(node: ProvisionedNode) -> bool:
+    """Whether its machine ends at a time that is known or bounded: what moves there moves again."""
+    offering = node.offering
+    return bool(offering.block) or offering.capacity_type in NOT_FOR_MOVES or node.reclaim_at is not None
+
+
+def _is_idle(decision: NodeDecision) -> bool:
+    """Whether nobody needs the node: it stays for some minutes only."""
+    return bool(decision.reasons) and decision.reasons[0].code is Code.NODE_EMPTY
+
+
+def _keeps_for_pods(decision: NodeDecision) -> bool:
+    return decision.action is NodeAction.KEEP and any(r.code is Code.ALREADY_BOUND for r in decision.reasons)
+
+
+def _tried(
+    batch: Sequence[ProvisionedNode], found: _Candidates, ground: Ground, tried: MovesTried
+) -> tuple[Plan, MovesTried]:
+    """Try the nodes one by one, and several together if none can go alone; take the move that saves most."""
+    answers, moves = dict(tried.answers), list[Move]()
+    for nodes in _sets(batch, moves):
+        result = try_move(nodes, found.pods_of(nodes), ground)
+        if isinstance(result, Reason):
+            answers.update({nodes[0].name: result} if len(nodes) == 1 else {})
+            continue
+        answers.update(dict.fromkeys((node.name for node in nodes), _text(result)))
+        if _may_take(result, ground.snapshot, tried, found.now):
+            moves.append(result)
+    after = replace(
+        tried,
+        last=found.now,
+        tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
+        answers=FrozenMap(answers),
+    )
+    pools = {pool.name: pool for pool in ground.snapshot.pools}
+    best = max((m for m in moves if by_acting_pools(m, pools)), key=lambda move: move.saved, default=None)
+    return (ground.plan, after) if best is None else _taken(best, ground.plan, after, found.now)
+
+
+def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Plan, MovesTried]:
+    """The plan with the move's first step: what is launched for it, or else the end of its nodes. Then every node is
+    tried again."""
+    names = sorted(node.name for node in move.nodes)
+    if move.launches:
+        replaced = {name: (now, 1 + tried.replaced.get(name, (now, 0))[1]) for name in names}
+        plan = replace(plan, launches=(*plan.launches, *move.launches))
+        return plan, replace(tried, tried=_NO_TIMES, replaced=tried.replaced.with_items(replaced))
+    goes = {name: NodeDecision(name, NodeAction.DRAIN, (_text(move),)) for name in names}
+    nodes = tuple(goes.get(decision.provisioned_node, decision) for decision in plan.nodes)
+    return replace(plan, nodes=nodes), replace(tried, tried=_NO_TIMES, going=tuple(names))
+
+
+def _sets(batch: Sequence[ProvisionedNode], moves: Sequence[Move]) -> Iterator[Sequence[ProvisionedNode]]:
+    """Each node alone; then, as long as no move was found, the first of them together, ever fewer."""
+    for node in batch:
+        yield (node,)
+    count = min(len(batch), _MOST_TOGETHER)
+    while count > 1 and not moves:
+        yield batch[:count]
+        count //= 2
+
+
+def _may_take(move: Move, snapshot: Snapshot, tried: MovesTried, now: datetime) -> bool:
+    """Whether budgets allow the move, and no other replacement is there or was launched shortly before."""
+    budgets = Budgets(snapshot, now)
+    if not all(budgets.take(node) for node in move.nodes):
+        return False
+    replaced = {name for node in snapshot.provisioned for name in node.replaces} if move.launches else set()
+    if any(node.name in replaced for node in move.nodes):
+        return False
+    return not move.launches or all(_may_replace(tried.replaced.get(node.name), now) for node in move.nodes)
+
+
+def _may_replace(before: tuple[datetime, int] | None, now: datetime) -> bool:
+    """Whether it is long enough ago that a replacement was launched: the longer, the more there were in vain."""
+    return before is None or now >= before[0] + min(_NO_SECOND * 2 ** min(before[1] - 1, 10), _LONGEST_WAIT)
+
+
+def _text(move: Move) -> Reason:
+    saved = f"{move.saved:.2f}"
+    if not move.launches:
+        return Reason.of(Code.NODE_DISPENSABLE, saved=saved)
+    types = tuple(sorted(launch.offering.instance_type for launch in move.launches))
+    if len(move.nodes) == 1:
+        return Reason.of(Code.NODE_REPLACED, saved=saved, by=types)
+    return Reason.of(Code.NODE_REPLACED, saved=saved, by=types, together=len(move.nodes))
+
+
+def _explained(plan: Plan, tried: MovesTried) -> Plan:
+    """The plan that says what came of trying each node."""
+    nodes = tuple(
+        replace(decision, reasons=(*decision.reasons, tried.answers[decision.provisioned_node]))
+        if _keeps_for_pods(decision) and decision.provisioned_node in tried.answers
+        else decision
+        for decision in plan.nodes
+    )
+    return replace(plan, nodes=nodes)
+
+
+def _kept(values: FrozenMap[str, V], nodes: Iterable[ProvisionedNode]) -> FrozenMap[str, V]:
+    """What is known of nodes that are still there."""
+    return FrozenMap({node.name: values[node.name] for node in nodes if node.name in values})

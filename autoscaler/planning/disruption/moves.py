@@ -1,0 +1,189 @@
+"""What moving the pods of some nodes saves, found by planning the cluster without these nodes.
+
+A move is taken only if every pod has a place in that plan, none gets a worse alternative of its claims, nobody else
+loses or gains a place by it, and the saving is worth it. Its nodes are paid for while their pods do not work, so that
+is what a move costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from autoscaler.model.capacity import CapacityPool, Saving
+from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.disruption.without_nodes import without_nodes
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
+
+_HOUR: Final = timedelta(hours=1)
+# Capacity that may come late, or that its provider takes away at a known time: nothing is moved there to save money.
+NOT_FOR_MOVES: Final = frozenset({CapacityType.FLEX_START.value, CapacityType.CAPACITY_BLOCK.value})
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The pods of `nodes` go elsewhere: to nodes that are there, and to `launches`. `saved` is in USD an hour."""
+
+    nodes: tuple[ProvisionedNode, ...]
+    launches: tuple[PlannedNode, ...]
+    saved: Decimal
+
+
+def price_now(node: ProvisionedNode, catalog: Catalog) -> Decimal | None:
+    """What the node costs an hour: as it was bought or as the catalog says today, whichever is less; None unknown."""
+    offering = node.offering
+    if offering.usd_per_hour is None:
+        return None
+    kinds = {kind.value: kind for kind in CapacityType}
+    listed = None
+    if offering.instance_type in catalog.types and offering.capacity_type in kinds:
+        known = catalog.get(offering.instance_type).price_in(offering.zone, kinds[offering.capacity_type])
+        listed = known.usd_per_hour if known else None
+    return offering.usd_per_hour if listed is None else min(offering.usd_per_hour, listed)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What moves are tried on. `plan` is that of the cluster as it is, `make` plans another one.
+
+    By name of a ProvisionedNode: `prices`, in USD an hour, and `saving`, what its pool asks for. By name of a Node:
+    `idle` are prices of own nodes that nobody needs, which would end, and `closed` nodes to which nothing is moved.
+    `first` are keys of pods for which replacements were launched.
+    """
+
+    snapshot: Snapshot
+    plan: Plan
+    make: Callable[[Snapshot], Plan]
+    prices: Mapping[str, Decimal]
+    saving: Mapping[str, Saving]
+    idle: Mapping[str, Decimal]
+    closed: frozenset[str]
+    first: frozenset[str]
+
+
+def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], ground: Ground) -> Move | Reason:
+    """The move of the nodes' pods, or why it is not made. `pods` are all that run on the nodes."""
+    plan, tried = ground.plan, ground.make(without_nodes(ground.snapshot, nodes, pods, ground.first))
+    homeless = _homeless(pods, plan, tried, ground)
+    if homeless:
+        return Reason.of(Code.NO_OTHER_PLACE, pod=homeless)
+    known = {launch.name for launch in plan.launches}  # of pools that only observe
+    fresh = [launch for launch in tried.launches if launch.name not in known]
+    priced = [launch.usd_per_hour for launch in fresh if launch.usd_per_hour is not None]
+    kinds = {launch.offering.capacity_type for launch in fresh}
+    if len(priced) != len(fresh) or kinds & NOT_FOR_MOVES or any(launch.whole for launch in fresh):
+        return Reason.of(Code.NO_OTHER_PLACE, pod=pods[0].key)
+    keys = {pod.key for pod in pods}
+    kept = {placement.node for placement in tried.placements if placement.pod in keys} & ground.idle.keys()
+    old = sum((ground.prices[node.name] for node in nodes), Decimal(0))
+    new = sum([*priced, *(ground.idle[name] for name in kept)], Decimal(0))
+    least = _least(nodes, pods, strictest(ground.saving[node.name] for node in nodes), prices=ground.prices, new=new)
+    if old - new < least:
+        return Reason.of(Code.NOT_CHEAPER, saved=f"{old - new:.2f}", least=f"{least:.2f}")
+    names = tuple(sorted(node.name for node in nodes))
+    slack = old - new - least
+    launches = tuple(
+        replace(
+            launch,
+            offerings=_within(launch, slack / len(fresh)),
+            reasons=(Reason.of(Code.NODE_REPLACES, replaced=names), *launch.reasons),
+            replaces=names,
+        )
+        for launch in fresh
+    )
+    return Move(tuple(nodes), launches, old - new)
+
+
+def strictest(asked: Iterable[Saving]) -> Saving:
+    """What several pools ask for together."""
+    every = tuple(asked)
+    return Saving(
+        max(one.percent for one in every), min(one.payback for one in every), max(one.restart for one in every)
+    )
+
+
+def by_acting_pools(move: Move, pools: Mapping[str, CapacityPool]) -> bool:
+    """Whether everything that the move takes is in pools that act."""
+    names = {node.pool for node in move.nodes} | {launch.pool for launch in move.launches}
+    return all(name in pools and pools[name].acts for name in names)
+
+
+def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, ground: Ground) -> str:
+    """A pod for which the move is no good; "" if there is none. Who had a place keeps one, and nobody gets one that is
+    free only by the move: who waits at a limit comes first, and the next plan sees to it."""
+    moved = {pod.key: pod for pod in pods}
+    before = {placement.pod for placement in plan.placements}
+    placed = {placement.pod: placement for placement in tried.placements}
+    for key, pod in moved.items():
+        if key not in placed or placed[key].preference > _preference(pod, ground.snapshot.claims):
+            return key
+        if placed[key].node in ground.closed:
+            return key
+    return min((placed.keys() - moved.keys()) ^ before, default="")
+
+
+def _preference(pod: Pod, claims: Mapping[str, ResourceClaim]) -> int:
+    """The sum of the firstAvailable indexes that the pod's claims have now."""
+    return sum(_chosen(claims[key]) for key in claim_keys(pod) if key in claims)
+
+
+def _chosen(claim: ResourceClaim) -> int:
+    taken = {device.request for device in claim.allocation.devices} if claim.allocation else set()
+    alternatives = (
+        (index, f"{request.name}/{sub.name}")
+        for request in claim.requests
+        if isinstance(request, FirstAvailable)
+        for index, sub in enumerate(request.subrequests)
+    )
+    return sum(index for index, name in alternatives if name in taken)
+
+
+def _least(
+    nodes: Sequence[ProvisionedNode],
+    pods: Iterable[Pod],
+    saving: Saving,
+    *,
+    prices: Mapping[str, Decimal],
+    new: Decimal,
+) -> Decimal:
+    """The least saving, in USD an hour, that is worth the move."""
+    lost: dict[str | None, timedelta] = {}
+    for pod in pods:
+        interval = pod.checkpoint_interval or timedelta(0)
+        lost[pod.node_name] = max(lost.get(pod.node_name, timedelta(0)), interval)
+    idle = sum(
+        (prices[node.name] * _hours(saving.restart + lost.get(node.node_name, timedelta(0))) for node in nodes),
+        new * _hours(saving.restart),
+    )
+    share = sum((prices[node.name] for node in nodes), Decimal(0)) * saving.percent / 100
+    return max(share, idle / max(_hours(saving.payback), Decimal("0.01")))
+
+
+def _hours(span: timedelta) -> Decimal:
+    return Decimal(str(span / _HOUR))
+
+
+def _within(launch: PlannedNode, slack: Decimal) -> tuple[OfferingRef, ...]:
+    """The offerings that leave the saving worth it, if an earlier one cannot be had."""
+    highest = (launch.usd_per_hour or Decimal(0)) + slack
+    return tuple(
+        offering
+        for offering in launch.offerings
+        if offering.usd_per_hour is not None and offering.usd_per_hour <= highest
+        if offering.capacity_type not in NOT_FOR_MOVES
+    )
+
+
+def moment_over(since: datetime | None, span: timedelta, now: datetime) -> bool:
+    """Whether a span that began then is over; one that never began is."""
+    return since is None or now >= since + span

@@ -1,0 +1,69 @@
+"""The cluster as it will be when nodes have gone and their pods look for a place again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from autoscaler.lifecycle.reflect import occupies
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.frozen_map import FrozenMap
+
+
+def without_nodes(
+    snapshot: Snapshot, nodes: Collection[ProvisionedNode], moved: Sequence[Pod], first: Collection[str] = ()
+) -> Snapshot:
+    """The snapshot in which the nodes drain and are out of sight, and the `moved` pods, which run there, are pending.
+
+    The machines still count against limits: what is launched for the pods comes before they end. Pods with keys in
+    `first` look for a place before the others. Claims that nobody
+    else uses are not allocated any more, as the ResourceClaim controller leaves them once their pods are gone.
+    """
+    names, ended = {node.node_name for node in nodes}, {node.name for node in nodes}
+    keys = {pod.key for pod in moved}
+    there = (pod for pod in snapshot.pods if pod.key in keys or pod.node_name not in names)
+    pods = tuple(_pending(pod) if pod.key in keys else pod for pod in there)
+    if first:
+        pods = tuple(sorted(pods, key=lambda pod: pod.key not in first))
+    return replace(
+        snapshot,
+        pods=pods,
+        claims=_freed(snapshot, moved),
+        nodes=tuple(node for node in snapshot.nodes if node.name not in names),
+        slices=tuple(piece for piece in snapshot.slices if piece.reach.node_name not in names),
+        attachments=tuple(found for found in snapshot.attachments if found.node not in names),
+        provisioned=tuple(
+            replace(node, phase=Phase.DRAINING) if node.name in ended else node for node in snapshot.provisioned
+        ),
+    )
+
+
+def _pending(pod: Pod) -> Pod:
+    return replace(pod, node_name=None, nominated_node=None, phase="Pending", unscheduled="", unscheduled_why="")
+
+
+def _freed(snapshot: Snapshot, moved: Sequence[Pod]) -> FrozenMap[str, ResourceClaim]:
+    """The claims without the moved pods. A claim that was made for one of them by kube-scheduler, for an extended
+    resource, is made anew wherever the pod goes."""
+    named = {key for pod in moved for key in claim_keys(pod)}
+    uids = {pod.uid for pod in moved if pod.uid}
+    keys = {pod.key for pod in moved}
+    others = {
+        key for pod in snapshot.pods if pod.key not in keys and occupies(pod) for key in claim_keys(pod) if key in named
+    }
+    found: dict[str, ResourceClaim] = {}
+    for key, claim in snapshot.claims.items():
+        made_for_one = claim.controller in uids
+        if made_for_one and key not in named:
+            continue
+        if made_for_one or (key in named and key not in others):
+            claim = replace(claim, allocation=None, reserved_for=(), device_conditions=FrozenMap())
+        elif key in named:
+            kept = tuple(consumer for consumer in claim.reserved_for if consumer.uid not in uids)
+            claim = replace(claim, reserved_for=kept)
+        found[key] = claim
+    return FrozenMap(found)

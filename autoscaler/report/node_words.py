@@ -1,0 +1,51 @@
+"""Why a node of ours stays or goes: the templates of reasons.py for its decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from autoscaler.model.reason import Code
+from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL
+
+NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
+    {
+        Code.BLOCK_HELD: ("kept until capacity block {block} ends",),
+        Code.BLOCK_ENDING: ("capacity block {block} ends at {deadline}", "capacity block {block} ends"),
+        Code.NODE_EMPTY: ("empty for {seconds} s",),
+        Code.NODE_STOPPED: ("its machine is stopped since {since}",),
+        Code.NODE_UNHEALTHY: ("not ready for {seconds} s",),
+        Code.NODE_FAILED: ("failed ({why})", "failed"),
+        Code.NODE_DRIFTED: ("is empty and no longer matches the pool's {what}",),
+        Code.NODE_RECLAIMED: ("the provider reclaims the machine at {at}",),
+        Code.DO_NOT_DISRUPT: ("kept because of its annotation {mark}",),
+        Code.POOL_DELETED: ("its pool is being deleted",),
+        Code.SLICE_BROKEN: ("its slice of {hosts} hosts has {left} left: it ends as a whole, as it was launched",),
+        Code.SLICE_IN_USE: ("its slice of {hosts} hosts is in use, and ends only as a whole",),
+        Code.BASELINE: ("part of the pool's baseline",),
+        Code.NODE_DISPENSABLE: ("its pods fit on other nodes, which saves {saved} $/h",),
+        Code.NODE_REPLACED: (
+            "with {together} nodes together, its pods cost {saved} $/h less on {by}",
+            "its pods cost {saved} $/h less on {by}",
+        ),
+        Code.NODE_REPLACES: ("launched for the pods of {replaced}, which cost less here",),
+        Code.NOT_CHEAPER: (
+            "moving its pods saves {saved} $/h, less than the {least} $/h that its pool's disruption.saving asks for",
+        ),
+        Code.POD_ENDING: ("pod {pod} is being deleted: nothing is moved until it has gone",),
+        Code.NO_OTHER_PLACE: ("pod {pod} has no other place that costs less",),
+        Code.PODS_STAY: (
+            "pod {pod} is not moved to save money: its annotation {mark}",
+            "pod {pod} is not moved to save money: it belongs to gang {gang}, which would start again as a whole",
+            "pod {pod} is not moved to save money: PodDisruptionBudget {budget} allows no disruption now",
+            "pod {pod} is not moved to save money: {budgets} PodDisruptionBudgets select it, so nobody may evict it",
+            "pod {pod} is not moved to save money: a {controller} may lose its work. Annotate its pods with "
+            f"{CHECKPOINT_INTERVAL}: how much that is at most, such as 30m, if it survives an eviction",
+            "pod {pod} is not moved to save money: {unsupported} is not understood",
+            "pod {pod} is not moved to save money: it shares {shared} with another pod of the node, and "
+            "PodDisruptionBudget {protected_by} lets them go one after the other only",
+            "pod {pod} is not moved to save money: no controller creates it again",
+        ),
+    }
+)

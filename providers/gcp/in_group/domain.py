@@ -1,0 +1,36 @@
+"""A group that is one NVLink domain: all of its machines are in one sub-block, and it never has more than that has.
+
+Google refuses more, and does not say how. So nothing is asked for that does not fit beside what the group has: what has
+to come together goes to a group with room for all of it, and is in one domain then. Source: AI Hypercomputer
+documentation, managed instance groups of A4X and A4X Max.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from providers.contract import LaunchRequest
+from providers.errors import ShortageError
+from providers.gcp.node_template.groups import Group
+
+DOMAIN_IN_USE: Final = "DomainInUse"
+
+
+def room(group: Group, wanted: int) -> int:
+    """How many of so many machines fit in the group. `size` counts what it has and what it is making."""
+    return min(wanted, max(0, group.domain - group.size)) if group.domain else wanted
+
+
+def too_small(request: LaunchRequest, group: Group) -> ShortageError | None:
+    """Why the launch does not fit in the group; None where as many as have to come together do."""
+    fits, together = room(group, len(request.nodes)), request.minimum
+    if fits >= together:
+        return None
+    text = f"group {group.ref} is one NVLink domain of at most {group.domain} machines"
+    if together > group.domain:
+        step = f"ask for at most {group.domain} machines at once: no NVLink domain of {group.instance_type} has more"
+        return ShortageError(f"{text}, and {together} have to come together", code="DomainTooSmall", next_step=step)
+    step = "Nothing to do, or make another node pool: each is one NVLink domain. gcloud container node-pools create"
+    return ShortageError(
+        f"{text}: it has {group.size}, and {together} more do not fit", code=DOMAIN_IN_USE, next_step=step
+    )

@@ -1,0 +1,100 @@
+"""The workload policy of a group of A4X machines: which NVLink domain Google starts them in, and how many at most.
+
+Such machines need a policy of the type HIGH_THROUGHPUT with the accelerator topology 1x72. All machines of the group
+are in one sub-block then, which is one NVLink domain of 18 machines with four GPUs each, and the group never has more.
+One policy may serve many groups: each is a domain of its own. A policy never changes. Other types need none, and no
+plan depends on theirs, so it is not read; TPU slices are read from labels (tpu.py). Source: Compute Engine and AI
+Hypercomputer documentation, workload policies and managed instance groups of A4X; API reference v1
+(ResourcePolicy.workloadPolicy); client google-cloud-compute 1.56.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from providers.errors import GoneError, PermissionDeniedError
+from providers.gcp.node_template.pools import Pool
+from providers.gcp.node_template.refusal import Refusal
+from providers.gcp.node_template.template import GroupRef
+from providers.gcp.session import Gcp
+
+TOPOLOGY: Final = "1x72"
+MOST: Final = 18
+_FAMILY: Final = "a4x-"
+_TYPE: Final = "HIGH_THROUGHPUT"
+_CONNECTED: Final = frozenset({"", "AUTO_CONNECT"})
+_NEW: Final = "foreslice-1x72"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What is known of where the machines of a group are. `domain`: all of them are in one NVLink domain, and this many
+    it has at most; 0: of a type that needs no policy, or refused. A `refusal` without a step gets that of `remedy`."""
+
+    domain: int = 0
+    refusal: Refusal | None = None
+
+
+def needs_policy(machine_type: str) -> bool:
+    """Whether machines of this type form NVLink domains with others, which only a workload policy makes."""
+    return machine_type.startswith(_FAMILY)
+
+
+def policy_of(manager: Any, ref: GroupRef, pool: Pool | None) -> str:
+    """The name of a group's policy, in the region of the group; "" where it has none. GKE documents that a node pool is
+    made with one, and not whether the group of the pool names it, too."""
+    url = str(manager.resource_policies.workload_policy)
+    return (url or (pool.policy if pool is not None else "")).rpartition("/")[2]
+
+
+def read_placement(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
+    """What a policy says. What does not exist, or may not be read, is refused as well."""
+    about, region = f"workload policy {name}", _region(ref)
+    try:
+        found = gcp.call("resourcePolicies.get", about=about, region=region, resource_policy=name)
+    except GoneError:
+        return Placement(refusal=Refusal(f"its workload policy {name} does not exist", "NoWorkloadPolicy"))
+    except PermissionDeniedError as error:
+        step = "update the controller's role from deploy/gcp/controller-role.yaml"
+        why = f"its workload policy {name} cannot be read ({error.code}), so its NVLink domain is not known"
+        return Placement(refusal=Refusal(why, "Permission", step))
+    policy = found.workload_policy
+    said = (
+        f"the type {policy.type_ or 'none'}",
+        f"the accelerator topology {policy.accelerator_topology or 'none'}",
+        *((f"the mode {policy.accelerator_topology_mode}",) if policy.accelerator_topology_mode else ()),
+    )
+    right = policy.type_ == _TYPE and policy.accelerator_topology == TOPOLOGY
+    if right and policy.accelerator_topology_mode in _CONNECTED:
+        return Placement(domain=MOST)
+    why = f"its workload policy {name} has {', '.join(said)}, and A4X needs {_TYPE} and {TOPOLOGY}"
+    return Placement(refusal=Refusal(why, "WorkloadPolicy"))
+
+
+def missing(machine_type: str) -> Placement:
+    """Of a group that needs a policy and has none."""
+    why = f"it has no workload policy: its {machine_type} machines would be in NVLink domains that nobody knows"
+    return Placement(refusal=Refusal(why, "NoWorkloadPolicy"))
+
+
+def remedy(ref: GroupRef, pool: Pool | None, *, project: str, machine_type: str, size: int) -> str:
+    """The commands that give a group its policy. That of a node pool is chosen when the pool is made."""
+    region = _region(ref)
+    make = (
+        f"gcloud compute resource-policies create workload-policy {_NEW} --type high-throughput "
+        f"--accelerator-topology {TOPOLOGY} --region {region}"
+    )
+    if pool is not None:
+        again = (
+            f"gcloud container node-pools create NEW {pool.place} --node-locations {ref.zone} --num-nodes 0 "
+            f"--machine-type {machine_type} --placement-policy {_NEW}"
+        )
+        return f"{make}; {again}, and the other options of node pool {pool.name}"
+    url = f"projects/{project}/regions/{region}/resourcePolicies/{_NEW}"
+    change = f"gcloud compute instance-groups managed update {ref.name} --zone {ref.zone} --workload-policy {url}"
+    return f"{make}; {change}" + (f"; only once the group has no machines (now {size})" if size else "")
+
+
+def _region(ref: GroupRef) -> str:
+    return ref.zone.rpartition("-")[0]

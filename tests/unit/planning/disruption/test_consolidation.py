@@ -1,0 +1,291 @@
+"""When a move is tried, when it is taken, and what it may not do. The plan of the cluster without the nodes is made by
+hand; whole lives are in tests/unit/simulation/test_consolidation.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from autoscaler.lifecycle.movable import deletion_cost
+from autoscaler.model.capacity import Disruption, Mode
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.plan import NodeAction, NodeDecision, Placement, Plan, Target
+from autoscaler.model.pod import GangRef
+from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
+from autoscaler.model.provisioned_node import OfferingRef, Phase
+from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.disruption.consolidation import (
+    NOTHING_TRIED,
+    PAUSE,
+    Consolidated,
+)
+from autoscaler.planning.disruption.without_nodes import without_nodes
+from instance_catalog.frozen_map import FrozenMap
+from tests.builders import NOW, claim, codes, pod
+from tests.unit.planning.disruption.moving import (
+    CHEAP,
+    DEAR,
+    POOL,
+    claims_of,
+    drained,
+    launch,
+    moved,
+    node,
+    present,
+    served,
+    state,
+    step,
+)
+
+
+def test_a_node_whose_pods_fit_elsewhere_drains() -> None:
+    result = step(state(), moved())
+    assert drained(result) == ["old"]
+    assert codes(result.plan.nodes[0].reasons) == [Code.NODE_DISPENSABLE]
+    assert result.plan.nodes[0].reasons[0].detail["saved"] == "40.00"
+
+
+def test_a_cheaper_node_comes_first() -> None:
+    result = step(state(), moved(launch()))
+    assert drained(result) == []
+    (bought,) = result.plan.launches
+    assert bought.replaces == ("old",)
+    assert codes(bought.reasons) == [Code.NODE_REPLACES]
+    assert codes(result.plan.nodes[0].reasons) == [Code.ALREADY_BOUND, Code.NODE_REPLACED]
+
+
+def _never(_: Snapshot) -> Plan:
+    raise AssertionError("nothing is tried")
+
+
+LAUNCHED = launch("for-somebody", pods=("default/p",))
+BUFFERED = Placement("default/buffer:warm-0", Target.EXISTING, "old")
+
+
+@pytest.mark.parametrize(
+    ("found", "plan"),
+    [
+        pytest.param(state(nodes=[node(), node("n", phase=Phase.LAUNCHING)]), None, id="a node comes"),
+        pytest.param(state(nodes=[node(), node("n", phase=Phase.TERMINATING)]), None, id="a node goes"),
+        pytest.param(state(), present(state(), launches=(LAUNCHED,)), id="a node is launched"),
+        pytest.param(
+            state([served(), pod("p", created=NOW.timestamp())]),
+            present(state(), placements=(Placement("default/p", Target.EXISTING, "old"),)),
+            id="a pod gets a place",
+        ),
+        pytest.param(
+            state(nodes=[node(), node("e")]),
+            Plan(nodes=(*present(state()).nodes, NodeDecision("e", NodeAction.DRAIN))),
+            id="a node drains",
+        ),
+        pytest.param(state(pools=[replace(POOL, disruption=Disruption())]), None, id="the pool does not ask"),
+        pytest.param(state(pools=[replace(POOL, deleting=True)]), None, id="the pool goes"),
+        pytest.param(state(nodes=[node(phase_since=NOW - timedelta(minutes=9))]), None, id="the node has just come"),
+        pytest.param(state(nodes=[node(hosts=4)]), None, id="a host of a slice"),
+        pytest.param(state(nodes=[node(unhealthy_since=NOW)]), None, id="an unhealthy node"),
+        pytest.param(state(nodes=[node(stopped_since=NOW)]), None, id="a stopped machine"),
+        pytest.param(state(nodes=[node(reclaim_at=NOW + timedelta(hours=1))]), None, id="a machine that is taken back"),
+        pytest.param(
+            state(nodes=[node(offering=OfferingRef("l8", "any", "capacity-block", Decimal(40), block="b"))]),
+            None,
+            id="a machine of a block",
+        ),
+        pytest.param(
+            state(nodes=[node(offering=OfferingRef("l8", "any", "reserved", Decimal(40), reservation="r"))]),
+            None,
+            id="a reserved machine",
+        ),
+        pytest.param(state(nodes=[node(offering=OfferingRef("l8", "any", "on-demand"))]), None, id="no price is known"),
+        pytest.param(state(pods=[served(), pod("p", nominated_node="old")]), None, id="a pod is nominated"),
+        pytest.param(state(unreadable=FrozenMap({"PodDisruptionBudget": "list"})), None, id="budgets cannot be read"),
+        pytest.param(state(pods=[served(gang=GangRef("default", "g"))]), None, id="a gang"),
+        pytest.param(state(pods=[served(pod_group="g")]), None, id="a pod group"),
+        pytest.param(state(pods=[served(), served("ends", deleting=True)]), None, id="a pod is being deleted"),
+        pytest.param(
+            state(
+                disruption_budgets=tuple(
+                    PodDisruptionBudget("default", name, LabelSelector(), 1) for name in ("one", "two")
+                )
+            ),
+            None,
+            id="two budgets",
+        ),
+    ],
+)
+def test_nothing_is_tried_while(found: Snapshot, plan: Plan | None) -> None:
+    result = step(found, _never, plan=plan)
+    assert drained(result) == drained(Consolidated(plan or present(found), NOTHING_TRIED))
+    assert all(not bought.replaces for bought in result.plan.launches)
+
+
+@pytest.mark.parametrize(
+    "tried",
+    [
+        pytest.param(Plan(), id="a pod fits nowhere"),
+        pytest.param(moved(pods=("default/web", "default/waits")), id="a pod that waits would get the place"),
+        pytest.param(moved(launch(price=Decimal("34.50"))), id="it saves too little"),
+        pytest.param(moved(launch(capacity_type="capacity-block")), id="only a block has room"),
+        pytest.param(moved(launch(capacity_type="flex-start")), id="only capacity that may come late"),
+        pytest.param(moved(launch(usd_per_hour=None)), id="only a machine without a price"),
+        pytest.param(moved(launch(whole="s")), id="only a whole slice"),
+    ],
+)
+def test_a_move_is_not_made_where(tried: Plan) -> None:
+    result = step(state(), tried)
+    assert (drained(result), result.plan.launches) == ([], ())
+    assert codes(result.plan.nodes[0].reasons)[1] in (Code.NO_OTHER_PLACE, Code.NOT_CHEAPER)
+
+
+def test_who_had_a_place_keeps_it() -> None:
+    """The room of a CapacityBuffer is not given up to save money."""
+    found = state()
+    plan = present(found, placements=(BUFFERED,))
+    assert drained(step(found, moved(), plan=plan)) == []
+    kept = moved()
+    kept = replace(kept, placements=(*kept.placements, replace(BUFFERED, node="other")))
+    assert drained(step(found, kept, plan=plan)) == ["old"]
+
+
+def test_what_others_would_launch_counts_for_nothing() -> None:
+    """A pool that only observes proposes the same with and without the move."""
+    observing = replace(POOL, name="dry", mode=Mode.OBSERVE)
+    proposed = launch("proposed", Decimal(90), pool="dry", pods=("default/waits",))
+    waits = Placement("default/waits", Target.NEW, "proposed")
+    found = state(pools=[POOL, observing])
+    plan = present(found, launches=(proposed,), placements=(waits,))
+    tried = moved()
+    result = step(found, replace(tried, launches=(proposed,), placements=(*tried.placements, waits)), plan=plan)
+    assert drained(result) == ["old"]
+
+
+@pytest.mark.parametrize("launching", [True, False])
+def test_a_pool_that_observes_moves_nothing(launching: bool) -> None:
+    observing = replace(POOL, mode=Mode.OBSERVE)
+    result = step(state(pools=[observing]), moved(launch()) if launching else moved())
+    assert (drained(result), result.plan.launches) == ([], ())
+    assert codes(result.plan.nodes[0].reasons)[1] is (Code.NODE_REPLACED if launching else Code.NODE_DISPENSABLE)
+
+
+def test_nothing_moves_between_a_pool_that_acts_and_one_that_does_not() -> None:
+    found = state(pools=[POOL, replace(POOL, name="dry", mode=Mode.OBSERVE)])
+    assert step(found, moved(launch(pool="dry"))).plan.launches == ()
+
+
+def test_dearer_substitutes_are_left_out() -> None:
+    """Of what fits the pods only that is asked for which leaves the saving worth the move."""
+    bought = step(state(), moved(launch("new", CHEAP, ("l4", Decimal(20)), ("l8", DEAR)))).plan.launches[0]
+    assert [offering.instance_type for offering in bought.offerings] == ["l1", "l4"]
+
+
+def test_a_replacement_is_launched_once() -> None:
+    found = state()
+    first = step(found, moved(launch()))
+    again = step(found, moved(launch()), first.tried, later=timedelta(minutes=30))
+    assert again.plan.launches == ()
+    assert len(step(found, moved(launch()), first.tried, later=timedelta(hours=2)).plan.launches) == 1
+
+
+def test_after_a_restart_the_replacement_itself_says_so() -> None:
+    found = state(nodes=[node(), node("new", replaces=("old",), phase_since=NOW - timedelta(minutes=1))])
+    assert step(found, moved(launch("third"))).plan.launches == ()
+    assert drained(step(found, moved(to="new"))) == ["old"]
+
+
+def test_what_was_replaced_goes_first() -> None:
+    """Although another node saves more."""
+    replaced = node("old", usd_per_hour="20.00")
+    others = [node("dearer"), node("new", replaces=("old",), phase_since=NOW - timedelta(minutes=1))]
+    pods = [served(), served("b", "dearer"), served("c", "dearer")]
+    seen: list[tuple[str, ...]] = []
+
+    def tried(found: Snapshot) -> Plan:
+        seen.append(tuple(n.name for n in found.provisioned if n.phase is Phase.DRAINING))
+        return Plan()
+
+    step(state(pods, [replaced, *others]), tried)
+    assert seen[0] == ("old",)
+
+
+def test_a_few_nodes_at_a_time_and_each_in_its_turn() -> None:
+    nodes = [node(f"n{number:02}") for number in range(20)]
+    pods = [served(f"p{number:02}", f"n{number:02}") for number in range(20)]
+    found, seen, alone, seconds = state(pods, nodes), NOTHING_TRIED, [], 0
+
+    def tried(without: Snapshot) -> Plan:
+        gone = [n.name for n in without.provisioned if n.phase is Phase.DRAINING]
+        alone.extend(gone if len(gone) == 1 else [])
+        return Plan()
+
+    while len(alone) < 20:
+        before = len(alone)
+        result = step(found, tried, seen, later=timedelta(seconds=seconds))
+        assert len(alone) - before in (0, 4, 8)
+        assert result.next_at is not None
+        assert result.next_at > NOW + timedelta(seconds=seconds)
+        seen, seconds = result.tried, int((result.next_at - NOW).total_seconds())
+    assert sorted(alone) == [n.name for n in nodes]
+    assert seconds <= 4 * PAUSE.total_seconds() + 300
+
+
+def test_several_nodes_together_where_none_can_go_alone() -> None:
+    nodes = [node(f"n{number}") for number in range(3)]
+    pods = [served(f"p{number}", f"n{number}") for number in range(3)]
+
+    def tried(without: Snapshot) -> Plan:
+        gone = [n.name for n in without.provisioned if n.phase is Phase.DRAINING]
+        wanted = [p.key for p in without.pods if p.node_name is None]
+        return moved(launch("one", Decimal(60), pods=tuple(wanted)), pods=wanted) if len(gone) == 3 else Plan()
+
+    result = step(state(pods, nodes), tried)
+    assert [bought.replaces for bought in result.plan.launches] == [("n0", "n1", "n2")]
+    assert {codes(d.reasons)[-1] for d in result.plan.nodes} == {Code.NODE_REPLACED}
+
+
+def test_the_move_that_saves_most_is_taken() -> None:
+    nodes = [node("a", usd_per_hour="10.00"), node("b", usd_per_hour="30.00")]
+    pods = [served("p", "a"), served("q", "b")]
+    result = step(state(pods, nodes), lambda found: moved(pods=[p.key for p in found.pods if p.node_name is None]))
+    assert drained(result) == ["b"]
+
+
+class TestWithoutNodes:
+    def test_what_is_out_of_sight(self) -> None:
+        daemon = served("agent", owner="DaemonSet/agent")
+        found = state(pods=[served(), daemon, served("b", "other")], nodes=[node(), node("other")])
+        after = without_nodes(found, [found.provisioned[0]], [found.pods[0]])
+        assert [(p.name, p.node_name) for p in after.pods] == [("web", None), ("b", "other")]
+        assert [n.name for n in after.nodes] == ["other"]
+        assert [n.phase for n in after.provisioned] == [Phase.DRAINING, Phase.READY]
+
+    def test_claims_that_nobody_else_uses_are_free(self) -> None:
+        given = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", "old", "gpu-0"),))
+        own, shared, implicit = (
+            replace(claim(name), allocation=given, reserved_for=(Consumer("pods", "web", "uid-web"),))
+            for name in ("own", "shared", "implicit")
+        )
+        other = replace(shared, reserved_for=(*shared.reserved_for, Consumer("pods", "b", "uid-b")))
+        implicit = replace(implicit, controller="uid-web")
+        pods = [
+            replace(served(), claims=claims_of("own", "shared")),
+            replace(served("b", "other"), claims=claims_of("shared")),
+        ]
+        found = state(pods, [node(), node("other")], claims=FrozenMap())
+        found = replace(found, claims=FrozenMap({c.key: c for c in (own, other, implicit)}))
+        after = without_nodes(found, [found.provisioned[0]], [found.pods[0]]).claims
+        assert set(after) == {"default/own", "default/shared"}
+        assert after["default/own"].allocation is None
+        assert after["default/shared"].allocation == given
+        assert [consumer.name for consumer in after["default/shared"].reserved_for] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"), [("-5", -5), ("100", 100), ("", 0), ("many", 0), ("1.5", 0), ("9" * 99, 0), ("٣", 0)]
+)
+def test_the_deletion_cost_is_a_whole_number(text: str, cost: int) -> None:
+    annotations = FrozenMap({"controller.kubernetes.io/pod-deletion-cost": text})
+    assert deletion_cost(pod("p", annotations=annotations)) == cost

@@ -1,0 +1,176 @@
+"""What a move may not do: to other pods, to nodes that end, and to those who come later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from autoscaler.loop.wake import next_wake
+from autoscaler.model.capacity import Mode
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.plan import NodeAction, NodeDecision, Placement, Plan, Target
+from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
+from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.requested_capacity import (
+    Condition,
+    PodSet,
+    ProvisioningRequest,
+    RequestClass,
+    RequestCondition,
+)
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.disruption.consolidation import (
+    NOTHING_TRIED,
+)
+from autoscaler.settings.settings import LoopSettings
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from tests.builders import NOW, pod
+from tests.unit.planning.disruption.moving import (
+    POOL,
+    claims_of,
+    drained,
+    launch,
+    moved,
+    node,
+    present,
+    served,
+    state,
+    step,
+)
+
+
+class TestManyNodes:
+    def test_every_node_has_its_turn(self) -> None:
+        """Also where the first are due again before the last were tried."""
+        nodes = [node(f"n{number:03}") for number in range(200)]
+        found = state([served(f"p{number:03}", f"n{number:03}") for number in range(200)], nodes)
+        alone, seen, seconds = set[str](), NOTHING_TRIED, 0
+
+        def tried(without: Snapshot) -> Plan:
+            gone = [n.name for n in without.provisioned if n.phase is Phase.DRAINING]
+            alone.update(gone if len(gone) == 1 else [])
+            return Plan()
+
+        for _ in range(30):
+            result = step(found, tried, seen, later=timedelta(seconds=seconds))
+            assert result.next_at is not None
+            seen, seconds = result.tried, int((result.next_at - NOW).total_seconds())
+        assert len(alone) == 200
+
+
+def test_what_only_observes_stops_nothing() -> None:
+    """An empty node of a pool that observes is to go in each plan, for as long as it observes."""
+    dry = replace(POOL, name="dry", mode=Mode.OBSERVE)
+    found = state(nodes=[node(), node("idle", pool="dry")], pools=[POOL, dry])
+    plan = Plan(nodes=(present(found).nodes[0], NodeDecision("idle", NodeAction.DRAIN)))
+    assert drained(step(found, moved(), plan=plan)) == ["old", "idle"]
+
+
+def test_a_pod_that_is_never_bound_stops_nothing() -> None:
+    stuck = pod("p", created=NOW.timestamp() - 3600)
+    found = state([served(), stuck])
+    place = Placement("default/p", Target.EXISTING, "old")
+    tried = moved()
+    result = step(
+        found, replace(tried, placements=(*tried.placements, place)), plan=present(found, placements=(place,))
+    )
+    assert drained(result) == ["old"]
+
+
+@pytest.mark.parametrize(("price", "goes"), [("40.00", False), ("5.00", True)])
+def test_an_idle_node_costs_what_it_costs(price: str, goes: bool) -> None:
+    """It would end in some minutes, so moving pods to it saves the difference only."""
+    kind = OfferingRef("l1" if goes else "l8", "any", "on-demand", Decimal(price))
+    found = state(nodes=[node(), node("idle", offering=kind)])
+    idle = NodeDecision("idle", NodeAction.KEEP, (Reason.of(Code.NODE_EMPTY, seconds=0),))
+    result = step(found, moved(to="idle"), plan=Plan(nodes=(present(found).nodes[0], idle)))
+    assert drained(result) == (["old"] if goes else [])
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(node("t", reclaim_at=NOW + timedelta(hours=5)), id="its provider takes it back"),
+        pytest.param(
+            node("t", offering=OfferingRef("l8", "any", "capacity-block", Decimal(0), block="b")), id="its block ends"
+        ),
+        pytest.param(node("t", offering=OfferingRef("l8", "any", "flex-start", Decimal(9))), id="its run ends"),
+    ],
+)
+def test_nothing_moves_to_what_ends(target: ProvisionedNode) -> None:
+    found = state([served(), served("b", "t")], [node(), target])
+    assert drained(step(found, moved(to="t"))) == []
+    assert drained(step(found, moved(to="other"))) == ["old"]
+
+
+def booked_by_a_request(found: Snapshot, name: str) -> Snapshot:
+    """The snapshot in which a ProvisioningRequest holds the Node for pods that are to come."""
+    met = Condition(RequestCondition.PROVISIONED.value, "True")
+    request = ProvisioningRequest(
+        "default", "train", RequestClass.ATOMIC.value, (PodSet("t", 2),), uid="u-1", conditions=(met,)
+    )
+    label = FrozenMap({labels.PROVISIONING_REQUEST: request.node_label})
+    nodes = tuple(replace(one, labels=label) if one.name == name else one for one in found.nodes)
+    return replace(found, nodes=nodes, provisioning_requests=(request,))
+
+
+@pytest.mark.parametrize(("booked", "to"), [("old", "other"), ("t", "t")])
+def test_a_booked_node_is_left_alone(booked: str, to: str) -> None:
+    """Neither does it go, nor do pods move to it."""
+    found = state([served(), served("b", "t")], [node(), node("t", usd_per_hour="41.00")])
+    assert drained(step(found, moved(to=to))) != []
+    assert "old" not in drained(step(booked_by_a_request(found, booked), moved(to=to)))
+
+
+def test_the_pods_of_a_replacement_come_first() -> None:
+    new = node("new", replaces=("old",), phase_since=NOW - timedelta(minutes=1), pods=("default/large",))
+    orders = list[list[str]]()
+
+    def tried(found: Snapshot) -> Plan:
+        orders.append([p.name for p in found.pods if p.node_name is None])
+        return Plan()
+
+    step(state([served("small"), served("large")], [node(), new]), tried)
+    assert orders[0] == ["large", "small"]
+
+
+def test_a_replacement_in_vain_is_launched_ever_more_rarely() -> None:
+    seen, launched, hours = NOTHING_TRIED, list[int](), 0
+    for hours in range(24):
+        result = step(state(), moved(launch()), seen, later=timedelta(hours=hours))
+        launched += [hours] if result.plan.launches else []
+        seen = result.tried
+    assert launched == [0, 1, 3, 7, 15]
+
+
+@pytest.mark.parametrize(("shared", "goes"), [("claim", False), ("other", True)])
+def test_what_two_pods_share_under_a_budget_keeps_both(shared: str, goes: bool) -> None:
+    """The first would wait elsewhere for what the second holds here, and the budget keeps the second."""
+    pods = [replace(served("a"), claims=claims_of("claim")), replace(served("b"), claims=claims_of(shared))]
+    budget = PodDisruptionBudget("default", "b", LabelSelector(), 1)
+    found = state(pods, disruption_budgets=(budget,))
+    result = step(found, moved(pods=["default/a", "default/b"]))
+    assert drained(result) == (["old"] if goes else [])
+    assert drained(step(replace(found, disruption_budgets=()), moved(pods=["default/a", "default/b"]))) == ["old"]
+
+
+def test_a_drain_is_tried_again_once_the_taint_is_seen() -> None:
+    found = state()
+    first = step(found, moved())
+    assert first.tried.going == ("old",)
+    second = step(found, moved(), first.tried, later=timedelta(seconds=1))
+    assert drained(second) == ["old"]
+    third = step(found, Plan(), first.tried, later=timedelta(seconds=1))
+    assert (drained(third), third.tried.going) == ([], ())
+
+
+def test_the_loop_wakes_when_a_replacement_was_in_vain() -> None:
+    new = node(
+        "new", replaces=("old",), phase_since=NOW - timedelta(minutes=10), empty_since=NOW - timedelta(minutes=10)
+    )
+    assert next_wake(state(nodes=[node(), new]), LoopSettings(), NOW) == NOW + timedelta(minutes=20)
