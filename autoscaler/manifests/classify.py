@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -17,6 +18,27 @@ from instance_catalog.spelling import did_you_mean
 _NONE: Final[Parameters] = {}
 _VARIABLE: Final = re.compile(r"\$\{[A-Za-z_]\w*\}")
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
+_TOP: Final = {name.lower(): name for name in ("apiVersion", "kind", "metadata", "spec")}
+
+
+def in_right_case(document: Document, problems: Problems) -> Document:
+    """The document with its outermost fields as Kubernetes writes them; those in another case are errors.
+
+    The fields in it are then read as well, so that a person sees all that are misspelled at once.
+    """
+    value = document.value
+    if not isinstance(value, dict):
+        return document
+    wrong = {
+        key: right
+        for key in value
+        if isinstance(key, str) and (right := _TOP.get(key.lower(), key)) != key and right not in value
+    }
+    if not wrong or not {"apiVersion", "kind"} <= {wrong.get(key, key) for key in value}:
+        return document  # perhaps no Kubernetes object at all
+    for key, right in wrong.items():
+        problems.error((key,), f"unknown field {key!r}: the case of its letters counts", f"write {right}")
+    return replace(document, value={wrong.get(key, key): part for key, part in value.items()})
 
 
 def classify(

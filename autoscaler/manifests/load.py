@@ -9,7 +9,7 @@ from typing import TextIO
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.assemble import assemble, complete
-from autoscaler.manifests.classify import classify
+from autoscaler.manifests.classify import classify, in_right_case
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList, read_documents
 from autoscaler.manifests.kinds import KINDS, Kind
@@ -137,11 +137,12 @@ def _classified(
 ) -> Iterator[_Object | Diagnostic]:
     """All objects of known kinds; problems for everything else."""
     parameters = parameters_of(document.value for document in read if isinstance(document, Document))
-    for document in read:
-        if isinstance(document, Diagnostic):
-            yield document
-        elif isinstance(document, Document):
+    for found in read:
+        if isinstance(found, Diagnostic):
+            yield found
+        elif isinstance(found, Document):
             problems = Problems()
+            document = in_right_case(found, problems)
             kind = classify(document, problems, parameters, skip=skip_unknown)
             if kind is None:
                 yield from (document.located(problem) for problem in problems)

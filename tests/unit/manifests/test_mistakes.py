@@ -161,6 +161,16 @@ def test_mistakes_are_errors_with_place_reason_and_next_step(text: str, expected
     assert expected in everything
 
 
+def test_fields_in_the_wrong_case_are_named_in_one_run() -> None:
+    text = "apiversion: v1\nkind: Pod\nMetadata: {name: p}\nspec: {containers: [{name: c}], nodename: n}\n"
+    told = "\n".join(messages(loaded(text)))
+    assert (
+        "-:1: Pod p: apiversion: unknown field 'apiversion': the case of its letters counts\n  write apiVersion" in told
+    )
+    assert "-:3: Pod p: Metadata: unknown field 'Metadata': the case of its letters counts\n  write metadata" in told
+    assert "did you mean 'nodeName'?" in told
+
+
 def test_every_error_of_ours_says_what_to_do_next() -> None:
     ours = [text for name, (text, _) in MISTAKES.items() if name != "a pool that makes no sense"]
     assert [str(problem) for text in ours for problem in loaded(text).errors if not problem.next_step] == []
