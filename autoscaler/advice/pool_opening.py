@@ -19,7 +19,7 @@ from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
-from autoscaler.planning.demand.scope import requested_resources
+from autoscaler.planning.demand.scope import network_card_alone, requested_resources
 from autoscaler.planning.supply.drivers import handed_out
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -47,8 +47,9 @@ def openings(asked: Situation) -> Iterator[Change]:
 
 
 def plugins(asked: Situation) -> Iterator[Change]:
-    """The device plugins of resources that no node of a pool that serves the pod has."""
-    if Code.INSUFFICIENT_RESOURCE not in asked.codes:
+    """The device plugins of resources that no node of a pool that serves the pod has; none for a network card alone,
+    as the pod has lost its accelerators, and whichever machine has such a card says nothing about them."""
+    if Code.INSUFFICIENT_RESOURCE not in asked.codes or network_card_alone(asked.pod):
         return
     for managed in (False, True):
         if missing := tuple(_plugins(asked, managed=managed)):

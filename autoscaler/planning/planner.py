@@ -25,7 +25,7 @@ from autoscaler.model.verdict import Verdict
 from autoscaler.planning.companions import without_companions
 from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
-from autoscaler.planning.demand.scope import Scopes
+from autoscaler.planning.demand.scope import Scopes, network_card_alone
 from autoscaler.planning.disruption.baseline import holds
 from autoscaler.planning.disruption.node_actions import decide, needed_nodes
 from autoscaler.planning.giving_way import give_way
@@ -288,7 +288,7 @@ _POOLS: Final = 3  # whose reasons are named; more would hide the first
 
 def _outside_the_pools(whole: PackingInput, pools: Sequence[CapacityPool], item: int) -> Iterator[Reason]:
     """The cheapest type of the catalog that would fit if a pool admitted it, and what keeps each pool from that."""
-    if asks_in_vain(whole, item):
+    if asks_in_vain(whole, item) or all(map(network_card_alone, whole.classes[item].sample.pods)):
         return
     for candidate, shape in ((whole.candidates[i], whole.shape_of[i]) for i in whole.by_cost):
         if whole.trials.ledger.refused(item):

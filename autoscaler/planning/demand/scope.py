@@ -17,7 +17,7 @@ from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels
-from instance_catalog.prediction.device_plugins import is_plugin_resource
+from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
 
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
 
@@ -156,6 +156,12 @@ def requested_resources(pod: Pod) -> Iterator[str]:
     """What its containers ask for some of."""
     for container in (*pod.containers, *pod.init_containers):
         yield from (resource for resource, amount in container.requests.items() if amount.sign > 0)
+
+
+def network_card_alone(pod: Pod) -> bool:
+    """Whether EFA is all that the pod asks for of devices: nobody wants that, so it has lost its accelerators, and no
+    machine with such a card is advice."""
+    return not pod.claims and {name for name in requested_resources(pod) if "/" in name} == {EFA}
 
 
 def _selected(pool: CapacityPool, pod: Pod, snapshot: Snapshot) -> bool:

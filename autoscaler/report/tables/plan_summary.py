@@ -264,9 +264,7 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             disk = f"; `{step}` says how large your root volumes are"
             more = disk if resource == "ephemeral-storage" else ""
             if detail["free"] == 0 and "/" in resource:
-                return (
-                    f"Insufficient {resource} ({wanted} requested, no type on offer has any{_own_resource(resource)})"
-                )
+                return f"Insufficient {resource} ({wanted} requested, {_without(resource)})"
             return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
         case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:
             return f"didn't match Pod's node affinity/selector ({_plain(reason, short=short)})"
@@ -293,12 +291,12 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             return _plain(reason, short=short)
 
 
-def _own_resource(resource: str) -> str:
-    """How to say which machines have a resource of somebody's own device plugin."""
+def _without(resource: str) -> str:
+    """Why no node offers a resource, and how to say which machines have one of somebody's own device plugin."""
     if is_plugin_resource(resource):
-        return ""
+        return "no type on offer has any, or its device plugin does not run there"
     step = f"foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY"
-    return f"; `{step}` says which of yours do"
+    return f"no type on offer has any; `{step}` says which of yours do"
 
 
 def _unqualified(reason: Reason) -> str:

@@ -12,14 +12,16 @@ from autoscaler.advice import advise as room
 from autoscaler.advice.advise import Advice, Budget, advise
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.situation import Situation
-from autoscaler.model.capacity import CapacityPool, Limits, Scope
+from autoscaler.model.capacity import CapacityPool, Limits, PodScope, Scope
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.pod import Container, Pod
+from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.advice_text import _TEXTS, advice_lines
+from autoscaler.report.tables.plan_summary import failure_text
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -325,6 +327,13 @@ def test_a_pod_is_not_worth_a_node_for_its_network_card_alone() -> None:
     wants = FrozenMap({"cpu": Quantity.of(1), "vpc.amazonaws.com/efa": Quantity.of(1)})
     given = snapshot([replace(pod("p"), containers=(Container("c", wants),))])
     assert advice(given, catalog=shipped("p4d.24xlarge")) == ()
+    everything = replace(given, pools=(CapacityPool("all", scope=Scope(pods=PodScope.ALL)),))
+    catalog = shipped("trn1.32xlarge")
+    assert advice(everything, catalog=catalog) == ()
+    (entry,) = plan_for(everything, catalog, POLICY, NOW).left_out
+    assert Code.NO_POOL not in {reason.code for reason in entry.reasons}
+    told = [failure_text(miss.reason) for miss in entry.near_misses]
+    assert any("or its device plugin does not run there" in text for text in told), told
 
 
 def test_texts_of_the_same_pool_are_told_apart() -> None:
