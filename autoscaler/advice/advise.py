@@ -11,6 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import combinations
 
+from autoscaler.advice.bought_capacity import capacity_blocks
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.claim_changes import constraints, counts, device_tolerations, dropped_conditions
 from autoscaler.advice.disks import larger_disks
@@ -60,6 +61,10 @@ _PREPARING = frozenset(
     }
     | {ChangeKind.TOLERATE, ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.SET_DRIVERS}
 )
+# What people tell the plan about the machine that they want: its price, or that they have bought it …
+_TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
+# … beside which nobody wants another machine.
+_GIVE_UP = frozenset({ChangeKind.DROP_CONDITION, ChangeKind.DROP_CONSTRAINT})
 # Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, or the plan has no
 # work left for it, which a plan for this pod alone would hide.
 _NOT_ABOUT_NODES = frozenset(
@@ -120,8 +125,10 @@ def advise(
     for change in dict.fromkeys(_changes(asked, trials, budget)):
         if not trials.tries(change) or any(_answered(change, entry.change) for entry in found):
             continue
-        if found and (change.kind is ChangeKind.SET_PRICE or gives_up_accelerator(change)):
+        if found and (change.kind in _TO_FIND_OUT or gives_up_accelerator(change)):
             continue
+        if change.kind in _GIVE_UP and any(entry.change.kind in _TO_FIND_OUT for entry in found):
+            break  # all that follows gives up more
         if not budget.take():
             break
         result = trials.tried(change)
@@ -241,6 +248,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from driver_profiles(asked)
     yield from node_labels(asked)
     yield from prices(asked)
+    yield from capacity_blocks(asked)
     yield from node_selectors(asked)
     yield from requirements(asked)
     yield from elsewhere(asked)

@@ -44,6 +44,7 @@ class ChangeKind(Enum):
     ADD_REQUIREMENT = "AddRequirement"  # key, value: of the nodes of a pool
     ADD_LABELS = "AddLabels"  # labels: to the nodes of a pool
     SET_PRICE = "SetPrice"  # instance_type: of what fits and nobody knows the price of
+    ADD_BLOCK = "AddBlock"  # instance_type: of what fits and is sold only as bought capacity
     DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value
     DROP_NODE_AFFINITY = "DropNodeAffinity"  # key
     DROP_REQUIREMENT = "DropRequirement"  # key, operator, values

@@ -206,10 +206,15 @@ def _split(packing: PackingInput, item: int) -> Iterable[Reason]:
 
 
 def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, policy: Policy) -> tuple[NearMiss, ...]:
-    """Each type's nearest miss over its variants, equal findings counted; nearest first."""
+    """Each type's nearest miss over its variants, equal findings counted; nearest first. What some variant of a type
+    lacks is no news where another fits."""
     nearest: dict[str, Reason] = {}
+    verdicts = tuple(verdicts)
+    fit = {packing.candidates[i].instance_type.name for i, verdict in verdicts if _would_run(packing, i, verdict)}
     for index, verdict in verdicts:
         name = packing.candidates[index].instance_type.name
+        if name in fit:
+            continue
         for reason in _misses(packing.candidates[index], verdict):
             if name not in nearest or _farness(reason) < _farness(nearest[name]):
                 nearest[name] = reason
@@ -221,6 +226,10 @@ def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, 
     misses = [NearMiss(_best(group)[1], len(group), _best(group)[0]) for group in groups.values()]
     misses.sort(key=lambda miss: (_farness(miss.reason), -miss.types, miss.example))
     return tuple(misses[: policy.near_misses])
+
+
+def _would_run(packing: PackingInput, index: int, verdict: Verdict) -> bool:
+    return isinstance(verdict, Fits) and not packing.candidates[index].excluded
 
 
 def _misses(candidate: Candidate, verdict: Verdict) -> tuple[Reason, ...]:

@@ -30,6 +30,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
         "say what {instance_type} costs (`foreslice catalog set {instance_type} price.REGION=DOLLARS --into DIR "
         "--reason WHY`) and plan with --catalog DIR --region REGION"
     ),
+    ChangeKind.ADD_BLOCK: "buy {instance_type} for a time, and add a CapacityBlock for it",
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",
     ChangeKind.ENLARGE_DISK: (
@@ -101,7 +102,9 @@ def result_text(result: Result) -> str:
         parts.append(f"{counted(len(result.nodes), 'node')} that is there: {', '.join(result.nodes)}")
     if not result.launches:
         return ", ".join(parts)
+    prepaid = all(ref.block for ref, _ in result.launches)
     price = "no price known" if result.usd_per_hour is None else f"{money(result.usd_per_hour)} $/h"
+    price = "prepaid" if prepaid else price
     whole = f", as slices of {result.hosts} hosts, which are bought as a whole" if result.hosts > 1 else ""
     return f"{', '.join(parts)}, {price}{whole}"
 

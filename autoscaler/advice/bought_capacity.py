@@ -1,0 +1,51 @@
+"""A CapacityBlock for what fits and is sold only as capacity that somebody buys for a time, such as a4-highgpu-8g.
+
+Nobody gives up an accelerator because the plan does not know what has been bought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from autoscaler.advice.change import Change, ChangeKind
+from autoscaler.advice.situation import Situation
+from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.reason import Code
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.types.instance_type import CapacityType
+
+_NAME: Final = "bought"
+# Longer than any pod says that it runs: how long people buy is theirs to decide.
+_BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_END: Final = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def capacity_blocks(asked: Situation) -> Iterator[Change]:
+    """For the smallest type that fits and that nobody sells by the hour."""
+    entries = [
+        entry
+        for entry in asked.considered
+        if entry.outcome == "fits"
+        and entry.offering.capacity_type == CapacityType.CAPACITY_BLOCK.value
+        and any(r.code is Code.NEEDS_RESERVATION for r in entry.reasons)
+    ]
+    if entries:
+        found = min(entries, key=lambda entry: _size(asked, entry.offering))
+        edit = partial(_holding, offering=found.offering, count=len(asked.pods))
+        yield Change.of(ChangeKind.ADD_BLOCK, "", edit, instance_type=found.offering.instance_type)
+
+
+def _size(asked: Situation, offering: OfferingRef) -> tuple[int, int, str]:
+    instance_type = asked.catalog.types[offering.instance_type]
+    return instance_type.device_count, instance_type.vcpu, instance_type.name
+
+
+def _holding(snapshot: Snapshot, offering: OfferingRef, count: int) -> Snapshot:
+    """With a block of as many machines as there are pods; more are never needed."""
+    block = CapacityBlock(_NAME, offering.instance_type, offering.zone, count, _BEGIN, _END)
+    return replace(snapshot, blocks=(*snapshot.blocks, block))

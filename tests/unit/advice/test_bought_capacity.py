@@ -1,0 +1,43 @@
+"""What fits and is sold only as capacity that is bought for a time: nobody gives up an accelerator for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autoscaler.advice.advise import Advice, advise
+from autoscaler.advice.change import ChangeKind
+from autoscaler.model.plan import Plan
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
+from tests.builders import LARGE, NOW, SMALL, claim, gpus, machine, pod, snapshot
+
+HOURLY = machine("hourly", SMALL, 1, "1.00")
+BOUGHT = replace(machine("bought", LARGE, 1, None), capacity_types=(CapacityType.CAPACITY_BLOCK,))
+CATALOG, POLICY = Catalog.of([HOURLY, BOUGHT]), Policy(considered=100)
+
+
+def asked(product: str) -> tuple[Plan, tuple[Advice, ...]]:
+    given = snapshot([pod("p", "c")], [claim("c", gpus(product=product))])
+    found = plan_for(given, CATALOG, POLICY, NOW)
+    return found, advise(given.pods[0], given, CATALOG, found, POLICY, NOW)
+
+
+def test_a_block_is_the_change_and_no_condition_is_dropped() -> None:
+    _, found = asked("Large L9")
+    assert [entry.change.kind for entry in found] == [ChangeKind.ADD_BLOCK]
+    assert advice_lines(found) == [
+        "buy bought for a time, and add a CapacityBlock for it → 1 × bought (capacity-block), prepaid"
+    ]
+
+
+def test_a_type_that_would_fit_is_no_near_miss() -> None:
+    plan, _ = asked("Large L9")
+    assert [miss.example for entry in plan.left_out for miss in entry.near_misses] == ["hourly"]
+
+
+def test_no_block_helps_who_asks_for_what_nothing_has() -> None:
+    _, found = asked("Larger L10")
+    assert ChangeKind.ADD_BLOCK not in {entry.change.kind for entry in found}
