@@ -43,7 +43,7 @@ from autoscaler.planning.placement.existing import (
     with_room,
 )
 from autoscaler.planning.placement.launches import Launches, launch
-from autoscaler.planning.placement.nothing_has import asks_in_vain
+from autoscaler.planning.placement.nothing_has import PassedOver, asks_in_vain
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input, started_members
 from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone
 from autoscaler.planning.placement.topology import PlacedGang, place_gang
@@ -98,7 +98,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
     planned = {entry.node for entry in decided.assigned.placed}
     return Plan(
         launches=launches,
-        placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed), packing.snapshot)),
+        placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed), packing, policy)),
         left_out=(*left_out, *_postponed(packing, decided.assigned), *pods.waiting),
         demands=_demands(packing, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=catalog.drivers),
@@ -233,7 +233,8 @@ def _members(placed: Iterable[Placed]) -> dict[str, int]:
 _WHY = {Target.EXISTING: Code.EXISTING_NODE, Target.COMING: Code.COMING_NODE}
 
 
-def _placements(placed: Iterable[Placed], snapshot: Snapshot) -> Iterable[Placement]:
+def _placements(placed: Iterable[Placed], packing: PackingInput, policy: Policy) -> Iterable[Placement]:
+    snapshot, passed_over = packing.snapshot, PassedOver(packing)
     waiting = snapshot.waiting
     since = {node.node_name: waiting[node.name].isoformat() for node in snapshot.provisioned if node.name in waiting}
     for entry in placed:
@@ -242,11 +243,13 @@ def _placements(placed: Iterable[Placed], snapshot: Snapshot) -> Iterable[Placem
             named = set(claim_keys(pod))
             reasons = list(_why(entry, since.get(entry.node, "")))
             reasons += [Reason.of(Code.SHARES_CLAIM, claim=key) for key in shared if key in named]
+            allocations = entry.allocations_of(pod)
+            reasons += passed_over.reasons(allocations) if policy.explains and entry.verdict.preference else ()
             yield Placement(
                 pod=pod.key,
                 target=entry.target,
                 node=entry.node,
-                allocations=entry.allocations_of(pod),
+                allocations=allocations,
                 preference=entry.verdict.preference,
                 reasons=tuple(reasons),
             )

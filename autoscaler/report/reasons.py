@@ -155,6 +155,13 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
         "no accelerator {where} has {name} {wanted}",
     ),
+    Code.ALTERNATIVE_NOWHERE: (
+        "not alternative {alternative}: no device {where} has {name} {wanted}; the nearest is {best} ({accelerator}, "
+        "{instance_type})",
+        "not alternative {alternative}: no device {where} has {name} {wanted}; the largest is {accelerator} with "
+        "{largest} ({instance_type})",
+        "not alternative {alternative}: no device {where} has {name} {wanted}",
+    ),
     Code.NO_POOL: (
         "{instance_type} would fit, but pool {pool} excludes it: {why}",
         "{instance_type} would fit with drivers {drivers}, but no CapacityPool allows it",

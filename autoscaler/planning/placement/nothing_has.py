@@ -5,14 +5,15 @@ Only codes and facts; report/ makes the text. It decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import demands_of
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.resource_claim import DeviceRequest
+from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.placement.packing_input import PackingInput
 from instance_catalog.drivers.facts import driver_facts
@@ -57,6 +58,39 @@ def asks_in_vain(market: PackingInput, item: int) -> bool:
     if market.trials.devices_anywhere or any(claim is None or claim.allocation for claim in claims):
         return False
     return any(reason.code is Code.NOTHING_HAS for reason in nothing_has(market, item))
+
+
+@dataclass(slots=True)
+class PassedOver:
+    """Why claims get no earlier alternative of firstAvailable: it asks for what nothing on offer has.
+
+    Each alternative is looked at once, whichever claims have it.
+    """
+
+    market: PackingInput
+    _known: dict[DeviceRequest, Reason | None] = field(default_factory=dict, init=False)
+
+    def reasons(self, allocations: Mapping[str, Allocation]) -> Iterator[Reason]:
+        """One for each such alternative before the one that a claim gets."""
+        for key, allocation in allocations.items():
+            claim = self.market.snapshot.claims.get(key)
+            got = {device.request for device in allocation.devices}
+            for request in claim.requests if claim else ():
+                for sub in _before(request, got) if isinstance(request, FirstAvailable) else ():
+                    why = self._why(sub)
+                    if why is not None:
+                        yield Reason(Code.ALTERNATIVE_NOWHERE, "", why.detail.with_items({"alternative": sub.name}))
+
+    def _why(self, request: DeviceRequest) -> Reason | None:
+        if request not in self._known:
+            unmet = (_unmet(self.market, demand, "") for demand in _demands(self.market, request))
+            self._known[request] = next((found for found in unmet if found is not None), None)
+        return self._known[request]
+
+
+def _before(request: FirstAvailable, got: Collection[str]) -> Iterator[DeviceRequest]:
+    chosen = [i for i, sub in enumerate(request.subrequests) if f"{request.name}/{sub.name}" in got]
+    yield from request.subrequests[: chosen[0]] if chosen else ()
 
 
 def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: str) -> Reason | None:

@@ -10,6 +10,7 @@ from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import FirstAvailable
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.kubernetes.quantity import Quantity
@@ -112,3 +113,20 @@ def test_no_card_has_the_name_of_an_interface_that_software_makes(name: str, ver
     assert found.verdict == verdict
     said = f"no network card in the catalog has ifName {name}; interfaces that software makes"
     assert any(said in text_of(reason) for reason in found.reasons) is (verdict == "does-not-fit")
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (
+            "Small S2",
+            ["not alternative big: no device in the catalog has productName Small S2; the nearest is Small S1"],
+        ),
+        ("Small S1", []),
+    ],
+)
+def test_an_alternative_that_nothing_has_is_passed_over_aloud(first: str, words: list[str]) -> None:
+    request = FirstAvailable("gpu", (gpus(product=first, name="big"), gpus(2, name="small")))
+    catalog = Catalog.of([machine("small", SMALL, 2, "1")])
+    (place,) = plan(snapshot([pod("p", "c")], [claim("c", request)]), catalog=catalog).placements
+    assert [text_of(found).partition(" (")[0] for found in place.reasons] == words
