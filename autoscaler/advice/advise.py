@@ -15,6 +15,7 @@ from autoscaler.advice.bought_capacity import capacity_blocks
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.claim_changes import constraints, counts, device_tolerations, dropped_conditions
 from autoscaler.advice.disks import larger_disks
+from autoscaler.advice.named_models import renamed_models
 from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
     gives_up_accelerator,
@@ -24,6 +25,7 @@ from autoscaler.advice.pod_changes import (
     short_resources,
     shortages,
     tolerations,
+    unconsumed_requests,
     volume_claims,
     without_requests,
 )
@@ -59,7 +61,7 @@ _PREPARING = frozenset(
         ChangeKind.WIDEN_SCOPE,
         ChangeKind.RUN_PLUGIN,
     }
-    | {ChangeKind.TOLERATE, ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.SET_DRIVERS}
+    | {ChangeKind.DROP_ANNOTATION, ChangeKind.TOLERATE, ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.SET_DRIVERS}
 )
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
@@ -126,6 +128,8 @@ def advise(
         if not trials.tries(change) or any(_answered(change, entry.change) for entry in found):
             continue
         if found and (change.kind in _TO_FIND_OUT or gives_up_accelerator(change)):
+            continue
+        if any(_gives_up(change, entry.change) for entry in found):
             continue
         if change.kind in _GIVE_UP and any(entry.change.kind in _TO_FIND_OUT for entry in found):
             break  # all that follows gives up more
@@ -230,10 +234,17 @@ def _answered(change: Change, found: Change) -> bool:
     return same and change.detail["condition"] == found.detail["condition"]
 
 
+def _gives_up(change: Change, found: Change) -> bool:
+    """Whether it drops the label for which another has been found that selects the same accelerator."""
+    dropped = change.kind in (ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY)
+    return dropped and found.kind is ChangeKind.REWRITE_LABEL and change.detail["key"] == found.detail["key"]
+
+
 def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:
     """What may help, smallest first. Lazy, because some need a plan to find out how much would help."""
     yield from tolerations(asked)
     yield from device_tolerations(asked)
+    yield from unconsumed_requests(asked)
     yield from capacity_types(asked)
     yield from allowed_types(asked)
     yield from parts_of_cards(asked)
@@ -243,6 +254,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from plugins(asked)
     yield from rewritten_selectors(asked)
     yield from renamed_types(asked)
+    yield from renamed_models(asked)
     yield from _requests(asked, trials, budget)
     yield from counts(asked)
     yield from driver_profiles(asked)

@@ -31,12 +31,14 @@ class ChangeKind(Enum):
     ALLOW_CAPACITY_TYPE = "AllowCapacityType"  # capacity_type
     ALLOW_PARTS = "AllowParts"  # share: instance types with a part of a card
     ADD_VOLUME_CLAIMS = "AddVolumeClaims"  # claims: PersistentVolumeClaims that do not exist
+    DROP_ANNOTATION = "DropAnnotation"  # annotation: by which the pod waits for somebody else's capacity
     RAISE_LIMIT = "RaiseLimit"  # resource, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
     WIDEN_SCOPE = "WidenScope"  # resources: pods that ask for them and have no claim
     RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
+    REWRITE_LABEL = "RewriteLabel"  # key, was, label, accelerators: a label of somebody else's nodes
     ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead

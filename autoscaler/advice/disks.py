@@ -5,8 +5,10 @@ How large root disks are is a fact that people decide and the catalog assumes, s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from math import ceil
@@ -14,11 +16,15 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, unchanged
 from autoscaler.advice.pod_changes import shortages
-from autoscaler.model.plan import Considered
+from autoscaler.model.plan import Considered, Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import InstanceType
-from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, node_allocatable
+from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk, node_allocatable
 
 _STEP: Final = 10 * 2**30  # root disks are asked for in tens of GiB
 _LARGEST: Final = 16 * 2**40  # of a volume
@@ -37,6 +43,61 @@ def larger_disks(entries: Collection[Considered], catalog: Catalog) -> Iterator[
         if change is not None:
             yield change
             return
+
+
+@dataclass(frozen=True, slots=True)
+class Cheaper:
+    """What the plan costs and launches with the root disks that the changes of `types` give them."""
+
+    usd_per_hour: Decimal
+    launches: tuple[tuple[str, int], ...]  # instance types with the number of nodes
+    types: tuple[Change, ...]
+
+
+def cheaper_with_larger_disks(
+    plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
+) -> Cheaper | None:
+    """The plan with larger root disks, where types that cost less were left out for those that the catalog assumes;
+    None where that changes nothing, or no pod asks for much."""
+    changes = tuple(_short_and_cheaper(plan, snapshot, catalog))
+    before = _cost(plan)
+    if not changes or before is None:
+        return None
+    quick = replace(policy, considered=0, shown_fits=0, explains=False)
+    after = plan_for(snapshot, Change.together(*changes).catalog(catalog), quick, now)
+    cost = _cost(after)
+    if cost is None or cost >= before or len(after.left_out) > len(plan.left_out):
+        return None
+    counts = Counter(node.offering.instance_type for node in after.launches)
+    used = tuple(change for change in changes if change.detail["instance_type"] in counts)
+    return Cheaper(cost, tuple(sorted(counts.items())), used) if used else None
+
+
+def _short_and_cheaper(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[Change]:
+    """A larger disk for each type whose assumed one is too small for a pod that gets a dearer machine."""
+    price_of = {pod: node.usd_per_hour or Decimal(0) for node in plan.launches for pod in node.pods}
+    asking = [(_asked(pod), price_of[pod.key]) for pod in snapshot.pods if pod.key in price_of]
+    for instance_type in catalog if any(wanted for wanted, _ in asking) else ():
+        price = instance_type.price.usd_per_hour if instance_type.price else None
+        if price is None or not assumes_root_disk(instance_type):
+            continue
+        free = node_allocatable(instance_type)[EPHEMERAL_STORAGE].int64_value()
+        most = max((wanted for wanted, paid in asking if paid > price), default=0)
+        change = _enlarged(instance_type, most - free) if most > free else None
+        if change is not None:
+            yield change
+
+
+def _asked(pod: Pod) -> int:
+    amounts = [
+        container.requests[EPHEMERAL_STORAGE] for container in pod.containers if EPHEMERAL_STORAGE in container.requests
+    ]
+    return sum(amount.int64_value() for amount in amounts)
+
+
+def _cost(plan: Plan) -> Decimal | None:
+    prices = [node.usd_per_hour for node in plan.launches]
+    return None if None in prices else sum((price for price in prices if price is not None), Decimal(0))
 
 
 def _short_of_disk(entry: Considered) -> Mapping[str, tuple[int, int]] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +11,7 @@ from autoscaler.advice.situation import Situation
 from autoscaler.lint.other_systems import ACCELERATOR_KEYS, TYPE_KEYS, ec2_name, unknown_accelerator, unknown_type
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
+from autoscaler.model.requested_capacity import CONSUMES_REQUEST
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
 from instance_catalog.kubernetes.quantity import Quantity
@@ -66,6 +67,18 @@ def missing_volume_claims(asked: Situation) -> Iterator[Change]:
         names = tuple(f"{asked.pod.namespace}/{name}" for name in missing)
         edit = on_pods(asked.keys, lambda pod: replace(pod, volumes=tuple(v for v in pod.volumes if v not in missing)))
         yield Change.of(ChangeKind.ADD_VOLUME_CLAIMS, _subject(asked), edit, claims=names)
+
+
+def unconsumed_requests(asked: Situation) -> Iterator[Change]:
+    """Without the annotation by which the pods wait for the nodes of a ProvisioningRequest."""
+    if Code.PROVISIONING_REQUEST in asked.codes:
+        named = [key for key in CONSUMES_REQUEST if key in asked.pod.annotations]
+        edit = on_pods(asked.keys, partial(_without_annotations, keys=named))
+        yield Change.of(ChangeKind.DROP_ANNOTATION, _subject(asked), edit, annotation=" and ".join(named))
+
+
+def _without_annotations(pod: Pod, keys: Collection[str]) -> Pod:
+    return replace(pod, annotations=FrozenMap({k: v for k, v in pod.annotations.items() if k not in keys}))
 
 
 def renamed_types(asked: Situation) -> Iterator[Change]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
+from autoscaler.advice.named_models import accelerators_named
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.other_systems import type_named
@@ -18,9 +19,10 @@ from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
-from instance_catalog.kubernetes.labels import INSTANCE_TYPE
+from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, INSTANCE_TYPE
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
+from instance_catalog.types.catalog import Catalog
 
 _BOUGHT_ANY_TIME = ("on-demand", "spot")
 _LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
@@ -45,6 +47,7 @@ _NAMES_OF_POOLS = (
     "cloud.google.com/gke-gpu-driver-version",
     "cloud.google.com/gke-tpu-slice",
 )
+_DOMAINS_OF_CLOUDS = {"cloud.google.com/": "gcp", "eks.amazonaws.com/": "aws", "karpenter.k8s.aws/": "aws"}
 _GROUP = "NAME"  # of a group of nodes that people name
 _MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
@@ -165,18 +168,31 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         shown = tuple(f"{key}={value}" for key, value in labels.items())
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
         labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown)
-        named = {name for value in labels.values() if (name := type_named(value, asked.catalog))}
-        if len(named) == 1 and not any(r.key == INSTANCE_TYPE for r in pool.requirements):
-            yield Change.together(_of_type(pool, named.pop()), labelled)
-        else:
-            yield labelled
+        requirements = tuple(_meant(labels, pool, asked.catalog))
+        yield Change.together(*(_requiring(pool, r) for r in requirements), labelled)
 
 
-def _of_type(pool: CapacityPool, name: str) -> Change:
-    """Machines of the type alone, which the value of a label names: who wrote it has such machines."""
-    requirement = Requirement(INSTANCE_TYPE, "In", (name,))
+def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> Iterator[Requirement]:
+    """What the values of labels say about the machine: who wrote them has such machines. The instance type, else the
+    accelerator; and the cloud whose key it is."""
+    there = {requirement.key for requirement in pool.requirements}
+    types = {name for value in labels.values() if (name := type_named(value, catalog))}
+    cards = {card for key, value in labels.items() for card in accelerators_named(key, value, catalog)}
+    clouds = {cloud for key in labels for domain, cloud in _DOMAINS_OF_CLOUDS.items() if key.startswith(domain)}
+    if len(types) == 1:
+        yield from (Requirement(INSTANCE_TYPE, "In", tuple(types)) for _ in {INSTANCE_TYPE} - there)
+        return
+    if cards:
+        yield from (Requirement(ACCELERATOR, "In", tuple(sorted(cards))) for _ in {ACCELERATOR} - there)
+    if len(clouds) == 1:
+        yield from (Requirement(CLOUD, "In", tuple(clouds)) for _ in {CLOUD} - there)
+
+
+def _requiring(pool: CapacityPool, requirement: Requirement) -> Change:
+    """Only machines that meet it."""
     edit = on_pool(pool.name, lambda pool: replace(pool, requirements=(*pool.requirements, requirement)))
-    return Change.of(ChangeKind.ADD_REQUIREMENT, pool_subject(pool), edit, key=INSTANCE_TYPE, value=name)
+    values = ", ".join(requirement.values)
+    return Change.of(ChangeKind.ADD_REQUIREMENT, pool_subject(pool), edit, key=requirement.key, value=values)
 
 
 def _given_by_people(key: str) -> bool:

@@ -57,10 +57,11 @@ def plugins(asked: Situation) -> Iterator[Change]:
 
 
 def _plugins(asked: Situation, *, managed: bool) -> Iterator[Change]:
-    """The device plugins that the pod relies on and that no DaemonSet in sight is; `managed`: also those that the cloud
+    """The device plugins that the pods rely on and that no DaemonSet in sight is; `managed`: also those that the cloud
     installs."""
     handed = handed_out(asked.snapshot)
-    wanted = {resource: plugin_of(resource) for resource in sorted(set(requested_resources(asked.pod)))}
+    requested = {resource for pod in asked.pods for resource in requested_resources(pod)}
+    wanted = {resource: plugin_of(resource) for resource in sorted(requested)}
     missing = {
         resource: plugin.driver
         for resource, plugin in wanted.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import click
 
+from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
 from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
@@ -25,13 +26,15 @@ from autoscaler.cli.common.what_if import print_what_if, what_if_option
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.errors import BadInputError
-from autoscaler.lint.advice import advice, plan_advice, reason_of
+from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
 from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, WorkLimits
+from autoscaler.report.words import money
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.types.catalog import Catalog
 
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
@@ -174,11 +177,28 @@ def _decide(
         *foreign_advice(loaded.snapshot, catalog),
         *plan_advice(loaded.snapshot, decided),
         *supply_advice(loaded.snapshot, decided, catalog),
+        *_disks(cheaper_with_larger_disks(decided, loaded.snapshot, catalog, policy, now)),
     )
     decided = replace(decided, warnings=(*map(reason_of, told), *decided.warnings))
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)
     return Decided(loaded.snapshot, catalog, decided, now, policy)
+
+
+def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
+    """What an assumed root disk costs, where a larger one would have made the plan cheaper."""
+    if found is not None:
+        first = found.types[0].detail
+        nodes = " and ".join(f"{count} × {name}" for name, count in found.launches)
+        name, disk, amount = first["instance_type"], first["disk"], first["allocatable"]
+        yield surprise(
+            f"instance type {name}",
+            (),
+            f"left out only for its assumed root disk: with {disk} ({first['setting']}) the plan "
+            f"is {nodes} for {money(found.usd_per_hour)} $/h",
+            f"if yours are that large, say so: `foreslice catalog set {name} allocatable.ephemeral-storage={amount} "
+            "--into DIR --reason WHY`, and plan with --catalog DIR",
+        )
 
 
 def _replayed(decided: Plan, loaded: Loaded, catalog: Catalog, ties: str) -> Plan:

@@ -14,7 +14,7 @@ import yaml
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Owner, header, parse_metadata
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.selectors import parse_node_selector, parse_toleration
+from autoscaler.kube.selectors import parse_device_toleration, parse_node_selector
 from autoscaler.model.device_class import Selector
 from autoscaler.model.gang import API_GROUP
 from autoscaler.model.origin import CLUSTER, Origin
@@ -169,7 +169,7 @@ def _parse_exact(fields: Fields, name: str) -> DeviceRequest:
     """The fields of a v1 ExactDeviceRequest or DeviceSubRequest, or of a v1beta1 request."""
     fields.ignore("name")
     capacity = fields.optional_child("capacity")
-    tolerations = tuple(parse_toleration(entry) for entry in fields.children("tolerations"))
+    tolerations = tuple(parse_device_toleration(entry) for entry in fields.children("tolerations"))
     count = fields.integer("count", 1)
     if count < 0:
         fields.error("count", f"count is {count}", "ask for at least one device")
@@ -277,7 +277,7 @@ def _parse_result(fields: Fields) -> AllocatedDevice:
         admin_access=fields.flag("adminAccess"),
         share_id=fields.optional_text("shareID"),
         consumed_capacity=consumed,
-        tolerations=tuple(parse_toleration(entry) for entry in fields.children("tolerations")),
+        tolerations=tuple(parse_device_toleration(entry) for entry in fields.children("tolerations")),
         binding_conditions=fields.texts("bindingConditions"),
         binding_failure_conditions=fields.texts("bindingFailureConditions"),
     )

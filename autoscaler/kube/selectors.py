@@ -87,7 +87,13 @@ def parse_pod_toleration(fields: Fields) -> tuple[Toleration, tuple[str, ...]]:
 
 
 def parse_toleration(fields: Fields) -> Toleration:
-    """A toleration with the API server's default operator Equal; any other is kept: it tolerates nothing."""
+    """A pod's toleration with the API server's default operator Equal; any other is kept: it tolerates nothing."""
+    return parse_device_toleration(fields, of_pod=True)
+
+
+def parse_device_toleration(fields: Fields, *, of_pod: bool = False) -> Toleration:
+    """The same in a claim, where the API server accepts Equal without a key (pkg/apis/resource/validation v1.36): it
+    tolerates every taint whose value is its own. `of_pod`: refused, as tolerations of pods are."""
     toleration = Toleration(
         key=fields.text("key"),
         operator=fields.text("operator") or "Equal",
@@ -101,8 +107,12 @@ def parse_toleration(fields: Fields) -> Toleration:
         )
     elif toleration.operator == "Exists" and toleration.value:
         fields.error("value", "must be empty when the operator is Exists", "remove the value or use operator Equal")
-    elif toleration.operator == "Equal" and not toleration.key:
+    elif toleration.operator == "Equal" and not toleration.key and of_pod:
         fields.error("operator", "must be Exists when there is no key", "add a key or write `operator: Exists`")
+    elif toleration.operator == "Equal" and not toleration.key:
+        value = f"value {toleration.value!r}" if toleration.value else "an empty value"
+        message = f"without a key and with operator Equal, the default, it tolerates only taints with {value}"
+        fields.warn("operator", message, "write `operator: Exists` to tolerate all of them")
     fields.unread()
     return toleration
 

@@ -14,6 +14,7 @@ from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.images import vendors_without_image
 from instance_catalog.drivers.profile import assumed_profile
+from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
@@ -66,9 +67,19 @@ def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagn
             f"Pod {asking[0].key}",
             (),
             f"names no GPU model or memory{rest}, so it gets whole GPUs of the cheapest kind: {card.model}{memory}",
-            "if it needs another one, say so in a CEL selector on productName, architecture or memory",
+            _how_to_name(asking[0]),
             asking[0].origin,
         )
+
+
+def _how_to_name(pod: Pod) -> str:
+    """Where a pod says which GPU it needs: one without a claim has no place for a CEL selector."""
+    if pod.claims:
+        return "if it needs another one, say so in a CEL selector on productName, architecture or memory"
+    return (
+        f"if it needs another one, select its nodes by {labels.INSTANCE_TYPE} or {labels.ACCELERATOR}, or write a "
+        "resource claim with a CEL selector"
+    )
 
 
 def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:

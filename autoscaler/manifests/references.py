@@ -39,11 +39,10 @@ def check_references(document: Document, manifests: ManifestSet, problems: Probl
 
 def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:
     for pod in pods_in(fields):
+        _check_images(pod.child("spec"), problems)
         _check_pod(pod, namespace, manifests, problems)
         _check_gang(pod, namespace, manifests, problems)
     match fields.text("kind"):
-        case "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet":
-            _check_whole(fields.child("spec"), problems)
         case "Pod":
             _check_generated(fields, namespace, manifests, problems)
         case "ProvisioningRequest" | "CapacityBuffer":
@@ -57,13 +56,17 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
             _check_classes(fields.child("spec").child("spec"), manifests, problems)
 
 
-def _check_whole(spec: Fields, problems: Problems) -> None:
-    """A patch of Kustomize has the kind of what it changes, and neither a selector nor the image of a container."""
-    containers = spec.child("template").child("spec").children("containers")
-    if not spec.child("selector").names() and any(not container.text("image") for container in containers):
-        message = "there is no selector, and a container has no image: this is planned as it is, and looks like a patch"
-        step = "if it is one of Kustomize, give what `kubectl kustomize DIR` renders"
-        problems.warn(("spec",), message, step)
+def _check_images(spec: Fields, problems: Problems) -> None:
+    """A patch of Kustomize has the kind of what it changes, and a template of Spark or Argo that of a pod; the image of
+    a container is what both lack."""
+    names = [container.text("name") for container in spec.children("containers") if not container.text("image")]
+    if names:
+        message = (
+            f"container {names[0]} has no image, so the API server refuses it: this looks like a patch, or a template "
+            "that a tool completes; it is planned as it is, and what it lacks is not known"
+        )
+        step = "give what `kubectl kustomize DIR` renders, or the pods that the tool makes (`kubectl get pods -o yaml`)"
+        problems.warn((*spec.path, "containers"), message, step)
 
 
 def check_use(document: Document, manifests: ManifestSet, problems: Problems) -> None:

@@ -34,7 +34,7 @@ class RequestCondition(StrEnum):
     CAPACITY_REVOKED = "CapacityRevoked"
 
 
-_CONSUMED: Final = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
+CONSUMES_REQUEST: Final = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
 _FINAL: Final = (RequestCondition.FAILED, RequestCondition.BOOKING_EXPIRED, RequestCondition.CAPACITY_REVOKED)
 
 
@@ -157,7 +157,7 @@ class ProvisioningRequest:
 
 def consumed_request(pod: Pod) -> str:
     """The name of the ProvisioningRequest whose capacity the pod uses; "" if none."""
-    return next((pod.annotations[key] for key in _CONSUMED if key in pod.annotations), "")
+    return next((pod.annotations[key] for key in CONSUMES_REQUEST if key in pod.annotations), "")
 
 
 class ScalableRef(NamedTuple):

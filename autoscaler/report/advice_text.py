@@ -13,6 +13,7 @@ from autoscaler.report.cel_words import one_line_cel
 from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
 from autoscaler.report.words import counted, money
+from instance_catalog.kubernetes.labels import CLOUD
 
 NO_HELP: Final = "no single change that was tried places it"
 
@@ -22,6 +23,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "add {capacity_type} to spec.capacityTypes",
     ChangeKind.ALLOW_PARTS: "set spec.fractional to Allow, so that {share} is offered",
     ChangeKind.ADD_VOLUME_CLAIMS: "create PersistentVolumeClaim {claims} (tried with one that every zone serves)",
+    ChangeKind.DROP_ANNOTATION: "remove the annotation {annotation}, so that a node is planned for the pod itself",
     ChangeKind.RAISE_LIMIT: "raise spec.limits.{resource} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
     ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to All",
@@ -33,6 +35,9 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.ADD_BLOCK: "buy {instance_type} for a time, and add a CapacityBlock for it",
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",
+    ChangeKind.REWRITE_LABEL: (
+        "require {label} In [{accelerators}] instead of {key} In [{was}], a label that no node of the plan has"
+    ),
     ChangeKind.ENLARGE_DISK: (
         "give {instance_type} a root disk of {disk} or more ({setting}), say so (`foreslice catalog set "
         "{instance_type} allocatable.ephemeral-storage={allocatable} --into DIR --reason WHY`) and plan with "
@@ -67,6 +72,7 @@ _CREATE: Final = "create a CapacityPool with"
 
 
 _LABELS_OF_GKE: Final = "cloud.google.com/"
+_COMPUTE_CLASS: Final = "cloud.google.com/compute-class="
 
 
 def change_text(change: Change) -> str:
@@ -118,9 +124,12 @@ def _guessed(advice: Advice) -> str:
     """That the machine is the cheapest one, where a pool gets labels of which only people know what they stand for."""
     parts = advice.change.parts or (advice.change,)
     labels = {str(label) for part in parts if part.kind is ChangeKind.ADD_LABELS for label in _texts(part, "labels")}
-    own = [label for label in labels if not label.startswith(_LABELS_OF_GKE)]
-    if not own or not advice.result.launches or any(part.kind is ChangeKind.ADD_REQUIREMENT for part in parts):
+    own = [label for label in labels if not label.startswith(_LABELS_OF_GKE) or label.startswith(_COMPUTE_CLASS)]
+    required = {part.detail["key"] for part in parts if part.kind is ChangeKind.ADD_REQUIREMENT}
+    if not own or not advice.result.launches or required - {CLOUD}:
         return ""
+    if any(label.startswith(_COMPUTE_CLASS) for label in own):
+        return ": the cheapest that fits, because only the ComputeClass says which machines it means"
     return ": the cheapest that fits, because labels of your own do not say which machines they mean"
 
 

@@ -86,7 +86,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.UNREADABLE: ("is unknown without the right to {right}: grant it, as the ClusterRole foreslice-observe does",),
     Code.INSUFFICIENT_RESOURCE: ("Insufficient {resource}: {wanted} requested, {free} free",),
     Code.NODE_SELECTOR_MISMATCH: ("node selector wants {key}={wanted}",),
-    Code.NODE_AFFINITY_MISMATCH: ("node affinity on {keys} does not match",),
+    Code.NODE_AFFINITY_MISMATCH: ("node affinity wants {wanted}", "node affinity on {keys} does not match"),
     Code.NODE_NAME_MISMATCH: ("is pinned to node {wanted}",),
     Code.TAINT_NOT_TOLERATED: ("does not tolerate {key}={value}:{effect}",),
     Code.NODE_UNSCHEDULABLE: ("is cordoned",),
@@ -122,7 +122,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "
         "DeviceClass whose spec.extendedResourceName it is",
         "needs no accelerator: {node} runs it, and nothing is bought for it",
-        "has no resource claim and no extended resource served by DRA: set spec.scope.pods: All in a CapacityPool",
+        "claims and requests no device, so nothing is bought for it: any node that it selects runs it",
     ),
     Code.OTHER_LAUNCHER: (
         "pool {pool} has spec.launcher ClusterAutoscaler: Cluster Autoscaler decides about its nodes",
@@ -153,7 +153,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "published by {driver} there alone: give the node's ResourceSlices",
         "no accelerator {where} has {name} {wanted}; the nearest is {best} ({accelerator}, {instance_type})",
         "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
-        "no accelerator {where} has {name} {wanted}",
+        "no accelerator {where} has {name} {wanted}: give the ResourceSlices of nodes that are there, or add a type of "
+        "yours with `foreslice catalog add`",
     ),
     Code.ALTERNATIVE_NOWHERE: (
         "not alternative {alternative}: no device {where} has {name} {wanted}; the nearest is {best} ({accelerator}, "
@@ -318,7 +319,7 @@ _READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence says in other words already.
 _IMPLIED = frozenset(
     {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests", "pods"}
-    | {"missing_key"}  # `message` names it
+    | {"keys", "missing_key"}  # `message` names it
 )
 
 

@@ -7,6 +7,8 @@ k8s.io/kubernetes v1.36.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final
 
 from autoscaler.model.pod import HostPort, Pod
 from autoscaler.model.reason import Code, Reason
@@ -14,11 +16,12 @@ from autoscaler.scheduling.node_state import NodeState, host_ports
 from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes.labels import UNSCHEDULABLE_TAINT
-from instance_catalog.kubernetes.node_selector import BadSelectorError, matches
+from instance_catalog.kubernetes.node_selector import BadSelectorError, NodeSelector, matches
 from instance_catalog.kubernetes.taint import Taint
 
 UNSCHEDULABLE = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
 _ANY_ADDRESS = ("", "0.0.0.0")
+_SHOWN: Final = 3  # of the requirements of an affinity, and of the values of each
 
 
 def node_name(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
@@ -47,6 +50,15 @@ def taint_toleration(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]
     return ()
 
 
+@lru_cache(maxsize=256)  # asked for with every node that does not match
+def _required(affinity: NodeSelector) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The keys of a node affinity, and its first requirements as people write them."""
+    found = [r for term in affinity.terms for r in term.match_expressions]
+    keys = tuple(sorted({r.key for r in found}))
+    texts = [f"{r.key} {r.operator}" + (f" [{', '.join(r.values[:_SHOWN])}]" if r.values else "") for r in found]
+    return keys, tuple(dict.fromkeys(texts))[:_SHOWN]
+
+
 def selects_node(pod: Pod, state: NodeState) -> tuple[Reason, ...]:
     """spec.nodeSelector and required node affinity (also asked by topology spread)."""
     labels = state.node.labels
@@ -63,8 +75,8 @@ def selects_node(pod: Pod, state: NodeState) -> tuple[Reason, ...]:
         except BadSelectorError as error:
             return (Reason.of(Code.BAD_NODE_SELECTOR, f"pod {pod.key}", error=str(error)),)
         if not found:
-            keys = tuple(sorted({r.key for term in pod.affinity.terms for r in term.match_expressions}))
-            return (Reason.of(Code.NODE_AFFINITY_MISMATCH, f"pod {pod.key}", keys=keys),)
+            keys, wanted = _required(pod.affinity)
+            return (Reason.of(Code.NODE_AFFINITY_MISMATCH, f"pod {pod.key}", keys=keys, wanted=wanted),)
     return ()
 
 

@@ -156,11 +156,17 @@ class DriverSet:
 
 @lru_cache(maxsize=4096)  # planning asks for it with every offering
 def with_gates(drivers: DriverSet, gates: frozenset[tuple[str, str]]) -> DriverSet | None:
-    """The set with feature gates on, given as (profile name, gate); None if that changes nothing or cannot be."""
+    """The set with feature gates on, or options that are switches, given as (profile name, gate or option); None if
+    that changes nothing or cannot be."""
     changed = drivers
     for profile in drivers.profiles:
-        known = {g: True for name, g in sorted(gates) if name == profile.name and g in profile.gates}
-        changed = changed.with_profile(replace(profile, gates=profile.gates.with_items(known)))
+        wanted = [gate for name, gate in sorted(gates) if name == profile.name]
+        known = {gate: True for gate in wanted if gate in profile.gates}
+        switches = {
+            name: _ON for name in wanted if name in profile.facts.options and profile.facts.options[name].switch
+        }
+        profile = replace(profile, gates=profile.gates.with_items(known))
+        changed = changed.with_profile(_with_options(profile, {**profile.options, **switches}))
     try:
         for profile in changed.profiles:
             _check(profile)

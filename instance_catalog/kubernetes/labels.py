@@ -58,6 +58,26 @@ OFFERING: Final = "foreslice.dev/offering"  # annotation of KWOK nodes: type, zo
 NVIDIA_GPU_PRESENT: Final = "nvidia.com/gpu.present"
 NVIDIA_DEPLOY_PREFIX: Final = "nvidia.com/gpu.deploy."  # set to "true" by the GPU Operator unless the node has it
 GKE_NODE_POOL: Final = "cloud.google.com/gke-nodepool"  # on every node of GKE
+NVIDIA_GPU_PRODUCT: Final = "nvidia.com/gpu.product"  # this and the next are GPU feature discovery's
+NVIDIA_GPU_COUNT: Final = "nvidia.com/gpu.count"
+NVIDIA_GPU_REPLICAS: Final = "nvidia.com/gpu.replicas"
+NVIDIA_GPU_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB
+NVIDIA_GPU_FAMILY: Final = "nvidia.com/gpu.family"
+NVIDIA_COMPUTE_MAJOR: Final = "nvidia.com/gpu.compute.major"
+NVIDIA_COMPUTE_MINOR: Final = "nvidia.com/gpu.compute.minor"
+NVIDIA_MIG_CAPABLE: Final = "nvidia.com/mig.capable"
+DISCOVERED_LABELS: Final = frozenset(
+    {
+        NVIDIA_GPU_PRODUCT,
+        NVIDIA_GPU_COUNT,
+        NVIDIA_GPU_REPLICAS,
+        NVIDIA_GPU_MEMORY,
+        NVIDIA_GPU_FAMILY,
+        NVIDIA_COMPUTE_MAJOR,
+        NVIDIA_COMPUTE_MINOR,
+        NVIDIA_MIG_CAPABLE,
+    }
+)
 NVIDIA_MIG_CONFIG: Final = "nvidia.com/mig.config"  # static MIG layout (nvidia-mig-parted), set at launch
 NVIDIA_GPU_CLIQUE: Final = "nvidia.com/gpu.clique"  # <ClusterUUID>.<CliqueID>: one NVLink domain across nodes
 NVIDIA_COMPUTE_DOMAIN: Final = "resource.nvidia.com/computeDomain"  # set while the first channel claim is prepared

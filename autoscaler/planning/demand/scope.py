@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
 from autoscaler.model.capacity import CapacityPool, Launcher, PodScope
@@ -19,6 +20,8 @@ from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
 
+# Labels by which nobody asks for a special machine.
+_OF_ANY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.ZONE, labels.REGION})
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
 
 
@@ -128,9 +131,10 @@ def _scope_refusal(
 
 
 def _on_any_node(pod: Pod) -> bool:
-    """Whether nothing in the pod points to a special machine: no label of a node, no part of a GPU by annotation."""
+    """Whether nothing in the pod points to a special machine: no label but of place, architecture and operating system,
+    no part of a GPU by annotation."""
     parts = pod.annotations.keys() & {labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY}
-    return not (pod.node_selector or pod.affinity or parts or pod.claims)
+    return not (pod.node_selector.keys() - _OF_ANY_NODE or pod.affinity or parts or pod.claims)
 
 
 def _gated(resources: Iterable[str], snapshot: Snapshot) -> dict[str, str]:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from autoscaler.dra.claims.extended_resources import extended_resource_classes
+from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
@@ -26,7 +27,7 @@ from autoscaler.planning.placement.whole_slices import SliceOracle
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import Admission, admission
 from autoscaler.planning.supply.candidates import Candidate, Named, candidates_of
-from autoscaler.planning.supply.drivers import wanted_drivers
+from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY, wanted_drivers
 from autoscaler.planning.supply.hypothetical import Shape, shapes_of, watched_labels
 from autoscaler.planning.supply.limits import Limit, limits_of
 from autoscaler.planning.supply.places import Place
@@ -220,7 +221,7 @@ def build_packing_input(
         named=Named(
             named_places(classes, snapshot),
             named_drivers(classes, snapshot),
-            sharing_gates(classes, snapshot),
+            sharing_gates(classes, snapshot) | discovery(classes),
             named_topologies(classes),
             named_plugins(classes),
         ),
@@ -307,6 +308,18 @@ def sharing_gates(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozens
         for strategy, gate in facts.sharing_gates.items()
         if any(c.driver == facts.driver and opaque.strategy(c.parameters) == strategy for c in configs)
     )
+
+
+def discovery(classes: Sequence[BundleClass]) -> frozenset[tuple[str, str]]:
+    """GPU feature discovery, as (profile name, option), if a pod selects nodes by its labels."""
+    keys = (key for c in classes for pod in c.sample.pods for key in _selected_keys(pod))
+    return frozenset({FEATURE_DISCOVERY} if any(key in labels.DISCOVERED_LABELS for key in keys) else ())
+
+
+def _selected_keys(pod: Pod) -> Iterator[str]:
+    yield from pod.node_selector
+    for term in pod.affinity.terms if pod.affinity else ():
+        yield from (requirement.key for requirement in term.match_expressions)
 
 
 def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:

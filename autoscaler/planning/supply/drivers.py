@@ -29,6 +29,8 @@ from instance_catalog.types.instance_type import InstanceType
 _DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 # Node templates whose provider launches slices of several hosts as a whole.
 SLICE_TEMPLATES: Final = frozenset({"GCPNodeTemplate"})
+# NVIDIA GPU feature discovery as (profile name, option).
+FEATURE_DISCOVERY: Final = ("nvidia", "feature-discovery")
 # What one LaunchBatch holds at most, by its schema.
 LARGEST_SLICE: Final = 100
 PUBLISHING_TEMPLATES = frozenset({"SimulatedNodeTemplate", "KwokNodeTemplate"})
@@ -74,7 +76,8 @@ def driver_sets(
     As the pool or the block lists them; every variant in implicit pools, with those of `wanted` (driver names) too; for
     Auto those of `running` that are known to have devices on the type. Where no driver runs, and where the provider
     publishes by itself, the plainest variant is assumed. Where drivers are assumed, they may have `gates` (profile
-    name, feature gate) on as well: nobody knows that they are off. TPU machines then form slices of the `topologies`.
+    name, feature gate) on as well: nobody knows that they are off; in implicit pools also FEATURE_DISCOVERY. TPU
+    machines then form slices of the `topologies`.
 
     `plugged` names drivers whose devices a device plugin of the cluster hands out, and those whose devices the demand
     wants handed out: a type with such devices and with none of a driver that runs is offered as if none ran; one whose
@@ -92,6 +95,8 @@ def driver_sets(
     if not variants and not instance_type.slice_topologies and plugged[1] & plugin_resources(instance_type).keys():
         variants = (NO_DRIVERS,)
     assumed = variants if pool.implicit else variants[:1]
+    if not pool.implicit:
+        gates = gates - {FEATURE_DISCOVERY}  # labels of somebody else's software: a pool says that it runs
     gated = (found for variant in assumed if gates and (found := with_gates(variant, gates)) is not None)
     sliced = slice_variants(instance_type, assumed[:1], topologies)
     if not pool.implicit:

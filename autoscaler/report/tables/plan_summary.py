@@ -116,6 +116,9 @@ def ignored_lines(outside: Sequence[LeftOut]) -> Iterator[str]:
 # What a verdict means that its name does not say.
 _MEANING: Final = {"fatal": " (kube-scheduler stops at the error, whatever other nodes there are)"}
 
+# What a pod waits for that is no node.
+_WAITING: Final = frozenset({Code.PROVISIONING_REQUEST, Code.SCHEDULING_GATED, Code.SCALE_UP_DELAYED})
+
 
 def left_out_table(plan: Plan, *, wide: bool = False) -> Table | None:
     """Every pod that cannot be placed; those with the same reasons together."""
@@ -127,12 +130,18 @@ def left_out_table(plan: Plan, *, wide: bool = False) -> Table | None:
     shown = list(groups.values()) if wide else list(groups.values())[:SHOWN_GROUPS]
     for group in shown:
         first = group[0]
-        lines.append(f"{few([entry.pod for entry in group])}: {first.verdict}{_MEANING.get(first.verdict, '')}")
+        lines.append(f"{few([entry.pod for entry in group])}: {_verdict_text(first)}")
         lines += (f"  {line}" for line in left_out_lines(first, wide=wide))
     if len(shown) < len(groups):
         rest = sum(len(group) for group in list(groups.values())[SHOWN_GROUPS:])
         lines.append(f"and {counted(rest, 'pod')} more; -o wide shows all")
     return Table("Cannot be placed", notes=tuple(lines)) if lines else None
+
+
+def _verdict_text(entry: LeftOut) -> str:
+    if entry.reasons and all(reason.code in _WAITING for reason in entry.reasons):
+        return "waits (no node was tried)"
+    return f"{entry.verdict}{_MEANING.get(entry.verdict, '')}"
 
 
 def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:

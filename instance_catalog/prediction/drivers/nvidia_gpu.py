@@ -40,7 +40,7 @@ from instance_catalog.kubernetes.resource_slice import (
 from instance_catalog.kubernetes.semver import SemanticVersion
 from instance_catalog.prediction.contents import MOST_COUNTER_SETS, SliceContents
 from instance_catalog.prediction.driver import Prediction
-from instance_catalog.prediction.drivers import nvidia_mig, nvidia_sharing, nvidia_vfio
+from instance_catalog.prediction.drivers import nvidia_labels, nvidia_mig, nvidia_sharing, nvidia_vfio
 from instance_catalog.prediction.drivers.nvidia_mig import Placed
 from instance_catalog.prediction.pci import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, bus_id, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
@@ -150,8 +150,11 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
 
 
 def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) -> dict[str, str]:
-    """The MIG layout, the NVLink domain, and on GKE what keeps its device plugin off the node."""
+    """The MIG layout, the NVLink domain, on GKE what keeps its device plugin off the node, and what GPU feature
+    discovery writes where it runs."""
     found: dict[str, str] = {}
+    if profile.option(nvidia_labels.OPTION):
+        found = nvidia_labels.discovered(instance_type, partitioned=not isinstance(profile.mig, NoMig))
     if isinstance(profile.mig, StaticMig):
         found[labels.NVIDIA_MIG_CONFIG] = profile.mig.layout
     if instance_type.fabric.multi_node:

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.advice.disks import cheaper_with_larger_disks
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Container
 from autoscaler.model.snapshot import Snapshot
@@ -49,13 +50,16 @@ def test_the_disk_comes_before_a_smaller_request() -> None:
 
 
 def test_no_accelerator_is_given_up_for_a_disk_behind_a_label() -> None:
-    label = "create a CapacityPool with cloud.google.com/gke-gpu-driver-version=latest in spec.labels; and "
+    label = (
+        "create a CapacityPool with foreslice.dev/cloud In [gcp] in spec.requirements and "
+        "cloud.google.com/gke-gpu-driver-version=latest in spec.labels; and "
+    )
     assert advice_lines(advice(wanting(L4 | LATEST))) == [label + DISK]
 
 
 def test_the_change_does_what_it_says_when_it_is_carried_out() -> None:
     (found,) = advice(wanting(L4 | LATEST))
-    told = found.change.parts[1].detail
+    told = found.change.parts[-1].detail
     assert (told["instance_type"], told["allocatable"]) == ("g2-standard-48", "80Gi")
     known = CATALOG.types["g2-standard-48"]
     disk = Quantity.parse(str(told["disk"]))
@@ -88,3 +92,24 @@ def test_a_disk_beyond_every_volume_is_not_named() -> None:
 def test_memory_that_is_short_as_well_is_no_matter_of_disks() -> None:
     kinds = [entry.change.kind for entry in advice(wanting(L4, memory="900Gi"))]
     assert ChangeKind.ENLARGE_DISK not in kinds
+
+
+def test_a_machine_that_was_left_out_for_its_assumed_disk_is_named_with_what_it_costs() -> None:
+    given, policy = wanting({}, disk="600Gi", memory="20Gi", count=1), Policy()
+    catalog = shipped("g6.4xlarge", "g5.16xlarge")
+    small, large = catalog.types["g6.4xlarge"], catalog.types["g5.16xlarge"]
+    stated = FrozenMap({"ephemeral-storage": Quantity.parse("1000Gi")})
+    catalog = Catalog.of([small, replace(large, allocatable=stated)])
+    found = plan_for(given, catalog, policy, NOW)
+    assert types(found) == ["g5.16xlarge"]
+    cheaper = cheaper_with_larger_disks(found, given, catalog, policy, NOW)
+    assert cheaper is not None
+    assert cheaper.launches == (("g6.4xlarge", 1),)
+    assert cheaper.usd_per_hour < (found.launches[0].usd_per_hour or 0)
+    assert [change.detail["instance_type"] for change in cheaper.types] == ["g6.4xlarge"]
+
+
+def test_a_disk_that_changes_nothing_is_not_named() -> None:
+    given, policy = wanting(L4, disk="10Gi"), Policy()
+    found = plan_for(given, CATALOG, policy, NOW)
+    assert cheaper_with_larger_disks(found, given, CATALOG, policy, NOW) is None

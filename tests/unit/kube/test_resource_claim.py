@@ -193,3 +193,14 @@ def test_a_template_without_the_inner_spec() -> None:
     (problem,) = problems
     assert problem.field == "spec.devices"
     assert "spec.spec" in problem.message
+
+
+@pytest.mark.parametrize(("toleration", "warned"), [({"operator": "Exists"}, []), ({}, ["tolerates only taints"])])
+def test_a_device_toleration_without_a_key_is_accepted_as_the_api_server_does(
+    toleration: dict[str, str], warned: list[str]
+) -> None:
+    problems = Problems()
+    parsed = parse_resource_claim(claim({"name": "gpu", "exactly": {**EXACT, "tolerations": [toleration]}}), problems)
+    assert [request.tolerations[0].key for request in parsed.requests if isinstance(request, DeviceRequest)] == [""]
+    assert not problems.errors
+    assert [found.message.partition("tolerates only taints")[1] for found in problems] == warned

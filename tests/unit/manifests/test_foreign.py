@@ -19,7 +19,7 @@ spec:
     %s
 ---
 """
-POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c}]}\n"
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i}]}\n"
 
 
 def read(text: str, *, skip: bool = False) -> Loaded:
@@ -153,7 +153,8 @@ def test_an_empty_list_is_an_answer(text: str) -> None:
 
 
 def test_objects_in_a_json_array_are_read() -> None:
-    one = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": {"containers": [{"name": "c"}]}}'
+    box = '{"containers": [{"name": "c", "image": "i"}]}'
+    one = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": ' + box + "}"
     found = read(f"[{one % 'a'},\n {one % 'b'}]")
     assert [pod.name for pod in found.snapshot.pods] == ["a", "b"]
     assert [document.line for document in found.documents] == [1, 2]
@@ -223,8 +224,9 @@ spec:
       apiVersion: batch/v1
       kind: Job
       metadata: {name: train}
-      spec: {template: {spec: {containers: [{name: c}]}}}
-  - template: {apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: other}, spec: {containers: [{name: c}]}}
+      spec: {template: {spec: {containers: [{name: c, image: i}]}}}
+  - template:
+      {apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: other}, spec: {containers: [{name: c, image: i}]}}
 """
 
 
@@ -238,7 +240,7 @@ def test_the_components_of_an_app_wrapper_are_read_in_its_namespace() -> None:
 def test_a_mistake_in_a_component_is_told_with_its_line() -> None:
     found = read(WRAPPER % ("false", "No_Name"))
     (problem,) = found.problems
-    assert ("No_Name" in problem.message, problem.line) == (True, 12)
+    assert ("No_Name" in problem.message, problem.line) == (True, 13)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,7 @@ def test_objects_that_configure_kai_scheduler_are_harmless() -> None:
 
 @pytest.mark.parametrize(("scheduler", "priority"), [("kai-scheduler", 75), ("default-scheduler", 0)])
 def test_priority_classes_that_kai_scheduler_installs(scheduler: str, priority: int) -> None:
-    spec = f"schedulerName: {scheduler}, priorityClassName: build-preemptible, containers: [{{name: c}}]"
+    spec = f"schedulerName: {scheduler}, priorityClassName: build-preemptible, containers: [{{name: c, image: i}}]"
     found = read(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{{spec}}}\n")
     assert [pod.priority for pod in found.snapshot.pods] == [priority]
     assert ("there is no PriorityClass" in problems(found)) is (priority == 0)

@@ -87,27 +87,27 @@ LIVE = {
             "kind": "ReplicaSet",
             "metadata": {"name": "web-1", "ownerReferences": [
                 {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1", "controller": True}]},
-            "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}},
+            "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
         },
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": {"name": "web", "uid": "1"},
-            "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}},
+            "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
         },
         {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": "web-1-abc", "uid": "3", "ownerReferences": [
                 {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "2", "controller": True}]},
-            "spec": {"nodeName": "n", "containers": [{"name": "c"}]},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
             "status": {"phase": "Running"},
         },
         {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": "done"},
-            "spec": {"containers": [{"name": "c"}]},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
             "status": {"phase": "Succeeded"},
         },
     ],

@@ -1,0 +1,72 @@
+"""A label of another cloud whose value names a GPU: the pod keeps that wish."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.advice.advise import advise
+from autoscaler.advice.change import ChangeKind
+from autoscaler.advice.named_models import accelerators_named
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
+
+SHIPPED = load_catalog()
+SOME = shipped("g4dn.xlarge", "p3.2xlarge", "p4de.24xlarge", "a2-ultragpu-1g")
+KEY = "machine.cluster.vke.volcengine.com/gpu-name"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        (KEY, "Tesla-V100", ("nvidia-v100-16gb", "nvidia-v100-32gb")),
+        (KEY, "Tesla-A100-80G", ("nvidia-a100-80gb",)),
+        ("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB", ("nvidia-a100-40gb",)),
+        ("gpu-type", "h200", ("nvidia-h200",)),
+        ("gpu", "L40S", ("nvidia-l40s",)),
+        ("accelerator", "NVIDIA-RTX-PRO-6000", ("nvidia-rtx-pro-6000",)),
+        (KEY, "NVIDIA-H20-SXM5-96GB", ()),  # no type has one
+        ("rack", "l4", ()),  # says nothing about accelerators
+        ("gpu", "true", ()),
+        ("gpu-pool", "team-4", ()),
+    ],
+)
+def test_which_accelerators_a_value_names(key: str, value: str, named: tuple[str, ...]) -> None:
+    assert accelerators_named(key, value, SHIPPED) == named
+
+
+@pytest.mark.parametrize("by_affinity", [True, False])
+def test_the_model_is_kept_and_the_label_is_not_just_dropped(by_affinity: bool) -> None:
+    term = NodeSelectorTerm((Requirement(KEY, "In", ("Tesla-A100-80G",)),))
+    selecting = pod("p", "c", affinity=NodeSelector((term,)))
+    if not by_affinity:
+        selecting = pod("p", "c", node_selector=FrozenMap({KEY: "Tesla-A100-80G"}))
+    given = snapshot([selecting], [claim("c", gpus())])
+    policy = Policy(considered=1000)
+    found = advise(given.pods[0], given, SOME, plan_for(given, SOME, policy, NOW), policy, NOW)
+    dropped = {ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY}
+    assert not dropped & {entry.change.kind for entry in found}
+    assert "require foreslice.dev/accelerator In [nvidia-a100-80gb] instead of" in "\n".join(advice_lines(found))
+    assert {ref.instance_type for entry in found for ref, _ in entry.result.launches} == {"a2-ultragpu-1g"}
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "requirement", "machine"),
+    [
+        ("cloud.google.com/compute-class", "gpu-a100-80gb-x1", "[nvidia-a100-80gb]", "a2-ultragpu-1g"),
+        ("team.example.com/gpu-kind", "v100", "[nvidia-v100-16gb]", "p3.2xlarge"),
+    ],
+)
+def test_a_pool_that_gets_such_a_label_has_such_machines(
+    label: str, value: str, requirement: str, machine: str
+) -> None:
+    other = {"team": "a"} if "example" in label else {}
+    given = snapshot([pod("p", "c", node_selector=FrozenMap({label: value, **other}))], [claim("c", gpus())])
+    policy = Policy(considered=1000)
+    found = advise(given.pods[0], given, SOME, plan_for(given, SOME, policy, NOW), policy, NOW, most=1)
+    assert f"foreslice.dev/accelerator In {requirement} in spec.requirements" in advice_lines(found)[0]
+    assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]

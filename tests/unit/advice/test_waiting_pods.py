@@ -1,0 +1,52 @@
+"""Pods that wait for somebody else's capacity or scheduler: what lets a plan serve them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autoscaler.advice.advise import Advice, advise
+from autoscaler.advice.change import ChangeKind
+from autoscaler.advice.pool_opening import openings
+from autoscaler.advice.situation import Situation
+from autoscaler.model.pod import Container, Pod
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines, change_text
+from autoscaler.report.tables.plan_summary import left_out_table
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from tests.builders import CATALOG, NOW, claim, gpus, pod, shipped, snapshot
+
+CONSUMES = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
+
+
+def changes(*pods: Pod) -> tuple[Advice, ...]:
+    given, policy = snapshot(list(pods), [claim("c", gpus())]), Policy(considered=100)
+    catalog = shipped("g6.xlarge", "g5.xlarge")
+    return advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+
+
+def test_a_pod_of_a_provisioning_request_is_planned_without_its_annotation() -> None:
+    found = changes(pod("p", "c", annotations=FrozenMap({CONSUMES: "batch"})))
+    assert [entry.change.kind for entry in found] == [ChangeKind.DROP_ANNOTATION]
+    assert f"remove the annotation {CONSUMES}, so that a node is planned" in advice_lines(found)[0]
+
+
+def test_it_reads_as_waiting_not_as_one_that_fits_nowhere() -> None:
+    given = snapshot([pod("p", "c", annotations=FrozenMap({CONSUMES: "batch"}))], [claim("c", gpus())])
+    table = left_out_table(plan_for(given, CATALOG, Policy(), NOW))
+    assert table is not None
+    assert table.notes[0] == "default/p: waits (no node was tried)"
+
+
+def test_the_device_plugin_is_that_of_all_pods_of_a_workload() -> None:
+    """The first pod of an MPI job asks for no GPU; its workers do."""
+    asking = (Container("main", FrozenMap({"nvidia.com/gpu": Quantity.parse("1"), "cpu": Quantity.parse("1")})),)
+    master = pod("job-master", scheduler_name="volcano", owner="Job/train")
+    worker = replace(pod("job-worker", scheduler_name="volcano", owner="Job/train"), containers=asking)
+    given, catalog = snapshot([master, worker], []), shipped("g6.xlarge")
+    asked = Situation.of(master, given, catalog, plan_for(given, catalog, Policy(), NOW))
+    assert asked is not None
+    first = change_text(next(openings(asked)))
+    assert "volcano in spec.scope.schedulerNames" in first
+    assert "run the device plugin of nvidia.com/gpu" in first
