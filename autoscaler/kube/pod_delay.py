@@ -1,4 +1,4 @@
-"""Durations in annotations of a pod: how long no node is bought for it, and how much of its work a restart loses.
+"""Durations in annotations of a pod: how long no node is bought for it, how long it runs, what a restart loses.
 
 Cluster Autoscaler 1.34 (core/static_autoscaler.go, filterOutYoungPods) reads its own, the former, with Go's
 time.ParseDuration and leaves a value that it cannot read out of account; here it is also reported.
@@ -13,7 +13,12 @@ from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata
-from instance_catalog.kubernetes.labels import CA_POD_SCALE_UP_DELAY, CHECKPOINT_INTERVAL
+from instance_catalog.kubernetes.labels import (
+    CA_POD_SCALE_UP_DELAY,
+    CHECKPOINT_INTERVAL,
+    EXPECTED_DURATION,
+    KUEUE_MAX_EXEC_TIME,
+)
 
 _UNITS: Final = {
     "ns": Decimal("1e-9"),
@@ -27,6 +32,7 @@ _UNITS: Final = {
 }
 _TERM: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _DURATION: Final = re.compile(rf"\+?(?:0|(?:{_TERM.pattern})+)", re.ASCII)
+_WHOLE: Final = re.compile(r"[1-9][0-9]{0,7}", re.ASCII)
 _LONGEST_TEXT: Final = 64
 # What a time.Duration holds, in seconds.
 _LONGEST: Final = Decimal(2**63 - 1) * Decimal("1e-9")
@@ -43,6 +49,18 @@ def no_node_before(pod: Fields, metadata: Metadata) -> datetime | None:
 def checkpoint_interval(pod: Fields, metadata: Metadata) -> timedelta | None:
     """How much of its work the pod loses at most when it is restarted; None where it does not say."""
     return _duration(pod, metadata, CHECKPOINT_INTERVAL, "so the pod is not moved to save money")
+
+
+def expected_duration(pod: Fields, metadata: Metadata) -> timedelta | None:
+    """How long the pod is expected to run: what it says itself, else what Kueue allows it; None where nothing is said.
+
+    A bound that Kubernetes enforces (activeDeadlineSeconds) is not part of it.
+    """
+    said = _duration(pod, metadata, EXPECTED_DURATION, "so nobody knows how long the pod runs")
+    seconds = metadata.labels.get(KUEUE_MAX_EXEC_TIME, "")
+    if said is None and _WHOLE.fullmatch(seconds):
+        return timedelta(seconds=int(seconds))
+    return said
 
 
 def _duration(pod: Fields, metadata: Metadata, key: str, otherwise: str) -> timedelta | None:

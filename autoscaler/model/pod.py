@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Literal
 
 from autoscaler.model.labels import LabelSelector
@@ -145,6 +146,7 @@ class Pod:
     active_deadline_seconds: int | None = None
     no_node_before: datetime | None = None  # until then it takes places that are there, but nothing is bought for it
     checkpoint_interval: timedelta | None = None  # what of its work a restart loses at most; None: it does not say
+    expected_duration: timedelta | None = None  # how long it or Kueue says that it runs; None: nothing is said
     termination_grace_seconds: int = 30
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
@@ -160,6 +162,12 @@ class Pod:
     def bound(self) -> bool:
         """Whether it occupies a node (assigned and not finished)."""
         return self.node_name is not None and not self.finished
+
+    @property
+    def expected_seconds(self) -> int | None:
+        """How long it will run, by what it says and by what ends it, whichever is less; None: unknown."""
+        said = None if self.expected_duration is None else ceil(self.expected_duration.total_seconds())
+        return min((bound for bound in (said, self.active_deadline_seconds) if bound is not None), default=None)
 
     @property
     def finished(self) -> bool:

@@ -210,7 +210,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "capacity block {block} ends too soon: {left} s left, {needed} s needed",
         "capacity block {block} ends too soon",
     ),
-    Code.BLOCK_DURATION_UNKNOWN: ("does not say how long it runs (activeDeadlineSeconds), as block {block} requires",),
+    Code.BLOCK_DURATION_UNKNOWN: (
+        "does not say how long it runs (annotation foreslice.dev/expected-duration or "
+        "activeDeadlineSeconds), as block {block} requires",
+    ),
     Code.BLOCK_NOT_CONSUMER: ("is no consumer of capacity block {block}",),
     Code.BLOCK_FULL: ("capacity block {block} is full",),
     Code.BREAKS_OTHER_POD: (

@@ -38,6 +38,7 @@ DO_NOT_DISRUPT: Final = "foreslice.dev/do-not-disrupt"  # annotation "true" of a
 CHECKPOINT_INTERVAL: Final = (
     "foreslice.dev/checkpoint-interval"  # annotation of a pod: what of its work is lost at most
 )
+EXPECTED_DURATION: Final = "foreslice.dev/expected-duration"  # annotation of a pod: how long it will run, such as 6h
 HELD: Final = "foreslice.dev/held"  # annotation of a held node: Foreslice set its marks for other autoscalers
 EXEMPLAR: Final = "foreslice.dev/exemplar"  # label of a Node of no machine, and of its slices: the Node's name
 DRAINING_TAINT: Final = "foreslice.dev/draining"  # taint: no new pods, the node is being removed
@@ -129,6 +130,7 @@ CA_TO_BE_DELETED_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 LEAVING_TAINTS: Final = frozenset({KARPENTER_DISRUPTED_TAINT, CA_TO_BE_DELETED_TAINT})  # another autoscaler removes it
 CONSUME_PROVISIONING_REQUEST: Final = "autoscaling.x-k8s.io/consume-provisioning-request"  # pod: no scale-up of its own
 CA_CONSUME_PROVISIONING_REQUEST: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"  # the old key
+KUEUE_MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"  # label: after that Kueue ends the workload
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"  # annotation of the implicit claim
 
 # --- gangs: which group a pod belongs to -------------------------------------------------------------------------

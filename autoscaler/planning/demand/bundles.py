@@ -137,7 +137,7 @@ def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str])
         pod.scheduler_name,
         pod.priority,
         pod.gang,
-        pod.active_deadline_seconds,
+        pod.expected_seconds,
         pod.unsupported,
     )
 

@@ -196,6 +196,7 @@ class _Candidates:
             saving={node.name: self.pools[node.pool].disruption.saving for node in self.nodes},
             idle={node.node_name: price_now(node, self._catalog) or Decimal(0) for node in own if node.name in unused},
             closed=frozenset(closed | self._booked),
+            now=self.now,
             first=frozenset(key for node in own if names.intersection(node.replaces) for key in node.pods),
         )
 

@@ -69,6 +69,7 @@ class Ground:
     idle: Mapping[str, Decimal]
     closed: frozenset[str]
     first: frozenset[str]
+    now: datetime
 
 
 def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], ground: Ground) -> Move | Reason:
@@ -87,7 +88,9 @@ def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], ground: Grou
     kept = {placement.node for placement in tried.placements if placement.pod in keys} & ground.idle.keys()
     old = sum((ground.prices[node.name] for node in nodes), Decimal(0))
     new = sum([*priced, *(ground.idle[name] for name in kept)], Decimal(0))
-    least = _least(nodes, pods, strictest(ground.saving[node.name] for node in nodes), prices=ground.prices, new=new)
+    asked = strictest(ground.saving[node.name] for node in nodes)
+    asked = replace(asked, payback=min(asked.payback, remaining(pods, ground.now) or asked.payback))
+    least = _least(nodes, pods, asked, prices=ground.prices, new=new)
     if old - new < least:
         return Reason.of(Code.NOT_CHEAPER, saved=f"{old - new:.2f}", least=f"{least:.2f}")
     names = tuple(sorted(node.name for node in nodes))
@@ -110,6 +113,18 @@ def strictest(asked: Iterable[Saving]) -> Saving:
     return Saving(
         max(one.percent for one in every), min(one.payback for one in every), max(one.restart for one in every)
     )
+
+
+def remaining(pods: Iterable[Pod], now: datetime) -> timedelta | None:
+    """How long the last of the pods is expected to run yet; None where one does not say, or all should have ended.
+
+    A pod is older than its run by what it waited, so this is never too long.
+    """
+    ends = [None if pod.expected_seconds is None else pod.created + pod.expected_seconds for pod in pods]
+    if not ends or None in ends:
+        return None
+    left = max(end for end in ends if end is not None) - now.timestamp()
+    return timedelta(seconds=left) if left > 0 else None
 
 
 def by_acting_pools(move: Move, pools: Mapping[str, CapacityPool]) -> bool:

@@ -37,7 +37,7 @@ def admission(bundle: Bundle, block: CapacityBlock, snapshot: Snapshot, now: dat
         refusal = _not_consumer(pod, bundle, block, snapshot) or _too_long(pod, block, now)
         if refusal:
             return Admission(refusal)
-        at_risk += pod.active_deadline_seconds is None
+        at_risk += pod.expected_seconds is None
     return Admission(at_risk=at_risk)
 
 
@@ -54,7 +54,7 @@ def _not_consumer(pod: Pod, bundle: Bundle, block: CapacityBlock, snapshot: Snap
 
 def _too_long(pod: Pod, block: CapacityBlock, now: datetime) -> Reason | None:
     left = int((block.drain_starts - now).total_seconds())
-    needed = pod.active_deadline_seconds
+    needed = pod.expected_seconds
     if needed is None and block.unknown_duration == "Deny":
         return Reason.of(Code.BLOCK_DURATION_UNKNOWN, f"pod {pod.key}", block=block.name)
     if needed is None:

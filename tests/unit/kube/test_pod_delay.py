@@ -10,7 +10,7 @@ import pytest
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.problem import Problems
 from instance_catalog.diagnostic import Severity
-from instance_catalog.kubernetes.labels import CA_POD_SCALE_UP_DELAY
+from instance_catalog.kubernetes.labels import CA_POD_SCALE_UP_DELAY, EXPECTED_DURATION, KUEUE_MAX_EXEC_TIME
 
 CREATED = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 
@@ -56,3 +56,32 @@ def test_what_is_no_duration_is_told_and_delays_nothing(text: str) -> None:
 
 def test_a_pod_that_never_met_an_api_server_has_no_age() -> None:
     assert waiting("5m", created=None)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "label", "deadline", "seconds", "warned"),
+    [
+        ("6h", None, None, 6 * 3600, False),
+        (None, "7200", None, 7200, False),
+        ("6h", "7200", None, 6 * 3600, False),  # what the pod says itself comes first
+        ("6h", None, 3600, 3600, False),  # Kubernetes ends it
+        ("1.5s", None, None, 2, False),
+        (None, None, 3600, 3600, False),
+        (None, None, None, None, False),
+        ("soon", "7200", None, 7200, True),
+        (None, "0", None, None, False),
+        (None, "-5", None, None, False),
+    ],
+)
+def test_how_long_a_pod_is_expected_to_run(
+    annotation: str | None, label: str | None, deadline: int | None, seconds: int | None, warned: bool
+) -> None:
+    metadata = {
+        "name": "a",
+        "annotations": {EXPECTED_DURATION: annotation} if annotation else {},
+        "labels": {KUEUE_MAX_EXEC_TIME: label} if label else {},
+    }
+    spec = {"containers": [{"name": "main"}], **({"activeDeadlineSeconds": deadline} if deadline else {})}
+    problems = Problems()
+    assert parse_pod({"metadata": metadata, "spec": spec}, problems).expected_seconds == seconds
+    assert any("is not a duration" in found.message for found in problems) is warned

@@ -149,6 +149,17 @@ class TestBlocks:
         assert why_left(result, "p00") == [Code.BLOCK_ENDS_TOO_SOON]
         assert result.left_out[0].reasons[0].detail["left"] == 10 * 3600
 
+    @pytest.mark.parametrize(
+        ("said", "deadline", "fits"),
+        [(9, None, True), (11, None, False), (9, 11, True), (11, 9, True), (11, 12, False)],
+    )
+    def test_what_a_job_says_counts_as_what_ends_it(self, said: int, deadline: int | None, fits: bool) -> None:
+        limit = None if deadline is None else deadline * 3600
+        expected = timedelta(hours=said)
+        pods, claims = pairs(1, gpus(8), expected_duration=expected, active_deadline_seconds=limit)
+        strict = block(unknown_duration="Deny")
+        assert self.one(snapshot(pods, claims, blocks=(strict,))) == ("capacity-block" if fits else "on-demand")
+
     def test_nobody_tolerates_the_taint_for_the_pod(self) -> None:
         pods, claims = pairs(1, gpus(8))
         assert self.one(snapshot(pods, claims, blocks=(block(taint=HOLDING),))) == "on-demand"

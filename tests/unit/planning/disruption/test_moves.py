@@ -174,3 +174,31 @@ def test_the_loop_wakes_when_a_replacement_was_in_vain() -> None:
         "new", replaces=("old",), phase_since=NOW - timedelta(minutes=10), empty_since=NOW - timedelta(minutes=10)
     )
     assert next_wake(state(nodes=[node(), new]), LoopSettings(), NOW) == NOW + timedelta(minutes=20)
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("ages", "runs", "goes"),
+    [
+        pytest.param([HOUR], [None], True, id="nobody knows"),
+        pytest.param([HOUR], [10 * HOUR], True, id="runs for long"),
+        pytest.param([HOUR], [HOUR + 300], False, id="ends in five minutes"),
+        pytest.param([HOUR, HOUR], [HOUR + 300, 10 * HOUR], True, id="another runs for long"),
+        pytest.param([HOUR, HOUR], [HOUR + 300, None], True, id="of another nobody knows"),
+        pytest.param([HOUR], [HOUR // 2], True, id="should have ended"),
+    ],
+)
+def test_pods_that_end_soon_are_not_moved(ages: list[int], runs: list[int | None], goes: bool) -> None:
+    """What a move saves, it saves as long as they run."""
+    pods = [
+        served(
+            f"p{i}",
+            created=NOW.timestamp() - age,
+            expected_duration=None if seconds is None else timedelta(seconds=seconds),
+        )
+        for i, (age, seconds) in enumerate(zip(ages, runs, strict=True))
+    ]
+    result = step(state(pods), moved(pods=[p.key for p in pods]))
+    assert drained(result) == (["old"] if goes else [])
