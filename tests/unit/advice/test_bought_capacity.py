@@ -7,12 +7,13 @@ from dataclasses import replace
 from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.model.plan import Plan
+from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
-from tests.builders import LARGE, NOW, SMALL, claim, gpus, machine, pod, snapshot
+from tests.builders import LARGE, NOW, SMALL, claim, gpus, machine, pod, shipped, snapshot
 
 HOURLY = machine("hourly", SMALL, 1, "1.00")
 BOUGHT = replace(machine("bought", LARGE, 1, None), capacity_types=(CapacityType.CAPACITY_BLOCK,))
@@ -34,8 +35,11 @@ def test_a_block_is_the_change_and_no_condition_is_dropped() -> None:
 
 
 def test_a_type_that_would_fit_is_no_near_miss() -> None:
-    plan, _ = asked("Large L9")
-    assert [miss.example for entry in plan.left_out for miss in entry.near_misses] == ["hourly"]
+    """Its MIG layouts have no whole GPU, which is no news where the GPUs may stay whole."""
+    given = snapshot([pod("p", "c")], [claim("c", gpus(product="NVIDIA B200"))])
+    (entry,) = plan_for(given, shipped("a4-highgpu-8g", "g6.xlarge"), POLICY, NOW).left_out
+    assert [reason.code for reason in entry.reasons] == [Code.NEEDS_RESERVATION]
+    assert [miss.example for miss in entry.near_misses] == ["g6.xlarge"]
 
 
 def test_no_block_helps_who_asks_for_what_nothing_has() -> None:
