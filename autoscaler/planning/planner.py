@@ -244,7 +244,8 @@ def _placements(placed: Iterable[Placed], packing: PackingInput, policy: Policy)
             reasons = list(_why(entry, since.get(entry.node, "")))
             reasons += [Reason.of(Code.SHARES_CLAIM, claim=key) for key in shared if key in named]
             allocations = entry.allocations_of(pod)
-            reasons += passed_over.reasons(allocations) if policy.explains and entry.verdict.preference else ()
+            if policy.explains and entry.verdict.preference and entry.target is Target.NEW:
+                reasons += passed_over.reasons(allocations)
             yield Placement(
                 pod=pod.key,
                 target=entry.target,
