@@ -10,6 +10,7 @@ from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.images import vendors_without_image
@@ -29,6 +30,7 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
         return
     used = {profile for node in plan.launches for profile in node.drivers}
     yield from _any_gpu(snapshot, plan, catalog)
+    yield from _discovered(plan)
     yield from _made_up(used)
     yield from _not_considered(used | set(_missed(plan)), catalog)
     yield from _without_image(plan, catalog)
@@ -96,6 +98,21 @@ def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:
     served = {one.extended_resource_name for one in snapshot.classes if one.name == _GPU_CLASS} - {None}
     asked = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
     return plain and not any(claim.config for claim in claims) and bool(requests or served & asked)
+
+
+def _discovered(plan: Plan) -> Iterator[Diagnostic]:
+    """Labels of somebody else's software on which the first node relies that has them."""
+    profile, option = FEATURE_DISCOVERY
+    for node in plan.launches:
+        if any(text.split(":")[0] == profile and option in text.split(":") for text in node.drivers):
+            yield surprise(
+                f"instance type {node.offering.instance_type}",
+                (),
+                "pods select it by labels of NVIDIA GPU feature discovery, which is assumed to run on the node",
+                f"install it (the GPU Operator does), and name {profile}:{option} in spec.drivers.profiles of a "
+                "CapacityPool",
+            )
+            return
 
 
 def _made_up(used: set[str]) -> Iterator[Diagnostic]:

@@ -44,6 +44,7 @@ def told(plan: Plan, *pools: CapacityPool) -> list[str]:
         ("g4ad.xlarge", ("amd",), ["instance type g4ad.xlarge: the node images of aws have no driver for AMD"]),
         ("dl1.24xlarge", ("gaudi",), ["instance type dl1.24xlarge: the node images of aws have no driver for Habana"]),
         ("ct6e-standard-4t", ("tpu",), []),
+        ("g6.xlarge", ("nvidia:feature-discovery",), ["instance type g6.xlarge: pods select it by labels of NVIDIA"]),
     ],
 )
 def test_what_only_a_person_can_know(instance_type: str, drivers: tuple[str, ...], expected: list[str]) -> None:
