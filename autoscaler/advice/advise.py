@@ -35,6 +35,7 @@ from autoscaler.advice.pool_changes import (
     driver_profiles,
     elsewhere,
     exceeded_limits,
+    feature_discovery,
     node_labels,
     parts_of_cards,
     raise_limit,
@@ -153,6 +154,8 @@ def _onward(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple
             break
         after = trials.after(first)
         for second in _next_obstacles(after, budget) if after is not None else ():
+            if _takes_back(second, first):
+                continue
             change = Change.together(first, second)
             if not budget.take():
                 return ()
@@ -160,6 +163,12 @@ def _onward(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple
             if result is not None:
                 return (Advice(change, result),)
     return ()
+
+
+def _takes_back(change: Change, first: Change) -> bool:
+    """Whether it drops a requirement that the first one gives the pool: what a label says about the machine."""
+    added = {part.detail["key"] for part in first.parts or (first,) if part.kind is ChangeKind.ADD_REQUIREMENT}
+    return change.kind is ChangeKind.DROP_REQUIREMENT and change.detail["key"] in added
 
 
 def _prepares(change: Change) -> bool:
@@ -254,6 +263,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from plugins(asked)
     yield from rewritten_selectors(asked)
     yield from renamed_types(asked)
+    yield from feature_discovery(asked)
     yield from renamed_models(asked)
     yield from _requests(asked, trials, budget)
     yield from counts(asked)

@@ -20,23 +20,22 @@ from autoscaler.model.snapshot import Snapshot
 from instance_catalog.types.instance_type import CapacityType
 
 _NAME: Final = "bought"
+_FIRST_ZONE: Final = {"aws": "a", "gcp": "-a"}  # after the region: any zone of it stands for the one of the block
 # Longer than any pod says that it runs: how long people buy is theirs to decide.
 _BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _END: Final = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def capacity_blocks(asked: Situation) -> Iterator[Change]:
-    """For the smallest type that fits and that nobody sells by the hour."""
-    entries = [
-        entry
-        for entry in asked.considered
-        if entry.outcome == "fits"
-        and entry.offering.capacity_type == CapacityType.CAPACITY_BLOCK.value
-        and any(r.code is Code.NEEDS_RESERVATION for r in entry.reasons)
-    ]
-    if entries:
-        found = min(entries, key=lambda entry: _size(asked, entry.offering))
-        edit = partial(_holding, offering=found.offering, count=len(asked.pods))
+    """For the smallest type that fits and that nobody sells by the hour; none where something else fits, if only its
+    price were known."""
+    fitting = [entry for entry in asked.considered if entry.outcome == "fits"]
+    entries = [entry for entry in fitting if any(r.code is Code.NEEDS_RESERVATION for r in entry.reasons)]
+    blocks = [entry for entry in entries if entry.offering.capacity_type == CapacityType.CAPACITY_BLOCK.value]
+    if blocks and len(entries) == len(fitting):
+        found = min(blocks, key=lambda entry: _size(asked, entry.offering))
+        cloud = asked.catalog.types[found.offering.instance_type].cloud
+        edit = partial(_holding, offering=found.offering, cloud=cloud, count=len(asked.pods))
         yield Change.of(ChangeKind.ADD_BLOCK, "", edit, instance_type=found.offering.instance_type)
 
 
@@ -45,7 +44,8 @@ def _size(asked: Situation, offering: OfferingRef) -> tuple[int, int, str]:
     return instance_type.device_count, instance_type.vcpu, instance_type.name
 
 
-def _holding(snapshot: Snapshot, offering: OfferingRef, count: int) -> Snapshot:
+def _holding(snapshot: Snapshot, offering: OfferingRef, cloud: str, count: int) -> Snapshot:
     """With a block of as many machines as there are pods; more are never needed."""
-    block = CapacityBlock(_NAME, offering.instance_type, offering.zone, count, _BEGIN, _END)
+    zone = f"{offering.region}{_FIRST_ZONE[cloud]}" if offering.region and cloud in _FIRST_ZONE else offering.zone
+    block = CapacityBlock(_NAME, offering.instance_type, zone, count, _BEGIN, _END)
     return replace(snapshot, blocks=(*snapshot.blocks, block))

@@ -17,7 +17,7 @@ from typing import Final
 from autoscaler.advice.change import Change, ChangeKind, unchanged
 from autoscaler.advice.pod_changes import shortages
 from autoscaler.model.plan import Considered, Plan
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -32,6 +32,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "aws": "spec.rootVolume.size of the AWSNodeTemplate, or diskSize of the EKS node group",
     "gcp": "--disk-size of the GKE node pool",
 }
+_MOST_PODS: Final = 100  # of a plan that is made again only to compare
 _DEAREST: Final = Decimal("Infinity")
 
 
@@ -59,6 +60,8 @@ def cheaper_with_larger_disks(
 ) -> Cheaper | None:
     """The plan with larger root disks, where types that cost less were left out for those that the catalog assumes;
     None where that changes nothing, or no pod asks for much."""
+    if len(plan.placements) > _MOST_PODS:
+        return None
     changes = tuple(_short_and_cheaper(plan, snapshot, catalog))
     before = _cost(plan)
     if not changes or before is None:
@@ -89,10 +92,14 @@ def _short_and_cheaper(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iter
 
 
 def _asked(pod: Pod) -> int:
-    amounts = [
-        container.requests[EPHEMERAL_STORAGE] for container in pod.containers if EPHEMERAL_STORAGE in container.requests
-    ]
-    return sum(amount.int64_value() for amount in amounts)
+    """Bytes; init containers run one after another, and before the others."""
+    amounts = [_bytes(container) for container in pod.init_containers]
+    return max([sum(map(_bytes, pod.containers)), *amounts])
+
+
+def _bytes(container: Container) -> int:
+    amount = container.requests.get(EPHEMERAL_STORAGE)
+    return 0 if amount is None else amount.int64_value()
 
 
 def _cost(plan: Plan) -> Decimal | None:

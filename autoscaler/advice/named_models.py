@@ -7,7 +7,7 @@ its author wants; without the requirement the pod would get any.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -24,26 +24,36 @@ from instance_catalog.types.instance_type import Accelerator
 
 # Of the catalog's clouds: what such a label says is predicted, or names a group of nodes that somebody makes.
 OWN_DOMAINS: Final = ("cloud.google.com/", "eks.amazonaws.com/", "karpenter.k8s.aws/")
+_MOST_VALUES: Final = 16  # more are no names of models
 _WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
 _MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")
+_COUNT: Final = re.compile(r"\b[0-9]+x(?=[a-z])")  # "8xH100"
+# Words of values that name no whole GPU, or one that a node must not have.
+_OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
 # What shows that a label speaks of an accelerator: "l4" alone may be a rack.
 _ABOUT: Final = ("gpu", "accelerator", "nvidia", "tesla", "cuda", "device", "card")
 
 
 def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
     """The catalog's accelerators that the value of a node label names, by key: of one model, and of the memory that
-    the value names where one of them has it."""
-    if not any(word in f"{key} {value}".lower() for word in _ABOUT):
+    the value names. None for what names several models, a part of one, or what a node must not be."""
+    words = frozenset(_WORDS.findall(_COUNT.sub("", value.lower())))
+    if words & _OTHERWISE or not any(word in f"{key} {value}".lower() for word in _ABOUT):
         return ()
-    words = frozenset(_WORDS.findall(value.lower()))
-    whole = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
-    found = [card for card in whole if _WORDS.findall(card.model.lower()) and _named(card, words)]
-    sized = [card for card in found if _sizes(words) & _sizes(_WORDS.findall(card.key))]
-    return tuple(sorted(card.key for card in sized or found))
+    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
+    found = {card for card in cards if _WORDS.findall(card.model.lower()) and _named(card, words)}
+    sizes = _sizes(words)
+    fitting = [card for card in found if not sizes or not _size_of(card) or _size_of(card) & sizes]
+    one_model = len({card.model for card in found}) == 1
+    return tuple(sorted(card.key for card in fitting)) if one_model else ()
 
 
 def _named(card: Accelerator, words: Collection[str]) -> bool:
     return all(word in words for word in _WORDS.findall(card.model.lower()))
+
+
+def _size_of(card: Accelerator) -> set[str]:
+    return _sizes(_WORDS.findall(card.key))
 
 
 def _sizes(words: Collection[str]) -> set[str]:
@@ -55,34 +65,67 @@ def renamed_models(asked: Situation) -> Iterator[Change]:
     if not asked.codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH}:
         return
     for key, values in _selected(asked.pod).items():
-        named = {card for value in values for card in accelerators_named(key, value, asked.catalog)}
-        if key == labels.ACCELERATOR or key.startswith(OWN_DOMAINS) or not named:
+        if key == labels.ACCELERATOR or key.startswith(OWN_DOMAINS) or len(values) > _MOST_VALUES:
             continue
-        wanted = Requirement(labels.ACCELERATOR, "In", tuple(sorted(named)))
-        edit = on_pods(asked.keys, partial(_selecting, key=key, wanted=wanted))
-        subject = f"pod {asked.pod.key}"
-        yield Change.of(
-            ChangeKind.REWRITE_LABEL, subject, edit, key=key, was=values, label=wanted.key, accelerators=wanted.values
-        )
+        named = {value: accelerators_named(key, value, asked.catalog) for value in values}
+        wanted = Requirement(labels.ACCELERATOR, "In", _keys(values, named))
+        pod = _selecting(asked.pod, key, named)
+        if pod is not None and wanted.values:
+            edit = on_pods(asked.keys, partial(_selecting_all, key=key, named=named))
+            subject = f"pod {asked.pod.key}"
+            yield Change.of(
+                ChangeKind.REWRITE_LABEL,
+                subject,
+                edit,
+                key=key,
+                was=values,
+                label=wanted.key,
+                accelerators=wanted.values,
+            )
+
+
+def keys_of_models(pod: Pod, catalog: Catalog) -> set[str]:
+    """The keys of labels of others whose values, all of them, name accelerators of the catalog."""
+    return {
+        key
+        for key, values in _selected(pod).items()
+        if not key.startswith(OWN_DOMAINS) and 0 < len(values) <= _MOST_VALUES
+        if all(accelerators_named(key, value, catalog) for value in values)
+    }
 
 
 def _selected(pod: Pod) -> dict[str, tuple[str, ...]]:
     """The values that the pod wants of labels, by key."""
-    terms = pod.affinity.terms if pod.affinity else ()
-    required = [r for term in terms for r in term.match_expressions if r.operator == "In"]
-    return {key: (value,) for key, value in pod.node_selector.items()} | {r.key: tuple(r.values) for r in required}
+    found: dict[str, dict[str, None]] = {key: {value: None} for key, value in pod.node_selector.items()}
+    for term in pod.affinity.terms if pod.affinity else ():
+        for requirement in term.match_expressions:
+            found.setdefault(requirement.key, {}).update(dict.fromkeys(requirement.values))
+    return {key: tuple(values) for key, values in found.items()}
 
 
-def _selecting(pod: Pod, key: str, wanted: Requirement) -> Pod:
-    """The pod with the requirement in the place of all that it says about the key."""
-    terms = pod.affinity.terms if pod.affinity else (NodeSelectorTerm(()),)
-    if key not in pod.node_selector:
-        terms = tuple(_with(term, key, wanted) for term in terms)
-    else:
-        terms = tuple(replace(term, match_expressions=(*term.match_expressions, wanted)) for term in terms)
+def _keys(values: Iterable[str], named: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(sorted({card for value in values for card in named.get(value, ())}))
+
+
+def _selecting(pod: Pod, key: str, named: Mapping[str, tuple[str, ...]]) -> Pod | None:
+    """The pod with the accelerators in the place of all that it says about the key; None where it says more than
+    which values it wants, or where an alternative of its affinity would be lost."""
+    terms = list(pod.affinity.terms) if pod.affinity else [NodeSelectorTerm(())]
+    for index, term in enumerate(terms):
+        said = [r for r in term.match_expressions if r.key == key]
+        if any(r.operator != "In" or not _keys(r.values, named) for r in said):
+            return None
+        replaced = [_wanted(r.values, named) if r.key == key else r for r in term.match_expressions]
+        if key in pod.node_selector:
+            replaced.append(_wanted((pod.node_selector[key],), named))
+        terms[index] = replace(term, match_expressions=tuple(replaced))
     selector = {name: value for name, value in pod.node_selector.items() if name != key}
-    return replace(pod, node_selector=FrozenMap(selector), affinity=NodeSelector(terms))
+    return replace(pod, node_selector=FrozenMap(selector), affinity=NodeSelector(tuple(terms)))
 
 
-def _with(term: NodeSelectorTerm, key: str, wanted: Requirement) -> NodeSelectorTerm:
-    return replace(term, match_expressions=tuple(wanted if r.key == key else r for r in term.match_expressions))
+def _selecting_all(pod: Pod, key: str, named: Mapping[str, tuple[str, ...]]) -> Pod:
+    return _selecting(pod, key, named) or pod
+
+
+def _wanted(values: Iterable[str], named: Mapping[str, tuple[str, ...]]) -> Requirement:
+    return Requirement(labels.ACCELERATOR, "In", _keys(values, named))

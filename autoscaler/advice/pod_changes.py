@@ -7,28 +7,33 @@ from dataclasses import replace
 from functools import partial
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
+from autoscaler.advice.named_models import keys_of_models
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.other_systems import ACCELERATOR_KEYS, TYPE_KEYS, ec2_name, unknown_accelerator, unknown_type
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
 # Labels by which people choose an accelerator.
-_ACCELERATOR_KEYS = TYPE_KEYS | {
-    "cloud.google.com/gke-accelerator",
-    "cloud.google.com/gke-tpu-accelerator",
-    "cloud.google.com/gke-tpu-topology",
-    "eks.amazonaws.com/instance-family",
-    "eks.amazonaws.com/instance-gpu-name",
-    "karpenter.k8s.aws/instance-family",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "nvidia.com/gpu.product",
-}
+_ACCELERATOR_KEYS = (
+    TYPE_KEYS
+    | labels.DISCOVERED_LABELS
+    | {
+        "cloud.google.com/gke-accelerator",
+        "cloud.google.com/gke-tpu-accelerator",
+        "cloud.google.com/gke-tpu-topology",
+        "eks.amazonaws.com/instance-family",
+        "eks.amazonaws.com/instance-gpu-name",
+        "karpenter.k8s.aws/instance-family",
+        "karpenter.k8s.aws/instance-gpu-name",
+    }
+)
 _MEBI = 2**20
 _GIBI = 2**30
 
@@ -116,9 +121,11 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     """Without one key of nodeSelector, or one requirement of node affinity."""
     if not asked.codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NO_CANDIDATE}:
         return
-    # Nobody wants to drop these; and no type is near to an accelerator that the catalog lacks.
+    # Nobody wants to drop these; no type is near to an accelerator that the catalog lacks, and where a label of others
+    # names one that it has, another is no answer.
     lacking = {key for key in ACCELERATOR_KEYS if unknown_accelerator(asked.pod, key, asked.catalog)}
     lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) else set()
+    lacking |= keys_of_models(asked.pod, asked.catalog)
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in _ACCELERATOR_KEYS, key))
     for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))

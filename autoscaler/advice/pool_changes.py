@@ -17,9 +17,10 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
+from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
-from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, INSTANCE_TYPE
+from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LABELS, INSTANCE_TYPE
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
@@ -98,7 +99,9 @@ def elsewhere(asked: Situation) -> Iterator[Change]:
         found = Change.of(ChangeKind.ASK_ELSEWHERE, "", unchanged, option="--region", values=asked.where.regions)
         yield replace(found, where=lambda where: replace(where, regions=()))
     if asked.where.clouds:
-        found = Change.of(ChangeKind.ASK_ELSEWHERE, "", unchanged, option="--cloud", values=asked.where.clouds)
+        regions = f" and --region {', '.join(asked.where.regions)}" if asked.where.regions else ""
+        values = (", ".join(asked.where.clouds) + regions,)
+        found = Change.of(ChangeKind.ASK_ELSEWHERE, "", unchanged, option="--cloud", values=values)
         # A region belongs to a cloud, so it goes with it.
         yield replace(found, where=lambda where: replace(where, clouds=(), regions=()))
 
@@ -177,8 +180,16 @@ def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> I
     accelerator; and the cloud whose key it is."""
     there = {requirement.key for requirement in pool.requirements}
     types = {name for value in labels.values() if (name := type_named(value, catalog))}
-    cards = {card for key, value in labels.items() for card in accelerators_named(key, value, catalog)}
-    clouds = {cloud for key in labels for domain, cloud in _DOMAINS_OF_CLOUDS.items() if key.startswith(domain)}
+    named = [set(found) for key, value in labels.items() if (found := accelerators_named(key, value, catalog))]
+    cards = set.intersection(*named) if named else set()  # empty where two labels name different models
+    # A pool that exists has a node template, and that has a cloud.
+    clouds = {
+        cloud
+        for key in labels
+        if pool.implicit
+        for domain, cloud in _DOMAINS_OF_CLOUDS.items()
+        if key.startswith(domain)
+    }
     if len(types) == 1:
         yield from (Requirement(INSTANCE_TYPE, "In", tuple(types)) for _ in {INSTANCE_TYPE} - there)
         return
@@ -233,6 +244,18 @@ def driver_profiles(asked: Situation) -> Iterator[Change]:
         for text in _profiles_for(asked, pool) if pool.drivers or pool.implicit else ():
             name = _profile_name(text)
             yield set_drivers(pool, (*(given for given in pool.drivers if _profile_name(given) != name), text))
+
+
+def feature_discovery(asked: Situation) -> Iterator[Change]:
+    """GPU feature discovery beside the NVIDIA driver, where the pod selects nodes by its labels."""
+    profile, option = FEATURE_DISCOVERY
+    for pool in asked.pools if DISCOVERED_LABELS & asked.pod.selected_labels else ():
+        texts = tuple(
+            f"{text}:{option}" if _profile_name(text) == profile and option not in text.split(":") else text
+            for text in pool.drivers
+        )
+        if texts != pool.drivers:
+            yield set_drivers(pool, texts)
 
 
 def set_drivers(pool: CapacityPool, drivers: tuple[str, ...]) -> Change:

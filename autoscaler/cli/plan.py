@@ -188,16 +188,20 @@ def _decide(
 def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
     """What an assumed root disk costs, where a larger one would have made the plan cheaper."""
     if found is not None:
-        first = found.types[0].detail
         nodes = " and ".join(f"{count} × {name}" for name, count in found.launches)
-        name, disk, amount = first["instance_type"], first["disk"], first["allocatable"]
+        told = [change.detail for change in found.types]
+        disks = " and ".join(f"{one['disk']} on {one['instance_type']} ({one['setting']})" for one in told)
+        steps = "`, `".join(
+            f"foreslice catalog set {one['instance_type']} allocatable.ephemeral-storage={one['allocatable']} "
+            "--into DIR --reason WHY"
+            for one in told
+        )
         yield surprise(
-            f"instance type {name}",
+            "root disks",
             (),
-            f"left out only for its assumed root disk: with {disk} ({first['setting']}) the plan "
-            f"is {nodes} for {money(found.usd_per_hour)} $/h",
-            f"if yours are that large, say so: `foreslice catalog set {name} allocatable.ephemeral-storage={amount} "
-            "--into DIR --reason WHY`, and plan with --catalog DIR",
+            f"cheaper machines are left out only for the root disk that is assumed: with {disks} the plan is {nodes} "
+            f"for {money(found.usd_per_hour)} $/h",
+            f"if yours are that large, say so: `{steps}`, and plan with --catalog DIR",
         )
 
 

@@ -164,6 +164,12 @@ class Pod:
         return self.node_name is not None and not self.finished
 
     @property
+    def selected_labels(self) -> frozenset[str]:
+        """The keys of the node labels that it requires something of."""
+        terms = self.affinity.terms if self.affinity else ()
+        return frozenset(self.node_selector) | {r.key for term in terms for r in term.match_expressions}
+
+    @property
     def expected_seconds(self) -> int | None:
         """How long it will run, by what it says and by what ends it, whichever is less; None: unknown."""
         said = None if self.expected_duration is None else ceil(self.expected_duration.total_seconds())

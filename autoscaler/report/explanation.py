@@ -176,7 +176,9 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
         "Nearest misses",
         (f"{counted(m['types'], 'type')}: {m['text']} (e.g. {m['example']})" for m in found["nearestMisses"]),
     )
-    if found["decision"] and found["decision"]["outcome"] not in _PLACED:
+    # For a pod that no pool is meant to serve nothing was tried.
+    asked = found["wouldHelp"] or (found["decision"] and found["decision"]["outcome"] != "out-of-scope")
+    if asked and found["decision"] and found["decision"]["outcome"] not in _PLACED:
         yield from section("Smallest changes that place it", _advice_lines(found["wouldHelp"]))
     yield from section("Done", _done_lines(found))
 

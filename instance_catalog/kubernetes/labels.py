@@ -67,8 +67,12 @@ NVIDIA_GPU_FAMILY: Final = "nvidia.com/gpu.family"
 NVIDIA_COMPUTE_MAJOR: Final = "nvidia.com/gpu.compute.major"
 NVIDIA_COMPUTE_MINOR: Final = "nvidia.com/gpu.compute.minor"
 NVIDIA_MIG_CAPABLE: Final = "nvidia.com/mig.capable"
+NVIDIA_GPU_SHARING: Final = "nvidia.com/gpu.sharing-strategy"
+NVIDIA_MPS_CAPABLE: Final = "nvidia.com/mps.capable"
 DISCOVERED_LABELS: Final = frozenset(
     {
+        NVIDIA_GPU_SHARING,
+        NVIDIA_MPS_CAPABLE,
         NVIDIA_GPU_PRODUCT,
         NVIDIA_GPU_COUNT,
         NVIDIA_GPU_REPLICAS,

@@ -15,6 +15,7 @@ from autoscaler.cel.program import demands_of
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable
 from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.placement.packing_input import PackingInput
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
@@ -83,7 +84,10 @@ class PassedOver:
 
     def _why(self, request: DeviceRequest) -> Reason | None:
         if request not in self._known:
-            unmet = (_unmet(self.market, demand, "") for demand in _demands(self.market, request))
+            # Nodes that are there may have it, and it is taken.
+            there = {piece.driver for piece in self.market.snapshot.slices}
+            demands = (demand for demand in _demands(self.market, request) if demand.path[1] not in there)
+            unmet = (_unmet(self.market, demand, "") for demand in demands)
             self._known[request] = next((found for found in unmet if found is not None), None)
         return self._known[request]
 
@@ -209,8 +213,10 @@ def _devices(market: PackingInput) -> Iterator[tuple[InstanceType, str, Device]]
 
 
 def _where(market: PackingInput) -> str:
-    implicit = all(candidate.pool.implicit for candidate in market.candidates)
-    return "in the catalog" if implicit else "that a pool offers"
+    if not all(candidate.pool.implicit for candidate in market.candidates):
+        return "that a pool offers"
+    whole = all(candidate.pool == IMPLICIT for candidate in market.candidates)
+    return "in the catalog" if whole else "on offer"  # the command line says where and how to buy
 
 
 def _model(instance_type: InstanceType) -> str:

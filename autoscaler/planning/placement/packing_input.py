@@ -13,7 +13,6 @@ from decimal import Decimal
 from functools import cached_property
 
 from autoscaler.dra.claims.extended_resources import extended_resource_classes
-from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
@@ -312,14 +311,9 @@ def sharing_gates(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozens
 
 def discovery(classes: Sequence[BundleClass]) -> frozenset[tuple[str, str]]:
     """GPU feature discovery, as (profile name, option), if a pod selects nodes by its labels."""
-    keys = (key for c in classes for pod in c.sample.pods for key in _selected_keys(pod))
-    return frozenset({FEATURE_DISCOVERY} if any(key in labels.DISCOVERED_LABELS for key in keys) else ())
-
-
-def _selected_keys(pod: Pod) -> Iterator[str]:
-    yield from pod.node_selector
-    for term in pod.affinity.terms if pod.affinity else ():
-        yield from (requirement.key for requirement in term.match_expressions)
+    pods = (pod for c in classes for pod in c.sample.pods)
+    selects = any(labels.DISCOVERED_LABELS & pod.selected_labels for pod in pods)
+    return frozenset({FEATURE_DISCOVERY} if selects else ())
 
 
 def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,7 @@ _DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 SLICE_TEMPLATES: Final = frozenset({"GCPNodeTemplate"})
 # NVIDIA GPU feature discovery as (profile name, option).
 FEATURE_DISCOVERY: Final = ("nvidia", "feature-discovery")
+_DISCOVERED: Final = frozenset({FEATURE_DISCOVERY})
 # What one LaunchBatch holds at most, by its schema.
 LARGEST_SLICE: Final = 100
 PUBLISHING_TEMPLATES = frozenset({"SimulatedNodeTemplate", "KwokNodeTemplate"})
@@ -76,8 +77,8 @@ def driver_sets(
     As the pool or the block lists them; every variant in implicit pools, with those of `wanted` (driver names) too; for
     Auto those of `running` that are known to have devices on the type. Where no driver runs, and where the provider
     publishes by itself, the plainest variant is assumed. Where drivers are assumed, they may have `gates` (profile
-    name, feature gate) on as well: nobody knows that they are off; in implicit pools also FEATURE_DISCOVERY. TPU
-    machines then form slices of the `topologies`.
+    name, feature gate) on as well: nobody knows that they are off. FEATURE_DISCOVERY among them is on in all sets of
+    implicit pools. TPU machines then form slices of the `topologies`.
 
     `plugged` names drivers whose devices a device plugin of the cluster hands out, and those whose devices the demand
     wants handed out: a type with such devices and with none of a driver that runs is offered as if none ran; one whose
@@ -95,13 +96,14 @@ def driver_sets(
     if not variants and not instance_type.slice_topologies and plugged[1] & plugin_resources(instance_type).keys():
         variants = (NO_DRIVERS,)
     assumed = variants if pool.implicit else variants[:1]
-    if not pool.implicit:
-        gates = gates - {FEATURE_DISCOVERY}  # labels of somebody else's software: a pool says that it runs
+    discovered = FEATURE_DISCOVERY in gates
+    gates = gates - {FEATURE_DISCOVERY}  # it is on no machine or on all; a pool says that it runs
     gated = (found for variant in assumed if gates and (found := with_gates(variant, gates)) is not None)
     sliced = slice_variants(instance_type, assumed[:1], topologies)
     if not pool.implicit:
         return (*assumed, *sliced, *gated)
-    return (*assumed, *sliced, *gated, *with_drivers(instance_type, kubernetes, wanted))
+    every = (*assumed, *sliced, *gated, *with_drivers(instance_type, kubernetes, wanted))
+    return tuple(with_gates(one, _DISCOVERED) or one for one in every) if discovered else every
 
 
 def plans_slices(pool: CapacityPool, hosts: int) -> bool:

@@ -31,6 +31,7 @@ def discovered(instance_type: InstanceType, *, partitioned: bool) -> dict[str, s
         found |= {labels.NVIDIA_COMPUTE_MAJOR: major, labels.NVIDIA_COMPUTE_MINOR: minor}
     if partitioned:
         return found
+    found |= {labels.NVIDIA_GPU_SHARING: "none", labels.NVIDIA_MPS_CAPABLE: "false"}
     found |= {labels.NVIDIA_GPU_COUNT: str(instance_type.device_count), labels.NVIDIA_GPU_REPLICAS: "1"}
     if card.product_name:
         found[labels.NVIDIA_GPU_PRODUCT] = "-".join(_UNWRITABLE.sub("", card.product_name).split())

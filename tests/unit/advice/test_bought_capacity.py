@@ -9,7 +9,7 @@ from autoscaler.advice.change import ChangeKind
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
-from autoscaler.planning.policy import Policy
+from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.advice_text import advice_lines
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
@@ -45,3 +45,12 @@ def test_a_type_that_would_fit_is_no_near_miss() -> None:
 def test_no_block_helps_who_asks_for_what_nothing_has() -> None:
     _, found = asked("Larger L10")
     assert ChangeKind.ADD_BLOCK not in {entry.change.kind for entry in found}
+
+
+def test_a_block_is_in_the_region_that_is_asked_for() -> None:
+    where = Where(clouds=("gcp",), regions=("us-central1",))
+    policy = Policy(considered=100, where=where)
+    given = snapshot([pod("p", "c")], [claim("c", gpus(product="NVIDIA B200"))])
+    catalog = shipped("a4-highgpu-8g", "p6-b200.48xlarge")
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    assert [entry.change.kind for entry in found][:1] == [ChangeKind.ADD_BLOCK]

@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
-from autoscaler.advice.named_models import accelerators_named
+from autoscaler.advice.named_models import accelerators_named, renamed_models
+from autoscaler.advice.situation import Situation
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
@@ -33,6 +34,11 @@ KEY = "machine.cluster.vke.volcengine.com/gpu-name"
         ("rack", "l4", ()),  # says nothing about accelerators
         ("gpu", "true", ()),
         ("gpu-pool", "team-4", ()),
+        ("gpu", "8xH200", ("nvidia-h200",)),
+        ("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", ()),  # a part
+        ("gpu", "non-a100", ()),
+        ("gpu", "H100-NVL-94GB", ()),  # none has that memory
+        ("gpu", "gpu-l4-a100", ()),  # which of them?
     ],
 )
 def test_which_accelerators_a_value_names(key: str, value: str, named: tuple[str, ...]) -> None:
@@ -70,3 +76,63 @@ def test_a_pool_that_gets_such_a_label_has_such_machines(
     found = advise(given.pods[0], given, SOME, plan_for(given, SOME, policy, NOW), policy, NOW, most=1)
     assert f"foreslice.dev/accelerator In {requirement} in spec.requirements" in advice_lines(found)[0]
     assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
+
+
+def _affinity(*terms: tuple[Requirement, ...]) -> NodeSelector:
+    return NodeSelector(tuple(map(NodeSelectorTerm, terms)))
+
+
+@pytest.mark.parametrize(
+    ("affinity", "accelerators"),
+    [
+        pytest.param(
+            _affinity(
+                (Requirement(KEY, "In", ("Tesla-T4", "Tesla-A100-80G")), Requirement(KEY, "NotIn", ("Tesla-T4",)))
+            ),
+            [],
+            id="some are excluded as well",
+        ),
+        pytest.param(_affinity((Requirement(KEY, "NotIn", ("Tesla-T4",)),)), [], id="only excluded"),
+        pytest.param(
+            _affinity((Requirement(KEY, "In", ("Tesla-A100-80G",)),), (Requirement(KEY, "In", ("Tesla-T4",)),)),
+            [("nvidia-a100-80gb", "nvidia-t4")],
+            id="each alternative keeps its own",
+        ),
+        pytest.param(
+            _affinity((Requirement(KEY, "In", ("Tesla-A100-80G",)),), (Requirement(KEY, "In", ("H20",)),)),
+            [],
+            id="an alternative would be lost",
+        ),
+    ],
+)
+def test_nothing_that_the_affinity_says_is_lost(affinity: NodeSelector, accelerators: list[tuple[str, ...]]) -> None:
+    given = snapshot([pod("p", "c", affinity=affinity)], [claim("c", gpus())])
+    asked = Situation.of(given.pods[0], given, SOME, plan_for(given, SOME, Policy(considered=1000), NOW))
+    found = list(renamed_models(asked)) if asked else []
+    assert [change.detail["accelerators"] for change in found] == accelerators
+    for change in found:
+        after = change.edit(given).pods[0].affinity
+        assert after is not None
+        assert [[r.values for r in term.match_expressions] for term in after.terms] == [
+            [("nvidia-a100-80gb",)],
+            [("nvidia-t4",)],
+        ]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param({"accelerator": "gpu-l4", "team": "a"}, id="a label of one's own"),
+        pytest.param({"x.example.com/gpu": "A100-80GB", "y.example.com/gpu": "T4"}, id="two models"),
+    ],
+)
+def test_who_names_a_model_that_cannot_serve_gets_no_other(selector: dict[str, str]) -> None:
+    """Sixteen L4 are on no machine: neither is the label dropped, nor what it says about the pool taken back."""
+    catalog = shipped("g6.48xlarge", "g4dn.xlarge", "a2-megagpu-16g", "a2-ultragpu-8g")
+    given = snapshot([pod("p", "c", node_selector=FrozenMap(selector))], [claim("c", gpus(16))])
+    policy = Policy(considered=1000)
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    machines = {ref.instance_type for entry in found for ref, _ in entry.result.launches}
+    parts = [part.kind for entry in found for part in entry.change.parts or (entry.change,)]
+    assert ChangeKind.DROP_REQUIREMENT not in parts
+    assert machines <= ({"g6.48xlarge"} if "team" in selector else {"a2-megagpu-16g"})
