@@ -47,7 +47,7 @@ def test_which_accelerators_a_value_names(key: str, value: str, named: tuple[str
 
 @pytest.mark.parametrize("by_affinity", [True, False])
 def test_the_model_is_kept_and_the_label_is_not_just_dropped(by_affinity: bool) -> None:
-    term = NodeSelectorTerm((Requirement(KEY, "In", ("Tesla-A100-80G",)),))
+    term = NodeSelectorTerm((Requirement(KEY, "In", ("Tesla-A100-80G", "NVIDIA-H20-SXM5-96GB")),))
     selecting = pod("p", "c", affinity=NodeSelector((term,)))
     if not by_affinity:
         selecting = pod("p", "c", node_selector=FrozenMap({KEY: "Tesla-A100-80G"}))
