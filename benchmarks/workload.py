@@ -43,6 +43,7 @@ from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 
 NOW: Final = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -126,7 +127,7 @@ def _pools(document: Document) -> tuple[CapacityPool, ...]:
         drivers=("nvidia",),
         limits=Limits(nodes=100_000),
         requirements=only,
-        capacity_types=("on-demand",),
+        capacity_types=(CapacityType.ON_DEMAND,),
     )
     return (pool,)
 

@@ -58,6 +58,7 @@ from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 from providers.errors import ProviderError
 from providers.finding_topic import FindingTopic
 
@@ -115,7 +116,7 @@ class OfferingKey:
 
     instance_type: str
     zone: str
-    capacity_type: str
+    capacity_type: CapacityType
     reservation: str = ""
 
     def __str__(self) -> str:
@@ -264,13 +265,13 @@ class ReservationState(Enum):
 class Reservation:
     """Reserved capacity. `count` in instances; `available` how many more would start now (may lag, see consistency).
 
-    `capacity_type` is "reserved" or "capacity-block". `reclaim_at` <= `ends_at` is when the provider starts to take
+    `capacity_type` is RESERVED or CAPACITY_BLOCK. `reclaim_at` <= `ends_at` is when the provider starts to take
     machines back in the launch form `form` (the earliest of those in use); None where machines simply stay (then they
     cost the on-demand price). `note` is what a person should know: why it is not usable, which part is impaired.
     """
 
     id: str
-    capacity_type: str
+    capacity_type: CapacityType
     instance_type: str
     zone: str
     state: ReservationState

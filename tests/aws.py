@@ -12,6 +12,7 @@ from autoscaler.clock import VirtualClock
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.node_template.template import Cluster, GroupTemplate, Image, NodeTemplate, Selector
 from providers.aws.provider import Account, AwsProvider
 from providers.aws.session import Aws
@@ -31,8 +32,8 @@ TEMPLATE = NodeTemplate(
     instance_profile="nodes",
 )
 TEMPLATE_REF = TemplateRef("AWSNodeTemplate", "gpu")
-P5 = OfferingKey("p5.48xlarge", "us-east-1a", "on-demand")
-P4 = OfferingKey("p4d.24xlarge", "us-east-1a", "on-demand")
+P5 = OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.ON_DEMAND)
+P4 = OfferingKey("p4d.24xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 
 
 @cache
@@ -146,4 +147,4 @@ def request(
 def in_reservation(rig: Rig, *, interruptible: bool = False, count: int = 2) -> OfferingKey:
     """An offering of a reservation that has begun."""
     holding = rig.fake.account.reserve("p5.48xlarge", "us-east-1a", count, interruptible=interruptible)
-    return replace(P5, capacity_type="reserved", reservation=holding.id)
+    return replace(P5, capacity_type=CapacityType.RESERVED, reservation=holding.id)

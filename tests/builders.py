@@ -152,7 +152,7 @@ def block(name: str = "november", **fields: Any) -> CapacityBlock:
 def ours(name: str, instance_type: str = "s4", *, phase: Phase = Phase.LAUNCHING, **fields: Any) -> ProvisionedNode:
     """A ProvisionedNode of pool team; `zone` and `usd_per_hour` are of its offering, unless `offering` is given."""
     zone, usd = fields.pop("zone", "any"), Decimal(fields.pop("usd_per_hour", "3.60"))
-    offering = fields.pop("offering", OfferingRef(instance_type, zone, "on-demand", usd))
+    offering = fields.pop("offering", OfferingRef(instance_type, zone, CapacityType.ON_DEMAND, usd))
     return ProvisionedNode(
         name=name,
         pool=fields.pop("pool", "team"),

@@ -26,10 +26,13 @@ from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Predicti
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider
 
-A, B = (OfferingRef("p5.48xlarge", zone, "on-demand", Decimal("55.04")) for zone in ("us-east-1a", "us-east-1b"))
+A, B = (
+    OfferingRef("p5.48xlarge", zone, CapacityType.ON_DEMAND, Decimal("55.04")) for zone in ("us-east-1a", "us-east-1b")
+)
 POOL = CapacityPool(
     "gpu", mode=Mode.ACT, node_template=NodeTemplateRef("SimulatedNodeTemplate", "default"), limits=Limits(nodes=10)
 )

@@ -10,6 +10,7 @@ from typing import Any
 from autoscaler.clock import VirtualClock
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Clock, LaunchRequest, OfferingKey, TemplateRef
 from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
@@ -23,11 +24,11 @@ from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group
 
 CLUSTER = "11111111-2222-3333-4444-555555555555"
 ZONE = "us-central1-a"
-A3 = OfferingKey("a3-highgpu-8g", ZONE, "on-demand")
-A3_SPOT = OfferingKey("a3-highgpu-8g", ZONE, "spot")
-FLEX = OfferingKey("a3-highgpu-8g", ZONE, "flex-start")
-V6E = OfferingKey("ct6e-standard-4t", ZONE, "on-demand")
-A2 = OfferingKey("a2-highgpu-8g", ZONE, "on-demand")
+A3 = OfferingKey("a3-highgpu-8g", ZONE, CapacityType.ON_DEMAND)
+A3_SPOT = OfferingKey("a3-highgpu-8g", ZONE, CapacityType.SPOT)
+FLEX = OfferingKey("a3-highgpu-8g", ZONE, CapacityType.FLEX_START)
+V6E = OfferingKey("ct6e-standard-4t", ZONE, CapacityType.ON_DEMAND)
+A2 = OfferingKey("a2-highgpu-8g", ZONE, CapacityType.ON_DEMAND)
 TEMPLATE_REF = TemplateRef("GCPNodeTemplate", "gpu")
 
 

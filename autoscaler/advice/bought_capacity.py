@@ -31,7 +31,7 @@ def capacity_blocks(asked: Situation) -> Iterator[Change]:
     price were known."""
     fitting = [entry for entry in asked.considered if entry.outcome == "fits"]
     entries = [entry for entry in fitting if any(r.code is Code.NEEDS_RESERVATION for r in entry.reasons)]
-    blocks = [entry for entry in entries if entry.offering.capacity_type == CapacityType.CAPACITY_BLOCK.value]
+    blocks = [entry for entry in entries if entry.offering.capacity_type == CapacityType.CAPACITY_BLOCK]
     if blocks and len(entries) == len(fitting):
         found = min(blocks, key=lambda entry: _size(asked, entry.offering))
         cloud = asked.catalog.types[found.offering.instance_type].cloud

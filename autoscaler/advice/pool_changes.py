@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
 from autoscaler.advice.named_models import accelerators_named
@@ -24,8 +25,9 @@ from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LA
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 
-_BOUGHT_ANY_TIME = ("on-demand", "spot")
+_BOUGHT_ANY_TIME: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
 _LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
 # Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
 _LABELLED_BY_TYPE = (
@@ -71,7 +73,7 @@ def allowed_types(asked: Situation) -> Iterator[Change]:
     """On-demand or spot, where the command line or the lack of any pool does not allow it."""
     if asked.snapshot.pools and not asked.where.capacity_types:
         return
-    prepaid = IMPLICIT.capacity_types if asked.snapshot.blocks else ("on-demand",)
+    prepaid = IMPLICIT.capacity_types if asked.snapshot.blocks else (CapacityType.ON_DEMAND,)
     allowed = asked.where.capacity_types or prepaid
     for kind in _BOUGHT_ANY_TIME:
         if kind not in allowed:
@@ -89,7 +91,7 @@ def parts_of_cards(asked: Situation) -> Iterator[Change]:
         yield Change.of(ChangeKind.ALLOW_PARTS, pool_subject(pool), edit, share=shares[0])
 
 
-def _allowing(where: Where, types: tuple[str, ...]) -> Where:
+def _allowing(where: Where, types: tuple[CapacityType, ...]) -> Where:
     return replace(where, capacity_types=types)
 
 
@@ -106,7 +108,7 @@ def elsewhere(asked: Situation) -> Iterator[Change]:
         yield replace(found, where=lambda where: replace(where, clouds=(), regions=()))
 
 
-def _buying(pool: CapacityPool, kind: str) -> CapacityPool:
+def _buying(pool: CapacityPool, kind: CapacityType) -> CapacityPool:
     return replace(pool, capacity_types=(*pool.capacity_types, kind))
 
 

@@ -22,7 +22,7 @@ from instance_catalog.types.instance_type import CapacityType, InstanceType, Pri
 
 FORMS: Final = ("spot", "region us-east4", "price p5.48xlarge=40", "without p5.48xlarge", "block +4", "block NAME +4")
 _KINDS: Final = tuple(kind.value for kind in CapacityType)
-_ONLY_ASKED_FOR: Final = (CapacityType.SPOT.value, CapacityType.FLEX_START.value)
+_ONLY_ASKED_FOR: Final = (CapacityType.SPOT, CapacityType.FLEX_START)
 _BLOCK: Final = re.compile(r"(?:(\S+) )?([+-][0-9]{1,4})", re.ASCII)
 _MOST: Final = Decimal(1_000_000)
 
@@ -47,7 +47,7 @@ def _changed(inputs: Inputs, question: str) -> Inputs:
     words = " ".join(question.split())
     verb, _, rest = words.partition(" ")
     if verb in _KINDS and not rest:
-        return _buying(inputs, verb)
+        return _buying(inputs, CapacityType(verb))
     change = _CHANGES.get(verb)
     if change is not None and not rest:
         forms = [form for form in FORMS if form.split()[0] == verb]
@@ -59,11 +59,11 @@ def _changed(inputs: Inputs, question: str) -> Inputs:
     return change(inputs, rest)
 
 
-def _buying(inputs: Inputs, kind: str) -> Inputs:
+def _buying(inputs: Inputs, kind: CapacityType) -> Inputs:
     """This capacity type first, then the others that the pools list."""
     pools = inputs.snapshot.pools
     listed = [found for pool in pools for found in pool.capacity_types] or [
-        k for k in _KINDS if k not in _ONLY_ASKED_FOR
+        k for k in CapacityType if k not in _ONLY_ASKED_FOR
     ]
     where = replace(inputs.policy.where, capacity_types=tuple(dict.fromkeys((kind, *listed))))
     return replace(inputs, policy=replace(inputs.policy, where=where))
@@ -82,7 +82,7 @@ def _region(inputs: Inputs, name: str) -> Inputs:
 def _price(inputs: Inputs, text: str) -> Inputs:
     named, separator, amount = (part.strip() for part in text.partition("="))
     name, _, kind = named.partition("/")
-    kind = kind or CapacityType.ON_DEMAND.value
+    kind = kind or CapacityType.ON_DEMAND
     if not separator or kind not in _KINDS:
         step = "write 'price p5.48xlarge=40', or 'price p5.48xlarge/spot=12'"
         raise BadInputError(f"--what-if 'price {text}' is not understood", next_step=step)

@@ -63,5 +63,5 @@ def slices_of_hosts(pool: CapacityPool, candidates: Iterable[Candidate]) -> Iter
 
 def _of_everything(backoff: Backoff) -> bool:
     """Whether the pool launches nothing at all because of it, and a person has to do something."""
-    about = (backoff.instance_type, backoff.zone, backoff.capacity_type)
-    return about == ("", "", "") and backoff.reason not in _PASSING
+    everything = not (backoff.instance_type or backoff.zone or backoff.capacity_type)
+    return everything and backoff.reason not in _PASSING

@@ -29,6 +29,7 @@ from autoscaler.simulation.scenario import load_scenario
 from autoscaler.simulation.simulation import Simulation
 from autoscaler.simulation.timeline_recorder import TimelineRecorder
 from instance_catalog.files.loader import load_catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 
 START: Final = datetime(2026, 11, 2, 9, tzinfo=UTC)
@@ -55,7 +56,7 @@ def demo(speed: float, page: Path | None, output: str) -> None:
     show = _Json() if output == "json" else _Text(speed)
     scenario = load_scenario("demo")
     simulation = Simulation(catalog=load_catalog(), start=START, settings=SETTINGS)
-    block = OfferingKey("p5.48xlarge", "us-east-1a", "capacity-block")
+    block = OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.CAPACITY_BLOCK)
     simulation.cloud.reserve("cr-november", block, count=1, starts_at=START, ends_at=START + timedelta(hours=7))
     simulation.add(scenario)
     chronicle = TimelineRecorder(simulation.api, show.happening)

@@ -56,7 +56,7 @@ def batches_of(
     groups: dict[tuple[object, ...], list[PlannedNode]] = {}
     for launch in launches:
         gang = frozenset(gangs[pod] for pod in launch.pods if pod in gangs)
-        waits = any(one.capacity_type == CapacityType.FLEX_START.value for one in launch.offerings)
+        waits = any(one.capacity_type == CapacityType.FLEX_START for one in launch.offerings)
         together = gang or launch.whole
         alone = launch.name if (waits or launch.name in apart) and not together else ""
         alike = (launch.pool, launch.offerings, launch.prediction, _shared_labels(launch), launch.node.taints)

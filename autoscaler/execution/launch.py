@@ -173,7 +173,7 @@ def elsewhere(provider: Provider, place: str, what: str) -> ConfigurationError:
 def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
     """The provider call of a batch's current attempt, derived from what is written down and nothing else."""
     offering = batch.offerings[batch.attempt]
-    own = {labels.POOL: batch.pool, labels.CAPACITY_TYPE: offering.capacity_type}
+    own = {labels.POOL: batch.pool, labels.CAPACITY_TYPE: offering.capacity_type.value}
     if offering.block:
         own[labels.CAPACITY_BLOCK] = offering.block
     return LaunchRequest(

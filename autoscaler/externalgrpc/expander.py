@@ -25,10 +25,11 @@ from autoscaler.externalgrpc.wire import Json, decode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys, running_members
 from autoscaler.planning.supply.candidates import Candidate
+from instance_catalog.types.instance_type import CapacityType
 
 _LOG: Final = structlog.get_logger("foreslice.externalgrpc")
 # Ranks of capacity types; what is not known to Foreslice comes last.
-_PAID: Final = {"capacity-block": 0, "reserved": 1}
+_PAID: Final = {CapacityType.CAPACITY_BLOCK: 0, CapacityType.RESERVED: 1}
 _BOUGHT: Final = 2
 _UNKNOWN: Final = 3
 _LONGEST_ID: Final = 100

@@ -56,7 +56,7 @@ def instance_of(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Json:
 
 def _error(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Json:
     """Why a node failed: what its provider said last about the offering, or the edge of its life."""
-    about = [backoff for backoff in backoffs if backoff.pool == node.pool and _covers(backoff, node)]
+    about = [backoff for backoff in backoffs if backoff.pool == node.pool and backoff.covers(node.offering)]
     if has_machine(node) or not about:
         why = last_edge(node) or "LaunchFailed"
         message = f"ProvisionedNode {node.name}: {why}"
@@ -69,14 +69,3 @@ def _error(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Json:
         "errorMessage": one_line(last.message or last.reason),
         "instanceErrorClass": int(kind),
     }
-
-
-def _covers(backoff: Backoff, node: ProvisionedNode) -> bool:
-    """Whether the back-off is about the node's offering; its empty fields stand for everything."""
-    offering = node.offering
-    pairs = (
-        (backoff.instance_type, offering.instance_type),
-        (backoff.zone, offering.zone),
-        (backoff.capacity_type, offering.capacity_type),
-    )
-    return all(wanted in ("", found) for wanted, found in pairs)

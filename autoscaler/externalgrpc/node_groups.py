@@ -34,6 +34,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 
 # Keeps pods away from Nodes that have no machine.
 EXEMPLAR_TAINT: Final = Taint(labels.CA_STATUS_TAINT, "", "NoSchedule")
@@ -47,7 +48,7 @@ class GroupKey:
 
     pool: str
     instance_type: str
-    capacity_type: str
+    capacity_type: CapacityType
     zone: str
     held: str
     drivers: tuple[str, ...]

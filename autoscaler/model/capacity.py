@@ -14,6 +14,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 
 DeletionPolicy: TypeAlias = Literal["Drain", "Retain"]
 """What happens to the nodes when their pool or block is deleted."""
@@ -121,16 +122,19 @@ class GroupOffering:
 
     instance_type: str
     zone: str
-    capacity_type: str
+    capacity_type: CapacityType
     reservation: str = ""  # the provider's id; "": none, or it is not known which
 
     def starts(self, block: CapacityBlock) -> bool:
         """Whether it starts machines of the block, which may hold any kind of reservation."""
         return (
             (self.instance_type, self.zone) == (block.instance_type, block.zone)
-            and self.capacity_type in ("capacity-block", "reserved")
+            and self.capacity_type.needs_reservation
             and self.reservation in ("", block.reservation)
         )
+
+
+DEFAULT_CAPACITY_TYPES: Final = (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED, CapacityType.ON_DEMAND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,7 @@ class CapacityPool:
     name: str
     mode: Mode = Mode.OBSERVE
     requirements: tuple[Requirement, ...] = ()
-    capacity_types: tuple[str, ...] = ("capacity-block", "reserved", "on-demand")
+    capacity_types: tuple[CapacityType, ...] = DEFAULT_CAPACITY_TYPES
     node_template: NodeTemplateRef = NO_TEMPLATE
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     taints: tuple[Taint, ...] = ()

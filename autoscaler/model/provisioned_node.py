@@ -13,6 +13,7 @@ from autoscaler.model.reason import Reason
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 
 
 class Phase(Enum):
@@ -40,7 +41,7 @@ class OfferingRef:
 
     instance_type: str
     zone: str
-    capacity_type: str
+    capacity_type: CapacityType
     usd_per_hour: Decimal | None = None  # as planned; None: no price was known
     reservation: str = ""
     block: str = ""

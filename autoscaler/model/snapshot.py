@@ -13,7 +13,7 @@ from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.other_autoscalers import Autoscaler, Quota
 from autoscaler.model.pod import Pod
 from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
-from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.requested_capacity import CapacityBuffer, PodTemplate, ProvisioningRequest, Scalable
 from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
 from autoscaler.model.selection import Selection
@@ -29,6 +29,7 @@ from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.types.instance_type import CapacityType
 
 NO_DRIVERS = DriverSet(())
 
@@ -56,7 +57,7 @@ class DaemonSet:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Do not ask for this before `until`. Empty fields match everything (a whole zone, a whole type).
+    """Do not ask for this before `until`. Empty fields and None match everything (a whole zone, a whole type).
 
     `failures` in a row, each of which lengthened the wait.
     """
@@ -64,12 +65,21 @@ class Backoff:
     until: datetime
     instance_type: str = ""
     zone: str = ""
-    capacity_type: str = ""
+    capacity_type: CapacityType | None = None
     pool: str = ""
     reason: str = ""  # the provider's error kind
     failures: int = 1
     message: str = ""  # what the provider said, and what to do about it
     reservation: str = ""  # the provider's id
+
+    def covers(self, offering: OfferingRef) -> bool:
+        """Whether it is about this offering, in whatever pool."""
+        return (
+            self.instance_type in ("", offering.instance_type)
+            and self.zone in ("", offering.zone)
+            and self.capacity_type in (None, offering.capacity_type)
+            and self.reservation in ("", offering.reservation)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 
 from autoscaler.planning.packing.problem import Budget
+from instance_catalog.types.instance_type import CapacityType
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Where:
 
     clouds: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
-    capacity_types: tuple[str, ...] = ()
+    capacity_types: tuple[CapacityType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def offering_document(offering: OfferingRef) -> Document:
     document: Document = {
         "instanceType": offering.instance_type,
         "zone": offering.zone,
-        "capacityType": offering.capacity_type,
+        "capacityType": offering.capacity_type.value,
         "usdPerHour": dollars(offering.usd_per_hour),
     }
     optional = {

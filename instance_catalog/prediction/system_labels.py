@@ -27,17 +27,17 @@ _FAMILY: Final = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+).*\.", re.ASCII)
 _MEBIBYTE: Final = 2**20
 _GPU_VENDORS: Final = frozenset({"NVIDIA", "AMD", "Habana"})  # the others are no GPUs for the EC2 API
 _EKS_CAPACITY: Final = {
-    CapacityType.CAPACITY_BLOCK.value: "CAPACITY_BLOCK",
-    CapacityType.RESERVED.value: "ON_DEMAND",
-    CapacityType.SPOT.value: "SPOT",
-    CapacityType.ON_DEMAND.value: "ON_DEMAND",
+    CapacityType.CAPACITY_BLOCK: "CAPACITY_BLOCK",
+    CapacityType.RESERVED: "ON_DEMAND",
+    CapacityType.SPOT: "SPOT",
+    CapacityType.ON_DEMAND: "ON_DEMAND",
 }
 
 # Reserved capacity has no entry, and flex-start no GKE_PROVISIONING: which value GKE writes for them was not seen.
 _GKE_CAPACITY: Final = {
-    CapacityType.FLEX_START.value: FrozenMap({labels.GKE_FLEX_START: "true"}),
-    CapacityType.SPOT.value: FrozenMap({labels.GKE_SPOT: "true", labels.GKE_PROVISIONING: "spot"}),
-    CapacityType.ON_DEMAND.value: FrozenMap({labels.GKE_PROVISIONING: "standard"}),
+    CapacityType.FLEX_START: FrozenMap({labels.GKE_FLEX_START: "true"}),
+    CapacityType.SPOT: FrozenMap({labels.GKE_SPOT: "true", labels.GKE_PROVISIONING: "spot"}),
+    CapacityType.ON_DEMAND: FrozenMap({labels.GKE_PROVISIONING: "standard"}),
 }
 
 
@@ -74,14 +74,14 @@ def type_labels(instance_type: InstanceType) -> FrozenMap[str, str]:
 
 
 @lru_cache(maxsize=64)
-def capacity_labels(cloud: str, capacity_type: str) -> FrozenMap[str, str]:
+def capacity_labels(cloud: str, capacity_type: CapacityType) -> FrozenMap[str, str]:
     """What a node carries because of how it is paid for. Karpenter knows no capacity blocks: they are reserved."""
     if cloud == "aws":
-        prepaid = capacity_type == CapacityType.CAPACITY_BLOCK.value
-        karpenter = CapacityType.RESERVED.value if prepaid else capacity_type
+        prepaid = capacity_type == CapacityType.CAPACITY_BLOCK
+        karpenter = CapacityType.RESERVED if prepaid else capacity_type
         return FrozenMap(
             {
-                labels.KARPENTER_CAPACITY_TYPE: karpenter,
+                labels.KARPENTER_CAPACITY_TYPE: karpenter.value,
                 labels.EKS_CAPACITY_TYPE: _EKS_CAPACITY.get(capacity_type, "ON_DEMAND"),
             }
         )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from enum import Enum
+from enum import StrEnum
 from fractions import Fraction
 from typing import Final, TypeAlias
 
@@ -31,7 +31,7 @@ _PARTITION: Final = re.compile(r"cn-|us-gov-|us-iso[a-z]?-|eu-iso[a-z]-|eusc-", 
 _SPOKEN_WITH_VOWEL: Final = "AEFHILMNORSX"  # letters whose names begin with a vowel: an L4, but a T4
 
 
-class CapacityType(Enum):
+class CapacityType(StrEnum):
     """How a machine is paid for and assured."""
 
     CAPACITY_BLOCK = "capacity-block"  # prepaid for a period: AWS Capacity Block, GCP calendar reservation

@@ -105,7 +105,7 @@ class Reservations:
         known = next((found for found in seen.reservations if found.id == reservation), None)
         if known is None:
             return None
-        if known.capacity_type == CapacityType.CAPACITY_BLOCK.value:
+        if known.capacity_type == CapacityType.CAPACITY_BLOCK:
             return "capacity-block"
         return "interruptible-capacity-reservation" if reservation in seen.interruptible else ""
 
@@ -192,7 +192,7 @@ class Reservations:
             note = note or "EC2 says it cannot be launched into now"
         return Reservation(
             id=found["CapacityReservationId"],
-            capacity_type=(CapacityType.CAPACITY_BLOCK if block else CapacityType.RESERVED).value,
+            capacity_type=CapacityType.CAPACITY_BLOCK if block else CapacityType.RESERVED,
             instance_type=found["InstanceType"],
             zone=found["AvailabilityZone"],
             state=state,

@@ -148,11 +148,11 @@ def _offering(found: Mapping[str, Any], zone: str, tags: Mapping[str, str]) -> O
             capacity_type = CapacityType.CAPACITY_BLOCK
         case "interruptible-capacity-reservation":
             capacity_type = CapacityType.RESERVED
-        case _ if reservation and asked in ("", CapacityType.RESERVED.value):
+        case _ if reservation and asked in ("", CapacityType.RESERVED):
             capacity_type = CapacityType.RESERVED
-        case _ if reservation and asked == CapacityType.CAPACITY_BLOCK.value:
+        case _ if reservation and asked == CapacityType.CAPACITY_BLOCK:
             capacity_type = CapacityType.CAPACITY_BLOCK  # a CapacityBlock that names an on-demand reservation
         case _:
             capacity_type = CapacityType.ON_DEMAND
     held = reservation if capacity_type.needs_reservation else ""
-    return OfferingKey(found["InstanceType"], zone, capacity_type.value, held)
+    return OfferingKey(found["InstanceType"], zone, capacity_type, held)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.types.instance_type import ANY_ZONE
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.aws.describe import listed
 from providers.aws.errors import translated
 from providers.aws.launch import Launcher
@@ -155,7 +155,7 @@ class DryRuns:
         request = LaunchRequest(
             token="check",
             nodes=("check",),
-            offerings=(OfferingKey(name, ANY_ZONE, "on-demand"),),
+            offerings=(OfferingKey(name, ANY_ZONE, CapacityType.ON_DEMAND),),
             tags=FrozenMap({TAG_CLUSTER: self.cluster}),
             template=TemplateRef("AWSNodeTemplate", template.name),
         )

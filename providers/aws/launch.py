@@ -49,8 +49,8 @@ from providers.errors import (
 )
 
 _TELLING: Final = (QuotaError, ReservationExhaustedError, ShortageError, AddressesExhaustedError, NotOfferedError)
-_MARKETS: Final = {CapacityType.SPOT.value: "spot", CapacityType.CAPACITY_BLOCK.value: "capacity-block"}
-_FLEET_MARKET: Final = {CapacityType.SPOT.value: "spot", CapacityType.ON_DEMAND.value: "on-demand"}
+_MARKETS: Final = {CapacityType.SPOT: "spot", CapacityType.CAPACITY_BLOCK: "capacity-block"}
+_FLEET_MARKET: Final = {CapacityType.SPOT: "spot", CapacityType.ON_DEMAND: "on-demand"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Launcher:
         alone = first.reservation or request.minimum > 1
         offerings = (first,) if alone else tuple(takewhile(lambda o: _alike(o, first), request.offerings))
         call = _Call(self, request, template, offerings)
-        by_fleet = request.minimum == 1 and first.capacity_type != CapacityType.CAPACITY_BLOCK.value
+        by_fleet = request.minimum == 1 and first.capacity_type != CapacityType.CAPACITY_BLOCK
         try:
             answer = call.create_fleet() if by_fleet else call.run_instances()
         except TokenReusedError as error:
@@ -280,8 +280,7 @@ class _Call:
             cluster=self.launcher.launch_templates.cluster,
             user_data=user_data(self.template, cluster, self.request),
             interfaces=self._interfaces(offering),
-            open_reservations=self.template.use_open_reservations
-            or offering.capacity_type != CapacityType.ON_DEMAND.value,
+            open_reservations=self.template.use_open_reservations or offering.capacity_type != CapacityType.ON_DEMAND,
             ipv6=cluster.ipv6,
         )
         return self.launcher.launch_templates.version(self.template, data)

@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.describe import listed, named, tags_of
 from providers.aws.launch import Launcher
 from providers.aws.node_template.network import interfaces
@@ -79,9 +80,9 @@ class Trial:
         """Everything. Ends what it started, whatever is raised meanwhile."""
         self.clean()
         try:
-            first = self._launched("on-demand", "on-demand", 1)
-            self._launched("spot", "spot", 1)
-            self._launched("gang of two", "on-demand", 2)
+            first = self._launched("on-demand", CapacityType.ON_DEMAND, 1)
+            self._launched("spot", CapacityType.SPOT, 1)
+            self._launched("gang of two", CapacityType.ON_DEMAND, 2)
             self._ending()
             if first is not None:
                 self._used_token(first)
@@ -130,7 +131,7 @@ class Trial:
 
     # --- launches ------------------------------------------------------------------------------------------------
 
-    def _launched(self, name: str, capacity_type: str, count: int) -> LaunchRequest | None:
+    def _launched(self, name: str, capacity_type: CapacityType, count: int) -> LaunchRequest | None:
         """Start machines in the first zone that has them, and look at them. The request that did; None: none could."""
         began, refused = self._monotonic(), "no subnet"
         for zone in sorted({subnet.zone for subnet in self.launcher.network.subnets(self.template)}):
@@ -154,7 +155,7 @@ class Trial:
         self._tell(f"{name}: launch", False, f"no zone starts {self.instance_type}: {refused}", began)
         return None
 
-    def _request(self, name: str, capacity_type: str, zone: str, count: int) -> LaunchRequest:
+    def _request(self, name: str, capacity_type: CapacityType, zone: str, count: int) -> LaunchRequest:
         token = hashlib.sha256(f"{self._mark} {name} {zone}".encode()).hexdigest()
         return LaunchRequest(
             token=token,

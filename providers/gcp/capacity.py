@@ -215,7 +215,7 @@ def _future(found: Any, made: list[Any]) -> Reservation:
     counts = [one.specific_reservation for one in ready]
     return Reservation(
         id=f"zones/{zone}/futureReservations/{found.name}",
-        capacity_type=(CapacityType.CAPACITY_BLOCK if calendar else CapacityType.RESERVED).value,
+        capacity_type=CapacityType.CAPACITY_BLOCK if calendar else CapacityType.RESERVED,
         instance_type=_type(found.specific_sku_properties.instance_properties),
         zone=zone,
         state=state,
@@ -235,7 +235,7 @@ def _plain(ref: Ref, found: Any) -> Reservation:
     note = _health([found]) if ready else f"its status is {found.status or 'not known'}"
     return Reservation(
         id=ref.id,
-        capacity_type=CapacityType.RESERVED.value,
+        capacity_type=CapacityType.RESERVED,
         instance_type=_type(specific.instance_properties),
         zone=ref.zone,
         state=ReservationState.ACTIVE if ready else ReservationState.ENDED if gone else ReservationState.PENDING,
@@ -256,7 +256,7 @@ def _readable(ref: Ref) -> str:
 
 def _unread(ref: Ref, state: ReservationState, note: str) -> Reservation:
     began = datetime.fromtimestamp(0, UTC)
-    kind = CapacityType.RESERVED.value
+    kind = CapacityType.RESERVED
     return Reservation(ref.id, kind, "", ref.zone, state, count=0, available=0, starts_at=began, note=note)
 
 

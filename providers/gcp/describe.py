@@ -178,7 +178,7 @@ def instance_of(
     named = reserved(found, project)
     of = held(named) if named is not None else None
     ends = [moment for moment in (notice.at, of.reclaim_at if of is not None else None) if moment is not None]
-    kind = _MODELS.get(found.scheduling.provisioning_model, CapacityType.ON_DEMAND).value
+    kind = _MODELS.get(found.scheduling.provisioning_model, CapacityType.ON_DEMAND)
     return Instance(
         id=str(found.id),
         provider_id=provider_id(project, zone, found.name),

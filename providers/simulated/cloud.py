@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final
 
 from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import Clock, LaunchRequest, OfferingFailure, OfferingKey, OfferingStatus
 from providers.errors import (
     AmbiguousError,
@@ -94,7 +95,7 @@ class SimulatedCloud:
         """Do not sell this at all."""
         self._withdrawn.add(offering)
 
-    def quota(self, capacity_type: str, machines: int) -> None:
+    def quota(self, capacity_type: CapacityType, machines: int) -> None:
         """Allow the account so many machines of a capacity type."""
         self._quotas[capacity_type] = machines
 
@@ -221,7 +222,7 @@ class SimulatedCloud:
         holding = self.holdings.get(machine.offering.reservation)
         return holding.reclaim_at if holding else None
 
-    def _free_of_quota(self, capacity_type: str) -> int | None:
+    def _free_of_quota(self, capacity_type: CapacityType) -> int | None:
         if capacity_type not in self._quotas:
             return None
         now = self.clock.now()

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import Instance, InstanceState, OfferingKey, Reservation, ReservationState
 
 
@@ -98,7 +99,7 @@ class Holding:
     """A reservation. `taken` machines of it run for somebody else; `reclaim` before its end machines are taken back."""
 
     id: str
-    capacity_type: str
+    capacity_type: CapacityType
     instance_type: str
     zone: str
     count: int
@@ -116,7 +117,7 @@ class Holding:
     @property
     def reclaim_at(self) -> datetime | None:
         """When machines are taken back: blocks only; machines of other reservations stay."""
-        if self.ends_at is None or self.capacity_type != "capacity-block":
+        if self.ends_at is None or self.capacity_type is not CapacityType.CAPACITY_BLOCK:
             return None
         return self.ends_at - self.reclaim
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from instance_catalog.types.instance_type import CapacityType
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness
 from providers.contract import OfferingKey, Provider, TemplateRef
@@ -52,7 +53,7 @@ class AwsHarness:
 
     def reserve(self, *, count: int, starts_in: timedelta, lasts: timedelta) -> OfferingKey:
         block = self.rig.fake.account.block(P5.instance_type, P5.zone, count, starts_in=starts_in, lasts=lasts)
-        return replace(P5, capacity_type="capacity-block", reservation=block.id)
+        return replace(P5, capacity_type=CapacityType.CAPACITY_BLOCK, reservation=block.id)
 
     def take(self, reservation: str, machines: int) -> None:
         self.rig.fake.account.holdings[reservation].taken = machines

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account
@@ -81,7 +82,7 @@ class GroupHarness:
         market = {"MarketType": "capacity-block"}
         self._add("block", {"InstanceMarketOptions": market, "CapacityReservationSpecification": target})
         self.restart()
-        return replace(P5, capacity_type="capacity-block", reservation=block.id)
+        return replace(P5, capacity_type=CapacityType.CAPACITY_BLOCK, reservation=block.id)
 
     def take(self, reservation: str, machines: int) -> None:
         self.rig.fake.account.holdings[reservation].taken = machines

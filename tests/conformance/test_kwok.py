@@ -13,15 +13,16 @@ from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import NODES, RESOURCE_SLICES
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.types.instance_type import CapacityType
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness, NotApplicable
 from providers.contract import LaunchRequest, OfferingKey, Provider, TemplateRef
 from providers.errors import AmbiguousError, NotOfferedError, PermissionDeniedError
 from providers.kwok.provider import KwokProvider, MachineManifests
 
-PLENTY = OfferingKey("p5.48xlarge", "us-east-1a", "on-demand")
+PLENTY = OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 NO_TEMPLATE = TemplateRef()
-OTHER = OfferingKey("p4d.24xlarge", "us-east-1a", "on-demand")
+OTHER = OfferingKey("p4d.24xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 # A cluster lends nothing for a time, and it has as many Nodes as one asks for.
 NOT_APPLICABLE = {

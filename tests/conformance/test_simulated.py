@@ -10,6 +10,7 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from instance_catalog.frozen_map import EMPTY
+from instance_catalog.types.instance_type import CapacityType
 from providers.conformance import CHECKS
 from providers.conformance_harness import BrokenGuaranteeError, Check, Harness, request_of
 from providers.contract import (
@@ -25,9 +26,9 @@ from providers.simulated.cloud import Call, Fault, SimulatedCloud
 from providers.simulated.machines import PROMPT, Behaviour
 from providers.simulated.provider import SimulatedProvider
 
-PLENTY = OfferingKey("sim-gpu-8", "zone-a", "on-demand")
+PLENTY = OfferingKey("sim-gpu-8", "zone-a", CapacityType.ON_DEMAND)
 NO_TEMPLATE = TemplateRef()
-OTHER = OfferingKey("sim-gpu-4", "zone-a", "on-demand")
+OTHER = OfferingKey("sim-gpu-4", "zone-a", CapacityType.ON_DEMAND)
 SLOW = Behaviour(latency=timedelta(seconds=2), visibility=timedelta(seconds=90), page_size=7)
 
 
@@ -63,7 +64,7 @@ class SimulatedHarness:
 
     def reserve(self, *, count: int, starts_in: timedelta, lasts: timedelta) -> OfferingKey:
         starts_at = self.clock.now() + starts_in
-        block = replace(self.plenty, capacity_type="capacity-block")
+        block = replace(self.plenty, capacity_type=CapacityType.CAPACITY_BLOCK)
         return self.cloud.reserve("cr-1", block, count=count, starts_at=starts_at, ends_at=starts_at + lasts)
 
     def take(self, reservation: str, machines: int) -> None:

@@ -31,6 +31,7 @@ from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import InstanceState, OfferingKey
 from tests.crash.plots import BLOCK_BEGINS, BLOCK_LASTS, LAUNCH, SMALL, Plot
 from tests.faults.witness import Witness
@@ -187,7 +188,7 @@ def _runs(simulation: Simulation) -> Mapping[str, bool]:
 
 
 def _block(simulation: Simulation) -> str:
-    offering = OfferingKey("p5.48xlarge", "us-east-1a", "capacity-block")
+    offering = OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.CAPACITY_BLOCK)
     begins = START + BLOCK_BEGINS
     return simulation.cloud.reserve(
         "cr-1", offering, count=2, starts_at=begins, ends_at=begins + BLOCK_LASTS

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from autoscaler.simulation.simulation import Simulation
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 from providers.simulated.cloud import Call, Fault
 from tests.crash.clouds import AWS, GROUPS, KWOK, SIZED_GROUPS, KwokSimulation
@@ -16,7 +17,7 @@ from tests.crash.plots import DRAIN, HOLD, LAUNCH, Plot
 from tests.fakes.ec2 import TIMEOUT_AFTER
 from tests.faults.world import AwsSimulation
 
-_FIRST: Final = OfferingKey("g6.xlarge", "us-east-1a", "on-demand")
+_FIRST: Final = OfferingKey("g6.xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 _LATE: Final = timedelta(seconds=30)
 
 

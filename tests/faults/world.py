@@ -27,6 +27,7 @@ from instance_catalog.kubernetes.labels import LAUNCH_TOKEN
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.provider import Account, AwsProvider
 from providers.contract import TAG_CLUSTER, Clock, LaunchRequest, OfferingKey, Provider
 from providers.simulated.cloud import Launch
@@ -54,7 +55,8 @@ class Booted(Machine):
 def booted(machine: Ec2Machine) -> Booted:
     """An instance of the fake as such a machine."""
     order = machine.order
-    kind = "reserved" if machine.reservation and order.market == "on-demand" else order.market
+    held = machine.reservation and order.market == "on-demand"
+    kind = CapacityType.RESERVED if held else CapacityType(order.market)
     return Booted(
         id=machine.id,
         node=f"ip-{machine.address.replace('.', '-')}.ec2.internal",

@@ -10,6 +10,7 @@ from typing import Any
 
 from autoscaler.clock import SystemClock
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import GroupTemplate, Image, Selector
 from providers.aws.provider import Account, AwsProvider
@@ -19,8 +20,8 @@ from tests.aws import CLUSTER, TEMPLATE, TEMPLATE_REF, Written, WrittenGroups, c
 from tests.model_rules import CENSUS
 
 ZONE = "us-east-1a"
-GPU = OfferingKey("g5.xlarge", ZONE, "on-demand")
-SPOT = replace(GPU, capacity_type="spot")
+GPU = OfferingKey("g5.xlarge", ZONE, CapacityType.ON_DEMAND)
+SPOT = replace(GPU, capacity_type=CapacityType.SPOT)
 QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/foreslice"
 
 

@@ -14,6 +14,7 @@ from autoscaler.clock import SystemClock
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.interruptions import Interruptions, notices_of
 from providers.aws.node_template.template import Interfaces, UserData, Volume
 from providers.aws.sales.listing import PRICES, SPOT, TYPES, ZONES, AwsListing
@@ -342,7 +343,7 @@ def blocks(account: MotoAccount) -> None:
 
 
 def block_launch(account: MotoAccount) -> None:
-    held = OfferingKey("p5.48xlarge", ZONE, "capacity-block", "cr-0123456789abcdef0")
+    held = OfferingKey("p5.48xlarge", ZONE, CapacityType.CAPACITY_BLOCK, "cr-0123456789abcdef0")
     account.provider.launch(request("a", offering=held))
 
 

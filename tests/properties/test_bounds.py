@@ -31,6 +31,7 @@ from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 from tests.crash.life import START, small_catalog
 from tests.crash.plots import LAUNCH
 
@@ -62,7 +63,7 @@ BATCHES, NODES = schema("launchbatches"), schema("provisionednodes")
 
 
 def planned(pool: str, number: int, pods: tuple[str, ...]) -> PlannedNode:
-    offering = OfferingRef("t" * 253, "z" * 253, "on-demand", Decimal("1.00"), "r" * 1024, "b" * 63)
+    offering = OfferingRef("t" * 253, "z" * 253, CapacityType.ON_DEMAND, Decimal("1.00"), "r" * 1024, "b" * 63)
     name = f"{prefix_of(CapacityPool(pool))}{number:010x}"
     own = FrozenMap({f"label.example/{index}": "v" * 63 for index in range(100)})
     return PlannedNode(

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.simulation.simulation import Simulation
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 from providers.simulated.cloud import Call, Fault
 from tests.crash.life import START, check, live
@@ -30,7 +31,7 @@ def test_crashes_and_faults_leave_nothing_behind(
     def prepare(simulation: Simulation) -> None:
         for call, fault in faults:
             simulation.cloud.inject(call, fault)
-        first = OfferingKey("g6.xlarge", "us-east-1a", "on-demand")
+        first = OfferingKey("g6.xlarge", "us-east-1a", CapacityType.ON_DEMAND)
         if short:
             simulation.cloud.shortage(first, since=START, until=START + timedelta(minutes=2))
         if limited:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.node_template.template import Cluster, Image, NodeTemplate, UserData
 from providers.aws.node_template.user_data import user_data
 from providers.contract import TAG_CLUSTER, LaunchRequest, OfferingKey, TemplateRef
@@ -67,7 +68,7 @@ def made(
     request = LaunchRequest(
         token="t",
         nodes=("n",),
-        offerings=(OfferingKey("p5.48xlarge", "us-east-1a", "on-demand"),),
+        offerings=(OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.ON_DEMAND),),
         tags=FrozenMap({TAG_CLUSTER: "uid"}),
         template=TemplateRef("AWSNodeTemplate", "prod"),
         labels=FrozenMap(labels or {}),

@@ -66,10 +66,10 @@ class Asked:
 
     def where(self, snapshot: Snapshot, catalog: Catalog) -> Where:
         """What was asked for, else where the nodes of the snapshot are; a note says so. Raises BadInputError."""
-        kinds = [kind.value for kind in CapacityType]
-        _known("--allow", "capacity type", self.capacity_types, kinds)
+        _known("--allow", "capacity type", self.capacity_types, [kind.value for kind in CapacityType])
+        kinds = tuple(map(CapacityType, self.capacity_types))
         _known("--cloud", "cloud", self.clouds, sorted({found.cloud for found in catalog}))
-        where = Where(self.clouds, self.regions, self.capacity_types)
+        where = Where(self.clouds, self.regions, kinds)
         _tell_of_regions(self.regions, snapshot, catalog)
         if self.clouds or self.regions:
             return where
@@ -77,7 +77,7 @@ class Asked:
         if there.clouds and not snapshot.pools:
             place = ", ".join((*there.clouds, *there.regions))
             click.echo(f"note: buying in {place}, where the nodes are; --cloud and --region choose otherwise", err=True)
-            return replace(there, capacity_types=self.capacity_types)
+            return replace(there, capacity_types=kinds)
         return where
 
 

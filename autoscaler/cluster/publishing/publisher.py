@@ -303,7 +303,7 @@ def _proposals(launches: list[PlannedNode]) -> list[dict[str, Any]]:
         {
             "instanceType": group[0].offering.instance_type,
             "zone": group[0].offering.zone,
-            "capacityType": group[0].offering.capacity_type,
+            "capacityType": group[0].offering.capacity_type.value,
             "count": len(group),
             "usdPerHour": None if group[0].usd_per_hour is None else str(group[0].usd_per_hour),
             "pods": sum(len(launch.pods) for launch in group),

@@ -18,6 +18,7 @@ from autoscaler.kube.custom.pool_memory import REMEMBERED, backoff_manifests
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Backoff
 from autoscaler.report.words import advised
+from instance_catalog.types.instance_type import CapacityType
 from providers.errors import BackoffScope, ProviderError
 
 _LONGEST_MESSAGE = 1024
@@ -57,7 +58,7 @@ class Backoffs:
 
     def forbid(self, pool: str, offering: OfferingRef, now: datetime) -> bool:
         """Whether the pool must not ask for this offering now."""
-        return any(covers(backoff, offering) and backoff.until > now for backoff in self._known.get(pool, ()))
+        return any(backoff.covers(offering) and backoff.until > now for backoff in self._known.get(pool, ()))
 
     def paused(self, pool: str, now: datetime) -> bool:
         """Whether the pool must ask for nothing at all now."""
@@ -81,7 +82,7 @@ class Backoffs:
     def succeeded(self, pool: str, offering: OfferingRef, now: datetime) -> None:
         """Forget what is over and was about this offering: the next failure is the first one again."""
         known = self._known.get(pool, ())
-        kept = tuple(b for b in known if b.until > now or not covers(b, offering))
+        kept = tuple(b for b in known if b.until > now or not b.covers(offering))
         if kept != known:
             self._save(pool, kept, now)
 
@@ -105,16 +106,6 @@ class Backoffs:
             self._known.pop(pool)  # the pool is gone, and nothing will be asked for it any more
 
 
-def covers(backoff: Backoff, offering: OfferingRef) -> bool:
-    """Whether the back-off is about this offering; its empty fields stand for everything."""
-    return (
-        backoff.instance_type in ("", offering.instance_type)
-        and backoff.zone in ("", offering.zone)
-        and backoff.capacity_type in ("", offering.capacity_type)
-        and backoff.reservation in ("", offering.reservation)
-    )
-
-
 def _backoff(pool: str, offering: OfferingRef, error: ProviderError, now: datetime) -> Backoff:
     until, reason = now, error.kind  # how long it lasts follows from what came before
     if offering.reservation and error.scope in _OF_RESERVATIONS:
@@ -136,5 +127,5 @@ def _backoff(pool: str, offering: OfferingRef, error: ProviderError, now: dateti
             )
 
 
-def _key(backoff: Backoff) -> tuple[str, str, str, str]:
+def _key(backoff: Backoff) -> tuple[str, str, CapacityType | None, str]:
     return (backoff.instance_type, backoff.zone, backoff.capacity_type, backoff.reservation)

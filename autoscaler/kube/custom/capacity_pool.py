@@ -48,6 +48,7 @@ from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import GROUP
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.instance_type import CapacityType
 
 AUTO: Final = "Auto"
 # Holds a deleted pool until its nodes are gone.
@@ -285,7 +286,7 @@ def parse_capacity_pool(
         name=metadata.name,
         mode=Mode(spec.mode),
         requirements=tuple(requirement.model() for requirement in spec.requirements),
-        capacity_types=spec.capacity_types,
+        capacity_types=tuple(map(CapacityType, spec.capacity_types)),
         node_template=NodeTemplateRef(reference.kind, reference.name) if reference else NodeTemplateRef(),
         labels=FrozenMap(spec.labels),
         taints=tuple(taint.model() for taint in spec.taints),

@@ -20,6 +20,7 @@ from autoscaler.kube.custom.schema import (
 from autoscaler.model.provisioned_node import OfferingRef, Prediction
 from autoscaler.model.reason import Code, Fact, Reason
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 
 _CODES = {code.value: code for code in Code}
 
@@ -40,7 +41,8 @@ class OfferingSpec(ApiModel):
     def model(self) -> OfferingRef:
         """As a model value."""
         price = None if self.usd_per_hour is None else Decimal(self.usd_per_hour)
-        return OfferingRef(self.instance_type, self.zone, self.capacity_type, price, self.reservation, self.block)
+        kind = CapacityType(self.capacity_type)
+        return OfferingRef(self.instance_type, self.zone, kind, price, self.reservation, self.block)
 
     @staticmethod
     def of(offering: OfferingRef) -> OfferingSpec:
@@ -49,7 +51,7 @@ class OfferingSpec(ApiModel):
             {
                 "instanceType": offering.instance_type,
                 "zone": offering.zone,
-                "capacityType": offering.capacity_type,
+                "capacityType": offering.capacity_type.value,
                 "usdPerHour": None if offering.usd_per_hour is None else str(offering.usd_per_hour),
                 "reservation": offering.reservation,
                 "block": offering.block,

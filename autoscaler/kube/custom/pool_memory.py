@@ -9,11 +9,13 @@ from typing import Any, Final
 from autoscaler.kube.custom.capacity_pool import BackoffStatus, CapacityPoolStatus, QuarantineStatus
 from autoscaler.kube.custom.schema import moment, moment_text
 from autoscaler.model.snapshot import Backoff, Quarantine
+from instance_catalog.types.instance_type import CapacityType
 
 # How long a back-off is remembered after it has passed: a failure within that time is one more in a row.
 REMEMBERED: Final = timedelta(hours=1)
 _MOST_BACKOFFS: Final = 500
 _MOST_QUARANTINES: Final = 200
+_CAPACITY_TYPES: Final = frozenset(CapacityType)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -24,7 +26,7 @@ def backoffs_of(status: CapacityPoolStatus, pool: str) -> tuple[Backoff, ...]:
             until=moment(b.until),
             instance_type=b.instance_type,
             zone=b.zone,
-            capacity_type=b.capacity_type,
+            capacity_type=CapacityType(b.capacity_type) if b.capacity_type else None,
             pool=pool,
             reason=b.reason,
             failures=b.failures,
@@ -32,6 +34,7 @@ def backoffs_of(status: CapacityPoolStatus, pool: str) -> tuple[Backoff, ...]:
             reservation=b.reservation,
         )
         for b in status.backoffs
+        if not b.capacity_type or b.capacity_type in _CAPACITY_TYPES  # else of a later version
     )
 
 
@@ -44,7 +47,7 @@ def backoff_manifests(backoffs: Iterable[Backoff], *, now: datetime) -> list[dic
                 "until": moment_text(b.until),
                 "instanceType": b.instance_type,
                 "zone": b.zone,
-                "capacityType": b.capacity_type,
+                "capacityType": b.capacity_type.value if b.capacity_type else "",
                 "reservation": b.reservation,
                 "reason": b.reason,
                 "failures": b.failures,

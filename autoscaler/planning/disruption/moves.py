@@ -27,7 +27,7 @@ from instance_catalog.types.instance_type import CapacityType
 
 _HOUR: Final = timedelta(hours=1)
 # Capacity that may come late, or that its provider takes away at a known time: nothing is moved there to save money.
-NOT_FOR_MOVES: Final = frozenset({CapacityType.FLEX_START.value, CapacityType.CAPACITY_BLOCK.value})
+NOT_FOR_MOVES: Final = frozenset({CapacityType.FLEX_START, CapacityType.CAPACITY_BLOCK})
 
 
 @dataclass(frozen=True, slots=True)

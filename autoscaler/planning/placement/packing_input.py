@@ -38,6 +38,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 
 ADMITTED = Admission()
 _PLACES = (labels.ZONE, labels.REGION)
@@ -156,7 +157,7 @@ class PackingInput:
         candidate = self.candidates[index]
         restricted = index in self._restricted
         admissions = [self.admission(index, item) for item in range(len(self.classes))] if restricted else []
-        spot = candidate.offering.capacity_type == "spot"
+        spot = candidate.offering.capacity_type is CapacityType.SPOT
         return Kind(
             shape=self.shape_of[index],
             usd_per_hour=(candidate.usd_per_hour or Decimal(0)) * candidate.hosts,

@@ -30,7 +30,7 @@ from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, Instanc
 
 # What makes an offering no choice at all, rather than one that cannot be had now.
 _EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS})
-_HELD = frozenset({CapacityType.CAPACITY_BLOCK.value, CapacityType.RESERVED.value})
+_HELD = frozenset({CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED})
 # What a provider answers when there is nothing to have, "" where that was not written down.
 _SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
 
@@ -159,7 +159,7 @@ def _order(numbered: tuple[int, Candidate]) -> tuple[object, ...]:
 
 
 def _block_offers(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, *, now: datetime) -> Iterator[_Offer]:
-    if CapacityType.CAPACITY_BLOCK.value not in pool.capacity_types:
+    if CapacityType.CAPACITY_BLOCK not in pool.capacity_types:
         return
     for block in snapshot.blocks:
         instance_type = catalog.types.get(block.instance_type)
@@ -201,7 +201,7 @@ def admits_type(pool: CapacityPool, instance_type: InstanceType) -> bool:
 
 def has_label(key: str, pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> bool:
     """Whether any node of the pool may have a label: whether the pool's requirements may name it."""
-    facts = {labels.ZONE, labels.REGION, labels.ACCELERATOR, *capacity_type_facts(""), *pool.labels}
+    facts = {labels.ZONE, labels.REGION, labels.ACCELERATOR, *capacity_type_facts(CapacityType.ON_DEMAND), *pool.labels}
     if key in facts or any(key in type_facts(instance_type) for instance_type in catalog):
         return True
     running = running_drivers(snapshot)
@@ -225,7 +225,7 @@ def _candidate(
     ref = OfferingRef(
         instance_type=offering.instance_type,
         zone=offering.zone,
-        capacity_type=offering.capacity_type.value,
+        capacity_type=offering.capacity_type,
         usd_per_hour=price,
         reservation=offering.reservation or "",
         block=offer.block.name if offer.block else "",
@@ -259,7 +259,7 @@ def _barred(
     if offering.usd_per_hour is None and not policy.buy_unpriced:
         return Reason.of(Code.NO_PRICE, subject, region=offering.region, cloud=candidate.instance_type.cloud)
     for backoff in snapshot.backoffs:
-        if backoff.until > now and _matches(backoff, ref, candidate.pool):
+        if backoff.until > now and backoff.pool in ("", candidate.pool.name) and backoff.covers(ref):
             return _unavailable(backoff, subject)
     for quarantine in snapshot.quarantines:
         if quarantine.until is not None and quarantine.until > now and _quarantines(quarantine, candidate):
@@ -299,17 +299,6 @@ def _unavailable(backoff: Backoff, subject: str) -> Reason:
 def _quarantines(quarantine: Quarantine, candidate: Candidate) -> bool:
     about = (quarantine.pool, quarantine.instance_type, quarantine.drivers)
     return about == (candidate.pool.name, candidate.instance_type.name, candidate.profiles)
-
-
-def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:
-    pairs = (
-        (backoff.instance_type, ref.instance_type),
-        (backoff.zone, ref.zone),
-        (backoff.capacity_type, ref.capacity_type),
-        (backoff.reservation, ref.reservation),
-        (backoff.pool, pool.name),
-    )
-    return all(wanted in ("", found) for wanted, found in pairs)
 
 
 def refusals(candidate: Candidate) -> tuple[Requirement, ...]:

@@ -22,7 +22,7 @@ def offering_labels(basis: NodeBasis) -> dict[str, str]:
         **system_labels(basis),
         labels.ZONE: offering.zone,
         labels.REGION: offering.region or ANY_ZONE,
-        labels.CAPACITY_TYPE: offering.capacity_type,
+        labels.CAPACITY_TYPE: offering.capacity_type.value,
     }
 
 
@@ -39,14 +39,14 @@ def system_labels(basis: NodeBasis) -> dict[str, str]:
     }
 
 
-def capacity_type_facts(capacity_type: str) -> dict[str, str]:
+def capacity_type_facts(capacity_type: CapacityType) -> dict[str, str]:
     """What the requirements of a pool compare with a capacity type: Foreslice's key and Karpenter's.
 
     Karpenter has three values: for it capacity that is held for the account, a capacity block included, is "reserved".
     """
-    prepaid = capacity_type == CapacityType.CAPACITY_BLOCK.value
-    karpenter = CapacityType.RESERVED.value if prepaid else capacity_type
-    return {labels.CAPACITY_TYPE: capacity_type, labels.KARPENTER_CAPACITY_TYPE: karpenter}
+    prepaid = capacity_type == CapacityType.CAPACITY_BLOCK
+    karpenter = CapacityType.RESERVED if prepaid else capacity_type
+    return {labels.CAPACITY_TYPE: capacity_type.value, labels.KARPENTER_CAPACITY_TYPE: karpenter.value}
 
 
 def type_facts(instance_type: InstanceType) -> dict[str, str]:

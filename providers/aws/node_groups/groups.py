@@ -61,7 +61,7 @@ class Group:
 
     def offering(self, instance_type: str, zone: str) -> OfferingKey:
         """Machines of a type in a zone as it starts them."""
-        return OfferingKey(instance_type, zone, self.capacity_type.value, self.reservation)
+        return OfferingKey(instance_type, zone, self.capacity_type, self.reservation)
 
     def serves(self, offering: OfferingKey) -> bool:
         """Whether its machines are what the offering says."""
@@ -75,8 +75,8 @@ class Group:
     def _is_paid_as(self, offering: OfferingKey) -> bool:
         """A CapacityBlock may name an on-demand reservation: both sides then name that reservation."""
         own = self.capacity_type
-        block = offering.capacity_type == CapacityType.CAPACITY_BLOCK.value
-        return offering.capacity_type == own.value or (block and own is CapacityType.RESERVED)
+        block = offering.capacity_type == CapacityType.CAPACITY_BLOCK
+        return offering.capacity_type == own or (block and own is CapacityType.RESERVED)
 
 
 class Groups:

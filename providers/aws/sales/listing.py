@@ -131,7 +131,7 @@ class AwsListing:
             return ListingPage(())
         with _permitted("pricing:GetProducts"):
             price = list_price(self._aws, names[index])
-        row = {"type": names[index], "place": self.scope, "kind": CapacityType.ON_DEMAND.value, "usd": str(price)}
+        row = {"type": names[index], "place": self.scope, "kind": CapacityType.ON_DEMAND, "usd": str(price)}
         return ListingPage((row,) if price is not None else (), str(index + 1) if index + 1 < len(names) else "")
 
     def _asked(self, method: str, operation: str, **parameters: Any) -> Mapping[str, Any]:
@@ -218,4 +218,4 @@ def _listed(row: Row, zones: Sequence[str]) -> ListedType:
 
 
 def _sold_on_spot(rows: Sequence[Row]) -> list[str]:
-    return sorted(row["type"] for row in rows if CapacityType.SPOT.value in row["kinds"])
+    return sorted(row["type"] for row in rows if CapacityType.SPOT in row["kinds"])

@@ -40,7 +40,7 @@ class Override:
     """What a type (with "*" a family, such as p5.*) costs under a capacity type: a price, or a share of the list's."""
 
     instance_type: str
-    capacity_type: str
+    capacity_type: CapacityType
     usd_per_hour: Decimal | None = None
     factor: Decimal | None = None
 
@@ -82,7 +82,7 @@ def _override(index: int, entry: Mapping[str, Any]) -> Override:
         raise TemplateError(f"prices[{index}] has {len(amounts)} amounts", next_step=step)
     try:
         amount = Decimal(str(entry[amounts[0]]))
-        capacity_type = CapacityType(entry["capacityType"]).value
+        capacity_type = CapacityType(entry["capacityType"])
     except (ValueError, InvalidOperation) as error:
         raise TemplateError(f"prices[{index}]: {error}", next_step=step) from error
     if not amount.is_finite() or amount < 0:
@@ -133,7 +133,7 @@ class Prices:
     def on_demand(self, instance_type: str) -> Decimal | None:
         """The list price in this region; None when the type is not on the list."""
         listed = self._list.get(instance_type, lambda: list_price(self._aws, instance_type))
-        return self._overridden(instance_type, CapacityType.ON_DEMAND.value, listed)
+        return self._overridden(instance_type, CapacityType.ON_DEMAND, listed)
 
     def listed(self, instance_types: Iterable[str]) -> Iterator[OfferingStatus]:
         """The on-demand prices that are known by now, in any zone; each look learns a few more."""
@@ -142,9 +142,9 @@ class Prices:
             if left and not self._list.fresh(name):
                 left -= 1
                 self.on_demand(name)
-            price = self._overridden(name, CapacityType.ON_DEMAND.value, self._list.last(name))
+            price = self._overridden(name, CapacityType.ON_DEMAND, self._list.last(name))
             if price is not None:
-                offering = OfferingKey(name, ANY_ZONE, CapacityType.ON_DEMAND.value)
+                offering = OfferingKey(name, ANY_ZONE, CapacityType.ON_DEMAND)
                 yield OfferingStatus(offering, price, region=self._aws.region)
 
     def spot(self) -> tuple[OfferingStatus, ...]:
@@ -172,11 +172,11 @@ class Prices:
                 if key not in newest or entry["Timestamp"] > newest[key]["Timestamp"]:
                     newest[key] = entry
         for (instance_type, zone), entry in sorted(newest.items()):
-            offering = OfferingKey(instance_type, zone, CapacityType.SPOT.value)
-            price = self._overridden(instance_type, CapacityType.SPOT.value, Decimal(entry["SpotPrice"]))
+            offering = OfferingKey(instance_type, zone, CapacityType.SPOT)
+            price = self._overridden(instance_type, CapacityType.SPOT, Decimal(entry["SpotPrice"]))
             yield OfferingStatus(offering, price)
 
-    def _overridden(self, instance_type: str, capacity_type: str, price: Decimal | None) -> Decimal | None:
+    def _overridden(self, instance_type: str, capacity_type: CapacityType, price: Decimal | None) -> Decimal | None:
         """The last override that matches wins, so that exceptions follow rules in the file."""
         for override in reversed(self._overrides):
             if override.capacity_type == capacity_type and fnmatchcase(instance_type, override.instance_type):

@@ -70,7 +70,7 @@ def together(request: LaunchRequest) -> bool:
 
 def may_wait(request: LaunchRequest) -> bool:
     """Whether a group may hold a request of the launch: for what comes together, and for flex-start machines."""
-    flexible = CapacityType.FLEX_START.value
+    flexible = CapacityType.FLEX_START
     return together(request) or any(offering.capacity_type == flexible for offering in request.offerings)
 
 

@@ -31,7 +31,7 @@ _MODELS: Final = {
 }
 # Machines of others come from a reservation or from elsewhere, which is not known before they run.
 _AFFINITIES: Final = frozenset({"", "UNSPECIFIED", "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION"})
-_HELD: Final = frozenset({CapacityType.CAPACITY_BLOCK.value, CapacityType.RESERVED.value})
+_HELD: Final = frozenset({CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED})
 V = TypeVar("V")
 
 
@@ -46,7 +46,7 @@ class Group:
     base: str
     size: int
     instance_type: str
-    capacity_type: str
+    capacity_type: CapacityType
     repairs: bool
     pool: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class Groups:
         affinity = properties.reservation_affinity
         reserved = _reserved(ref, affinity, self._gcp.project)
         held = self._reservations.of(reserved) if reserved is not None else None
-        capacity = held.capacity_type if held is not None else getattr(_MODELS.get(model), "value", "")
+        capacity = held.capacity_type if held is not None else _MODELS.get(model, CapacityType.ON_DEMAND)
         machine_type = properties.machine_type.rpartition("/")[2]
         placement = self._placement(ref, found, pool, machine_type)
         name = pool.name if pool is not None else ""
@@ -261,7 +261,7 @@ class Groups:
 def _for(template: GroupTemplate, group: Group) -> Group:
     """The group as the template lets it be used: flex-start machines and slices of several hosts need resize requests,
     which Google does not document for the groups of GKE."""
-    flexible = group.capacity_type == CapacityType.FLEX_START.value
+    flexible = group.capacity_type == CapacityType.FLEX_START
     if group.unsupported or (not flexible and group.hosts == 1):
         return group
     if flexible and template.flex_start is None:

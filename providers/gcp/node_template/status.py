@@ -112,7 +112,7 @@ def _row(group: Group) -> dict[str, Any]:
         "name": group.ref.name,
         "zone": group.ref.zone,
         "instanceType": group.instance_type,
-        "capacityType": group.capacity_type,
+        "capacityType": group.capacity_type.value,
         **({"reservation": group.reservation} if group.reservation else {}),
         "nodePool": group.pool,
         **({"placement": f"one NVLink domain of at most {group.domain} machines"} if group.domain else {}),

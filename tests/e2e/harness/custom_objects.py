@@ -36,17 +36,18 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 from tests.e2e.harness.control_plane import Json
 from tests.pool_manifest import write_capacity_pool
 
 NOW: Final = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
-OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", Decimal("0"), "cr-1", "november")
+OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", CapacityType.CAPACITY_BLOCK, Decimal("0"), "cr-1", "november")
 PREDICTION = Prediction("p5.48xlarge", ("nvidia",), "c", "s")
 POOL = CapacityPool(
     "research",
     mode=Mode.ACT,
     requirements=(Requirement("node.kubernetes.io/instance-type", "In", ("p5.48xlarge",)),),
-    capacity_types=("spot", "on-demand"),
+    capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND),
     node_template=NodeTemplateRef("SimulatedNodeTemplate", "default"),
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
@@ -77,7 +78,7 @@ NODE = ProvisionedNode(
     "research",
     "research-x1",
     "b-1",
-    (OFFERING, OfferingRef("p5en.48xlarge", "us-east-1b", "on-demand", Decimal("63.29"))),
+    (OFFERING, OfferingRef("p5en.48xlarge", "us-east-1b", CapacityType.ON_DEMAND, Decimal("63.29"))),
     PREDICTION,
     phase=Phase.READY,
     phase_since=NOW,

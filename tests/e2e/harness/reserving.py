@@ -15,6 +15,7 @@ from typing import Final
 
 from autoscaler.composition.kwok import KwokMachines
 from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import (
     Clock,
     Instance,
@@ -102,7 +103,7 @@ class Reserving:
             state = ReservationState.ENDED if self._clock.now() >= ends_at else ReservationState.ACTIVE
         one = Reservation(
             id=facts["id"],
-            capacity_type="capacity-block",
+            capacity_type=CapacityType.CAPACITY_BLOCK,
             instance_type=TYPE,
             zone=ZONE,
             state=state,

@@ -24,6 +24,7 @@ from autoscaler.simulation.simulation import Simulation
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_CLUSTER, LaunchRequest, OfferingKey
 from providers.gcp.names import read
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
@@ -59,7 +60,11 @@ def booted(machine: GceMachine) -> Booted:
     return Booted(
         id=str(machine.id),
         node=machine.name,
-        offering=OfferingKey(machine.machine_type, machine.zone, "reserved" if reserved else _CAPACITY[machine.model]),
+        offering=OfferingKey(
+            machine.machine_type,
+            machine.zone,
+            CapacityType.RESERVED if reserved else CapacityType(_CAPACITY[machine.model]),
+        ),
         launched_at=machine.created,
         tags=FrozenMap({}),
         ended_at=None if machine.stopped and not machine.deleting else machine.ended,

@@ -28,6 +28,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, GPU, LARGE, NOW, SMALL, claim, gang, gpus, machine, pairs, pod, shipped, snapshot
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("{0}")) >= 0'
@@ -76,7 +77,7 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
             id="taint",
         ),
         pytest.param(
-            one(pools=(CapacityPool("team", capacity_types=("reserved",)),)),
+            one(pools=(CapacityPool("team", capacity_types=(CapacityType.RESERVED,)),)),
             "pool team: add on-demand to spec.capacityTypes → 1 × s1 (on-demand), 1.00 $/h",
             id="capacity type",
         ),
@@ -232,7 +233,7 @@ def test_spot_where_only_spot_has_a_price() -> None:
 
 
 def test_what_the_command_line_rules_out() -> None:
-    (spot,) = lines(one(), catalog=SPOT_ONLY, where=Where(capacity_types=("reserved",)), most=1)
+    (spot,) = lines(one(), catalog=SPOT_ONLY, where=Where(capacity_types=(CapacityType.RESERVED,)), most=1)
     assert spot == "allow on-demand capacity: --allow reserved,on-demand → 1 × l1 (on-demand), 5.00 $/h"
     (cloud,) = lines(one(), where=Where(clouds=("gcp",)))
     assert cloud == "leave out --cloud gcp → 1 × s1 (on-demand), 1.00 $/h"

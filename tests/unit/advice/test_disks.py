@@ -17,6 +17,7 @@ from autoscaler.report.advice_text import advice_lines
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from instance_catalog.types.node_allocatable import node_allocatable
 from tests.builders import NOW, claim, gpus, plan, pod, shipped, snapshot, types
 
@@ -69,7 +70,7 @@ def test_the_change_does_what_it_says_when_it_is_carried_out() -> None:
     assert node_allocatable(known, root_disk=smaller)["ephemeral-storage"].value < wanted
 
     stated = replace(known, allocatable=FrozenMap({"ephemeral-storage": Quantity.parse(str(told["allocatable"]))}))
-    pool = CapacityPool("gpu", labels=FrozenMap(LATEST), capacity_types=("on-demand",))
+    pool = CapacityPool("gpu", labels=FrozenMap(LATEST), capacity_types=(CapacityType.ON_DEMAND,))
     after = plan(wanting(L4 | LATEST, pool), catalog=Catalog.of([stated, CATALOG.types["a3-highgpu-8g"]]))
     assert types(after) == ["g2-standard-48"]
     assert after.launches[0].usd_per_hour == found.result.usd_per_hour

@@ -17,6 +17,7 @@ from autoscaler.report.type_answer import type_answer_document, type_answer_line
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NAMELESS, NOW, claim, gpus, machine, pod, snapshot
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) >= 0'
@@ -79,9 +80,9 @@ def test_a_requirement_of_a_pool() -> None:
 
 
 def test_a_capacity_type_that_the_pool_does_not_buy() -> None:
-    pool = CapacityPool("team", capacity_types=("spot",))
+    pool = CapacityPool("team", capacity_types=(CapacityType.SPOT,))
     assert "pool team: not offered, sold as on-demand only" in text(one(pool), "s1")
-    asked_for = Policy(where=Where(capacity_types=("reserved",)))
+    asked_for = Policy(where=Where(capacity_types=(CapacityType.RESERVED,)))
     assert "no CapacityPool: not offered, sold as on-demand only" in text(one(), "s1", policy=asked_for)
 
 

@@ -25,6 +25,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 from tests.desk import POOL, A, B, Desk, new_desk, planned
 
 
@@ -209,7 +210,7 @@ def test_tokens_depend_on_batch_attempt_and_zone_alone(desk: Desk) -> None:
     assert token_of(batch, 0) == token_of(replace(batch, outcome=BatchOutcome.CALLING, token="t"), 0)
     different = {token_of(batch, 0), token_of(batch, 1), token_of(replace(batch, uid="other"), 0)}
     assert len(different) == 3
-    one_zone = replace(batch, offerings=(A, replace(A, capacity_type="spot")))
+    one_zone = replace(batch, offerings=(A, replace(A, capacity_type=CapacityType.SPOT)))
     assert token_of(one_zone, 0) != token_of(one_zone, 1), "EC2 would refuse other parameters with the same token"
     assert all(len(token) == 64 for token in different)
 

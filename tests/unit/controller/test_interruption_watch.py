@@ -12,6 +12,7 @@ import pytest
 from autoscaler.composition.aws import aws_announcer
 from autoscaler.controller.interruption_watch import InterruptionWatch
 from autoscaler.settings.settings import AwsSettings
+from instance_catalog.types.instance_type import CapacityType
 from providers.abilities import Announcer
 from providers.aws.interruptions import Interruptions
 from providers.contract import TAG_CLUSTER
@@ -106,7 +107,7 @@ def test_a_spot_notice_rings_and_is_left_for_the_tick_to_read(listening: bool) -
     provider, rings = with_queue(rig), Rings()
     (queue,) = rig.fake.account.notices.queues
     watch = InterruptionWatch(Interruptions(rig.aws, queue), rings)
-    (machine,) = provider.launch(request("a", offerings=(replace(P5, capacity_type="spot"),))).instances
+    (machine,) = provider.launch(request("a", offerings=(replace(P5, capacity_type=CapacityType.SPOT),))).instances
     rig.settle()
     provider.describe({TAG_CLUSTER: CLUSTER})  # the notice that it runs
     rig.fake.account.interrupt(machine.id)

@@ -18,10 +18,11 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import InstanceState, describe_all
 from tests.desk import POOL, A, Desk, new_desk, planned
 
-IN_BLOCK = replace(A, capacity_type="on-demand", block="cb")
+IN_BLOCK = replace(A, capacity_type=CapacityType.ON_DEMAND, block="cb")
 
 
 class Site:

@@ -15,6 +15,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, describe_all
 from tests.desk import POOL, Desk, planned
 from tests.unit.execution.node_site import Site
@@ -26,7 +27,7 @@ def machine(name: str, desk: Desk, *, age: timedelta = timedelta(hours=1), **tag
     return Instance(
         id=name,
         provider_id=f"simulated:///z/{name}",
-        offering=OfferingKey("p5.48xlarge", "us-east-1a", "on-demand"),
+        offering=OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.ON_DEMAND),
         state=InstanceState.RUNNING,
         launched_at=desk.now - age,
         tags=FrozenMap({**CLUSTER, TAG_POOL: "gpu", TAG_BATCH: "lost", **tags}),

@@ -24,6 +24,7 @@ from autoscaler.externalgrpc.server import GrpcServer
 from autoscaler.externalgrpc.service import CloudProvider
 from autoscaler.externalgrpc.wire import Json, decode, encode
 from autoscaler.lifecycle.provisioned_node import is_leaving
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 from providers.simulated.cloud import Call, Fault
 from tests.unit.externalgrpc.cluster import Cluster
@@ -31,7 +32,7 @@ from tests.unit.externalgrpc.cluster import Cluster
 LIMIT: Final = 4  # nodes of the pool
 _TIMEOUT: Final = 60.0  # real seconds of a call, for a loaded machine
 _PLENTY: Final = 1000
-_SMALL: Final = OfferingKey("g6.xlarge", "us-east-1a", "on-demand")
+_SMALL: Final = OfferingKey("g6.xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 _ORDER: Final = "NodeGroupIncreaseSize"
 
 

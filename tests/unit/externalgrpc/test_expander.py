@@ -18,6 +18,7 @@ from autoscaler.externalgrpc.server import OF_EXPANDER, GrpcServer
 from autoscaler.externalgrpc.wire import Json, decode, encode
 from autoscaler.model.capacity import CapacityPool, Launcher, Mode
 from autoscaler.planning.policy import Policy
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, block, claim, gang, gpus, pod, snapshot
 
 POOL = CapacityPool(
@@ -25,7 +26,7 @@ POOL = CapacityPool(
     mode=Mode.ACT,
     launcher=Launcher.CLUSTER_AUTOSCALER,
     drivers=("nvidia",),
-    capacity_types=("capacity-block", "on-demand"),
+    capacity_types=(CapacityType.CAPACITY_BLOCK, CapacityType.ON_DEMAND),
     overflow="Allow",
 )
 

@@ -16,11 +16,12 @@ from autoscaler.externalgrpc.instances import PLACEHOLDER
 from autoscaler.externalgrpc.refusal import Status
 from autoscaler.model.reason import Code
 from autoscaler.settings.settings import Settings, SpendingSettings
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 from providers.simulated.machines import Behaviour
 from tests.unit.externalgrpc.cluster import POOL, START, Cluster, cheapest, refused, waiting
 
-SMALL = OfferingKey("g6.xlarge", "us-east-1a", "on-demand")
+SMALL = OfferingKey("g6.xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 
 
 @pytest.fixture

@@ -19,11 +19,12 @@ from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import POOL
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import ours
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 EARLIER = NOW - timedelta(minutes=5)
-OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand")
+OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 LAUNCHED = ours(
     "n1",
     offering=OFFERING,

@@ -12,6 +12,7 @@ from autoscaler.kube.custom.spending import parse_spending, write_spending
 from autoscaler.lifecycle.spending import hours_left_today, moved_on, price_of, recent_launches, spent_today
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.spending import Spending
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import ours
 
 MORNING = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
@@ -83,7 +84,7 @@ def test_since_when_a_guard_binds() -> None:
     ],
 )
 def test_every_machine_is_paid_for_as_long_as_it_may_be_there(phase: Phase, provider_id: str, paid: bool) -> None:
-    offering = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", Decimal("55.04"))
+    offering = OfferingRef("p5.48xlarge", "us-east-1a", CapacityType.ON_DEMAND, Decimal("55.04"))
     node = ours("n", offering=offering, phase=phase, provider_id=provider_id)
     prepaid = replace(node, offerings=(replace(offering, usd_per_hour=Decimal(0)),))
     assert price_of((node, prepaid)) == (Decimal("55.04") if paid else 0)

@@ -16,6 +16,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import buffer_pod
 from autoscaler.planning.giving_way import give_way
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, ours, pod, snapshot
 
 POOL = CapacityPool("gpu", disruption=Disruption(consolidate="WhenEmpty"))
@@ -32,7 +33,7 @@ def node(name: str, usd: str, pool: str = "gpu") -> ProvisionedNode:
         phase=Phase.READY,
         pool=pool,
         empty_since=NOW - timedelta(hours=1),
-        offering=OfferingRef("s4", "any", "on-demand", Decimal(usd)),
+        offering=OfferingRef("s4", "any", CapacityType.ON_DEMAND, Decimal(usd)),
         provider_id=f"i-{name}",
     )
 

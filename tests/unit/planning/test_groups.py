@@ -23,7 +23,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import Fabric
+from instance_catalog.types.instance_type import CapacityType, Fabric
 from tests.builders import (
     LARGE,
     NOW,
@@ -144,7 +144,7 @@ class TestBlocks:
 
     def test_a_longer_job_does_not(self) -> None:
         pods, claims = pairs(1, gpus(8), active_deadline_seconds=11 * 3600, tolerations=TOLERATES)
-        pool = replace(TEAM, capacity_types=("capacity-block",))
+        pool = replace(TEAM, capacity_types=(CapacityType.CAPACITY_BLOCK,))
         result = plan(snapshot(pods, claims, blocks=(block(taint=HOLDING),), pools=(pool,)))
         assert why_left(result, "p00") == [Code.BLOCK_ENDS_TOO_SOON]
         assert result.left_out[0].reasons[0].detail["left"] == 10 * 3600
@@ -220,7 +220,7 @@ class TestOtherPods:
         careless = DeviceRequest("any", "anything", (Selector("device.attributes[device.driver].type == 'gpu'"),))
         classes = (DeviceClass("tpu", (Selector("device.driver == 'tpu.google.com'"),)), DeviceClass("anything"))
         catalog = Catalog.of([machine("t1", TPU, 1, "1", cloud="gcp"), machine("l1", LARGE, 1, "5")])
-        there = ours("there", offering=OfferingRef("t1", "any", "on-demand", Decimal("1")), drivers=("tpu",))
+        there = ours("there", offering=OfferingRef("t1", "any", CapacityType.ON_DEMAND, Decimal("1")), drivers=("tpu",))
         pods, claims = pairs(2, DeviceRequest("any", "tpu"))
         state = snapshot(
             [*pods, pod("picky", "c", priority=1)],

@@ -30,6 +30,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice
 from instance_catalog.prediction.predict import predict
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, SMALL, TEAM, claim, gpus, machine, ours, plan, pod, snapshot
 
 LATER = NOW + WATCH_SKEW + timedelta(seconds=1)
@@ -51,7 +52,7 @@ def bought(**fields: Any) -> Snapshot:
         phase=Phase.READY,
         phase_since=NOW,
         pods=("default/own",),
-        offering=OfferingRef("s1", "any", "on-demand", Decimal("1.00")),
+        offering=OfferingRef("s1", "any", CapacityType.ON_DEMAND, Decimal("1.00")),
         provider_id="i-1",
     )
     state = snapshot(
@@ -129,7 +130,7 @@ def test_a_pod_that_another_pod_of_the_zone_keeps_away() -> None:
     term = PodAffinityTerm(LabelSelector((Requirement("a", "In", ("b",)),)), labels.ZONE, ("default",))
     blocker = pod("blocker", cpu="8", node_name="n2", phase="Running", pod_anti_affinity=(term,))
     nodes = tuple(replace(node, labels=FrozenMap({labels.ZONE: "us-east-1a"})) for node in bought().nodes)
-    offering = OfferingRef("s1", "us-east-1a", "on-demand", Decimal("1.00"))
+    offering = OfferingRef("s1", "us-east-1a", CapacityType.ON_DEMAND, Decimal("1.00"))
     zonal = tuple(replace(node, offerings=(offering,)) for node in bought().provisioned)
     state = bought(nodes=nodes, provisioned=zonal, pods=(pod("own", "mine", labels=FrozenMap({"a": "b"})), blocker))
     elsewhere = Placement("default/own", Target.NEW, "n3")

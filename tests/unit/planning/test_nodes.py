@@ -22,13 +22,14 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
 from tests.unit.report.events import events_of
 
 LONG_AGO = NOW - timedelta(hours=1)
 ONLY_S1 = (Requirement(labels.INSTANCE_TYPE, "In", ("s1",)),)
 TEAM = CapacityPool("team", requirements=ONLY_S1)
-IN_BLOCK = OfferingRef("l8", "us-east-1a", "capacity-block", Decimal("0"), "cr-1", "november")
+IN_BLOCK = OfferingRef("l8", "us-east-1a", CapacityType.CAPACITY_BLOCK, Decimal("0"), "cr-1", "november")
 
 
 def decision(state: Snapshot, name: str = "n") -> NodeDecision:

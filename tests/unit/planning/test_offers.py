@@ -101,7 +101,7 @@ def test_a_machine_with_attached_accelerators_answers_to_both_names(name: str) -
 def test_a_pool_may_name_capacity_types_as_karpenter_does(wanted: str, bought: str | None) -> None:
     pool = replace(
         POOL,
-        capacity_types=("spot", "on-demand"),
+        capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND),
         requirements=(Requirement(labels.KARPENTER_CAPACITY_TYPE, "In", (wanted,)),),
     )
     catalog = Catalog.of([machine("both", SMALL, 1, "1.00", spot="0.30")])
@@ -110,7 +110,7 @@ def test_a_pool_may_name_capacity_types_as_karpenter_does(wanted: str, bought: s
 
 
 def test_a_capacity_block_is_reserved_capacity_to_karpenter() -> None:
-    assert capacity_type_facts("capacity-block")[labels.KARPENTER_CAPACITY_TYPE] == "reserved"
+    assert capacity_type_facts(CapacityType.CAPACITY_BLOCK)[labels.KARPENTER_CAPACITY_TYPE] == "reserved"
 
 
 @pytest.mark.parametrize("taint", ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
@@ -211,13 +211,13 @@ def test_a_small_undecided_type_is_compared_by_what_a_pod_costs(price: str, said
 
 def test_the_zones_of_the_groups_are_offered_where_the_pool_names_none() -> None:
     """So a zone that has none is left for the next one."""
-    groups = frozenset(GroupOffering("intel", zone, "on-demand") for zone in ("us-east-1a", "us-east-1b"))
+    groups = frozenset(GroupOffering("intel", zone, CapacityType.ON_DEMAND) for zone in ("us-east-1a", "us-east-1b"))
     template = NodeTemplateRef("GCPNodeTemplate", "gpu")
     pool = replace(POOL, groups=groups, node_template=template)
     state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,))
     (first,) = plan(state, catalog=Catalog.of([INTEL])).launches
     assert {offering.zone for offering in first.offerings} == {"us-east-1a", "us-east-1b"}
-    spent = Backoff(NOW + timedelta(hours=1), "intel", first.offering.zone, "on-demand", pool=pool.name)
+    spent = Backoff(NOW + timedelta(hours=1), "intel", first.offering.zone, CapacityType.ON_DEMAND, pool=pool.name)
     (second,) = plan(replace(state, backoffs=(spent,)), catalog=Catalog.of([INTEL])).launches
     assert second.offering.zone != first.offering.zone
     elsewhere = replace(pool, requirements=(Requirement(labels.REGION, "In", ("eu-west-1",)),))
@@ -227,7 +227,7 @@ def test_the_zones_of_the_groups_are_offered_where_the_pool_names_none() -> None
 @pytest.mark.parametrize(("started", "held"), [("cr-1", True), ("cr-2", False), ("", True)])
 def test_a_block_is_bought_where_a_group_starts_its_reservation(started: str, held: bool) -> None:
     """ "": the group starts reserved machines, and it is not known of which reservation."""
-    group = GroupOffering("l8", "us-east-1a", "capacity-block", started)
+    group = GroupOffering("l8", "us-east-1a", CapacityType.CAPACITY_BLOCK, started)
     pool = replace(POOL, groups=frozenset({group}), node_template=NodeTemplateRef("GCPNodeTemplate", "gpu"))
     held_block = block(reservation="cr-1", pool=pool.name)
     state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,), blocks=(held_block,))
@@ -244,15 +244,17 @@ def test_a_block_is_bought_where_a_group_starts_its_reservation(started: str, he
 
 def test_without_a_block_the_block_is_missing_whichever_reservation_the_groups_start() -> None:
     held = replace(INTEL, capacity_types=(CapacityType.RESERVED,))
-    group = GroupOffering("intel", "us-east-1a", "reserved", "cr-1")
-    pool = replace(POOL, capacity_types=("reserved",), groups=frozenset({group}))
+    group = GroupOffering("intel", "us-east-1a", CapacityType.RESERVED, "cr-1")
+    pool = replace(POOL, capacity_types=(CapacityType.RESERVED,), groups=frozenset({group}))
     state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,))
     assert Code.NEEDS_RESERVATION in why_left(plan(state, catalog=Catalog.of([held])), "p")
 
 
 def test_what_one_reservation_lacks_says_nothing_of_others() -> None:
-    pool = replace(POOL, capacity_types=("capacity-block",))
+    pool = replace(POOL, capacity_types=(CapacityType.CAPACITY_BLOCK,))
     blocks = (block("a", reservation="cr-a"), block("b", reservation="cr-b"))
-    tried = Backoff(NOW + timedelta(hours=1), "l8", "us-east-1a", "capacity-block", pool=pool.name, reservation="cr-a")
+    tried = Backoff(
+        NOW + timedelta(hours=1), "l8", "us-east-1a", CapacityType.CAPACITY_BLOCK, pool=pool.name, reservation="cr-a"
+    )
     state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,), blocks=blocks, backoffs=(tried,))
     assert [node.offering.block for node in plan(state).launches] == ["b"]

@@ -84,7 +84,7 @@ def test_a_pod_may_name_a_region() -> None:
     [
         pytest.param(Where(clouds=("aws",)), "aws-listed", id="cloud"),
         pytest.param(Where(regions=("eu-west-1",)), "aws-both", id="region"),
-        pytest.param(Where(clouds=("aws",), capacity_types=("spot",)), "aws-listed", id="spot"),
+        pytest.param(Where(clouds=("aws",), capacity_types=(CapacityType.SPOT,)), "aws-listed", id="spot"),
     ],
 )
 def test_the_command_line_narrows_the_world(where: Where, bought: str) -> None:
@@ -92,7 +92,9 @@ def test_the_command_line_narrows_the_world(where: Where, bought: str) -> None:
 
 
 def test_allowed_capacity_types_stand_instead_of_those_of_the_pool() -> None:
-    (node,) = planned(pool(labels.CLOUD, "aws"), where=Where(capacity_types=("spot", "on-demand"))).launches
+    (node,) = planned(
+        pool(labels.CLOUD, "aws"), where=Where(capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND))
+    ).launches
     assert (node.offering.capacity_type, node.usd_per_hour) == ("spot", Decimal("0.30"))
 
 

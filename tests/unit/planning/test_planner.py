@@ -26,6 +26,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import (
     CATALOG,
     GPU,
@@ -211,8 +212,8 @@ class TestPools:
 
     def test_capacity_types_are_preferred_in_the_pools_order_before_price(self) -> None:
         catalog = Catalog.of([machine("s1", SMALL, 1, "1.00", spot="0.30")])
-        careful = replace(TEAM, capacity_types=("on-demand", "spot"))
-        thrifty = replace(TEAM, capacity_types=("spot", "on-demand"))
+        careful = replace(TEAM, capacity_types=(CapacityType.ON_DEMAND, CapacityType.SPOT))
+        thrifty = replace(TEAM, capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND))
         for pool, expected in ((careful, "on-demand"), (thrifty, "spot")):
             result = plan(snapshot(*pairs(1, gpus()), pools=(pool,)), catalog=catalog)
             assert result.launches[0].offering.capacity_type == expected
@@ -234,7 +235,7 @@ class TestPools:
 
     def test_limits_count_what_exists(self) -> None:
         pool = replace(TEAM, limits=Limits(nodes=1))
-        full = ours("taken", "s1", offering=OfferingRef("s1", "any", "on-demand", Decimal("1.00")))
+        full = ours("taken", "s1", offering=OfferingRef("s1", "any", CapacityType.ON_DEMAND, Decimal("1.00")))
         result = plan(snapshot(*pairs(2, gpus()), pools=(pool,), provisioned=(full,)))
         assert result.launches == ()
         assert len(result.placements) == 1

@@ -22,6 +22,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.predict import predict
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import (
     CATALOG,
     NOW,
@@ -43,7 +44,7 @@ PROVISIONED = ours(
     phase=Phase.READY,
     phase_since=NOW,
     pods=("default/own",),
-    offering=OfferingRef("s1", "any", "on-demand", Decimal("1.00")),
+    offering=OfferingRef("s1", "any", CapacityType.ON_DEMAND, Decimal("1.00")),
     provider_id="i-1",
 )
 SLICES = predict(CATALOG.types["s1"], parse_driver_set("nvidia"), kubernetes=REFERENCE, node_name="n1")

@@ -30,6 +30,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, block, claim, gpus, ours, pairs, places, plan, pod, snapshot, types
 
 LONG_AGO = NOW - timedelta(hours=1)
@@ -125,7 +126,7 @@ def test_what_a_launch_falls_back_to_stays_below_the_limits_too() -> None:
 
 @pytest.mark.parametrize(("overflow", "bought"), [("Never", []), ("Allow", ["s1"])])
 def test_a_pool_with_a_reservation_overflows_only_when_it_says_so(overflow: str, bought: list[str]) -> None:
-    pool = CapacityPool("team", capacity_types=("capacity-block", "on-demand"), overflow=overflow)
+    pool = CapacityPool("team", capacity_types=(CapacityType.CAPACITY_BLOCK, CapacityType.ON_DEMAND), overflow=overflow)
     own = block(pool="team", available=0)
     state = snapshot([pod("p", "c")], [claim("c", SMALL_ONE)], pools=(pool,), blocks=(own,))
     assert types(plan(state)) == bought
@@ -136,12 +137,12 @@ def test_a_group_of_any_reservation_starts_the_machines_of_a_block(kind: str, bo
     """A CapacityBlock may name an on-demand reservation: its group says that its machines are reserved."""
     own = block(pool="team")
     group = GroupOffering(own.instance_type, own.zone, kind)
-    pool = CapacityPool("team", capacity_types=("capacity-block",), groups=frozenset({group}))
+    pool = CapacityPool("team", capacity_types=(CapacityType.CAPACITY_BLOCK,), groups=frozenset({group}))
     state = snapshot([pod("p", "c")], [claim("c")], pools=(pool,), blocks=(own,))
     assert types(plan(state)) == bought
 
 
 @pytest.mark.parametrize(("said", "left"), [(None, 1), (2, 1), (1, 1), (0, 0)])
 def test_of_a_block_no_more_is_available_than_our_nodes_leave(said: int | None, left: int) -> None:
-    offering = OfferingRef("l8", "us-east-1a", "capacity-block", Decimal("0"), "cr-1", "november")
+    offering = OfferingRef("l8", "us-east-1a", CapacityType.CAPACITY_BLOCK, Decimal("0"), "cr-1", "november")
     assert available(block(available=said), (ours("n", offering=offering),)) == left

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_CLUSTER, InstancePage, LaunchRequest, OfferingKey, Preflight, describe_all
 from providers.errors import (
     ERRORS,
@@ -21,7 +22,7 @@ from providers.errors import (
     UncertainError,
 )
 
-H100 = OfferingKey("p5.48xlarge", "us-east-1a", "on-demand")
+H100 = OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 VALID: dict[str, Any] = {
     "token": "t-1",
     "nodes": ("a", "b"),
@@ -43,7 +44,9 @@ def test_a_valid_request_names_its_zone() -> None:
         pytest.param({"nodes": ()}, "at least one node", id="no node"),
         pytest.param({"nodes": ("a", "a")}, "named once", id="a node twice"),
         pytest.param({"offerings": ()}, "at least one offering", id="no offering"),
-        pytest.param({"offerings": (H100, OfferingKey("x", "us-east-1b", "spot"))}, "one zone", id="two zones"),
+        pytest.param(
+            {"offerings": (H100, OfferingKey("x", "us-east-1b", CapacityType.SPOT))}, "one zone", id="two zones"
+        ),
         pytest.param({"minimum": 0}, "1 to 2, found 0", id="minimum zero"),
         pytest.param({"minimum": 3}, "1 to 2, found 3", id="minimum above count"),
         pytest.param({"tags": FrozenMap({"a": "b"})}, "foreslice.dev/cluster is missing", id="unowned"),

@@ -20,6 +20,7 @@ from autoscaler.report.tables.cluster_tables import (
 )
 from autoscaler.report.words import age_text
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import ours
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
@@ -38,7 +39,7 @@ def node(name: str, phase: Phase, block: str = "november") -> ProvisionedNode:
     return ours(
         name,
         phase=phase,
-        offering=OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", Decimal("0"), block=block),
+        offering=OfferingRef("p5.48xlarge", "us-east-1a", CapacityType.CAPACITY_BLOCK, Decimal("0"), block=block),
     )
 
 

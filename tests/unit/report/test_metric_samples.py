@@ -23,6 +23,7 @@ from autoscaler.report.metrics.table import METRICS, Kind, Metric, Sample
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import CounterConsumption, Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import ours
 from tests.desk import POOL, A, planned
 
@@ -113,7 +114,7 @@ def test_nodes_and_their_price() -> None:
             node("n2"),
             node("n3", phase=Phase.INTENDED, provider_id=""),
             node("n4", phase=Phase.GONE),
-            node("n5", offering=replace(A, capacity_type="capacity-block", usd_per_hour=None)),
+            node("n5", offering=replace(A, capacity_type=CapacityType.CAPACITY_BLOCK, usd_per_hour=None)),
         )
     )
     assert gauges(snapshot, "foreslice_nodes") == {

@@ -21,6 +21,7 @@ from autoscaler.report.explained.objects import node_explanation, node_lines
 from autoscaler.report.page import SHOWN_WAITING, explanation, status_page
 from autoscaler.report.tables.plan_tables import Table
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import ours
 from tests.desk import POOL, A, planned
 
@@ -150,7 +151,7 @@ def test_offerings_are_told_with_counts() -> None:
     few = (Reason.of(Code.TOO_FEW_DEVICES, found=4, wanted=8),)
 
     def considered(name: str, outcome: str, *reasons: Reason) -> Considered:
-        return Considered("gpu", (), OfferingRef(name, "a", "on-demand", Decimal("1.50")), outcome, reasons)
+        return Considered("gpu", (), OfferingRef(name, "a", CapacityType.ON_DEMAND, Decimal("1.50")), outcome, reasons)
 
     demand = Demand(
         ("default/a",),

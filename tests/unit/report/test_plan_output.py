@@ -20,6 +20,7 @@ from autoscaler.report.tables.plan_tables import tables_of
 from autoscaler.report.words import money
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import TEAM, claim, gpus, pairs, plan, pod, snapshot
 
 
@@ -76,7 +77,9 @@ def test_equal_pods_that_fit_nowhere_are_one_entry_and_each_names_its_own_claim(
 
 
 def test_a_pool_that_keeps_a_type_out_is_named_with_the_field() -> None:
-    result = plan(snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("r", capacity_types=("spot",)),)))
+    result = plan(
+        snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("r", capacity_types=(CapacityType.SPOT,)),))
+    )
     assert "s1 would fit, but pool r excludes it: spec.capacityTypes has no on-demand" in text(result)
 
 

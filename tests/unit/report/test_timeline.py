@@ -40,9 +40,10 @@ from autoscaler.report.timeline import (
     summary_document,
     summary_lines,
 )
+from instance_catalog.types.instance_type import CapacityType
 
 AT = datetime(2026, 11, 2, 9, tzinfo=UTC)
-P5 = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", Decimal("55.04"))
+P5 = OfferingRef("p5.48xlarge", "us-east-1a", CapacityType.ON_DEMAND, Decimal("55.04"))
 DEVICES = tuple(f"gpu.nvidia.com/gpu-{index}" for index in range(8))
 EXAMPLES: tuple[tuple[Occurrence, str], ...] = (
     (Arrived("default/a", "One GPU", ("gpu: 1 × gpu.nvidia.com",)), "pod default/a is pending: One GPU"),

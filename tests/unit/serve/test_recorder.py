@@ -17,6 +17,7 @@ from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.report.metrics.table import METRICS, Kind
 from autoscaler.serve.recorder import Recorder
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.types.instance_type import CapacityType
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_series_of_what_is_gone_are_gone(recorder: Recorder) -> None:
 
 def test_what_alerts_watch_for_is_counted_from_zero(recorder: Recorder) -> None:
     """Of a series that begins with 1, increase() never sees the 1."""
-    recorder.ticked(Snapshot(pools=(CapacityPool("gpu", capacity_types=("spot",)),)), Plan(), EPOCH)
+    recorder.ticked(Snapshot(pools=(CapacityPool("gpu", capacity_types=(CapacityType.SPOT,)),)), Plan(), EPOCH)
     assert value(recorder, "foreslice_mispredictions_total", pool="gpu") == 0
     failed = {"pool": "gpu", "capacity_type": "spot", "outcome": "Failed"}
     for why in ("NoOfferingLeft", "BootTimedOut", "DriverNeverPublished", "NeverReady"):

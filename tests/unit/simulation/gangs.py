@@ -19,6 +19,7 @@ from typing import Final
 from autoscaler.cluster.api import Object, list_all
 from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PROVISIONED_NODES, PROVISIONING_REQUESTS
 from autoscaler.simulation.simulation import Simulation
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 from tests.builders import pool_manifest, shipped
 from tests.unit.simulation.queue import Gang, Queue, condition, holds
@@ -76,7 +77,7 @@ class Story:
 
     def _sell_out(self, simulation: Simulation, random: Random) -> None:
         for name in ("g6.xlarge", "g6.12xlarge"):
-            key = OfferingKey(name, ZONE, "on-demand")
+            key = OfferingKey(name, ZONE, CapacityType.ON_DEMAND)
             if random.random() < 0.4:
                 begin = START + timedelta(minutes=random.randrange(0, 10))
                 simulation.cloud.shortage(key, since=begin, until=begin + timedelta(minutes=random.randrange(2, 10)))

@@ -33,6 +33,7 @@ from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 from tests.crash.life import START
 
@@ -300,7 +301,7 @@ class TestWhoStays:
 class TestWhatGoesWrong:
     def test_a_replacement_that_cannot_be_had_costs_nobody_a_place(self) -> None:
         cluster = too_large()
-        cluster.simulation.cloud.limit(OfferingKey(SMALL, "us-east-1a", "on-demand"), 0)
+        cluster.simulation.cloud.limit(OfferingKey(SMALL, "us-east-1a", CapacityType.ON_DEMAND), 0)
         cluster.waited = timedelta(0)
         cluster.live(3 * HOUR)
         assert cluster.types() == [LARGE]

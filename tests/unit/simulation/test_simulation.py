@@ -23,6 +23,7 @@ from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from autoscaler.simulation.timeline_recorder import TimelineRecorder
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 from tests.builders import shipped
 
@@ -185,7 +186,7 @@ def test_extended_resources_get_a_claim_that_nobody_wrote() -> None:
 
 
 def reserve(simulation: Simulation) -> None:
-    key = OfferingKey("g6.xlarge", "us-east-1a", "capacity-block")
+    key = OfferingKey("g6.xlarge", "us-east-1a", CapacityType.CAPACITY_BLOCK)
     simulation.cloud.reserve(
         "cr-1", key, count=1, starts_at=START + timedelta(hours=1), ends_at=START + timedelta(hours=5)
     )

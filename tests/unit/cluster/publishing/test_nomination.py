@@ -12,8 +12,9 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, Pr
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.types.instance_type import CapacityType
 
-OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand")
+OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 PREDICTION = Prediction("p5.48xlarge", (), "", "")
 NODE = ProvisionedNode(
     "n1", "gpu", "n1", "b", (OFFERING,), PREDICTION, Phase.READY, provider_id="i-1", pods=("default/a",)

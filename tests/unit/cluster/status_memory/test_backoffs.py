@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from autoscaler.model.provisioned_node import OfferingRef
+from instance_catalog.types.instance_type import CapacityType
 from providers.errors import (
     NotOfferedError,
     ProviderError,
@@ -19,7 +20,7 @@ from providers.errors import (
 from tests.desk import A, B, Desk, new_desk
 
 MINUTE = timedelta(minutes=1)
-SPOT = replace(A, capacity_type="spot")
+SPOT = replace(A, capacity_type=CapacityType.SPOT)
 OTHER_TYPE = replace(A, instance_type="p4d.24xlarge")
 
 
@@ -71,7 +72,7 @@ def test_a_back_off_reaches_as_far_as_its_error(
     "error", [NotOfferedError("no group"), ReservationExhaustedError("full"), ShortageError("none")]
 )
 def test_what_fails_for_a_reservation_delays_only_that_one(desk: Desk, error: ProviderError) -> None:
-    held = replace(A, capacity_type="capacity-block", reservation="cr-1")
+    held = replace(A, capacity_type=CapacityType.CAPACITY_BLOCK, reservation="cr-1")
     others = (replace(held, reservation="cr-2"), A, SPOT, B)
     desk.backoffs.failed("gpu", held, error, desk.now)
     for seen in (desk, desk.restarted()):

@@ -6,6 +6,7 @@ import pytest
 
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS, capacity_labels, type_labels
+from instance_catalog.types.instance_type import CapacityType
 
 CATALOG = load_catalog()
 
@@ -71,10 +72,10 @@ def test_labels_of_a_capacity_type(capacity_type: str, karpenter: str, eks: str)
 
 def test_nodes_of_gke_say_how_they_are_provisioned() -> None:
     spot = {"cloud.google.com/gke-spot": "true", "cloud.google.com/gke-provisioning": "spot"}
-    assert dict(capacity_labels("gcp", "spot")) == spot
-    assert dict(capacity_labels("gcp", "on-demand")) == {"cloud.google.com/gke-provisioning": "standard"}
-    assert not capacity_labels("gcp", "capacity-block")
-    assert not capacity_labels("lab", "spot")
+    assert dict(capacity_labels("gcp", CapacityType.SPOT)) == spot
+    assert dict(capacity_labels("gcp", CapacityType.ON_DEMAND)) == {"cloud.google.com/gke-provisioning": "standard"}
+    assert not capacity_labels("gcp", CapacityType.CAPACITY_BLOCK)
+    assert not capacity_labels("lab", CapacityType.SPOT)
 
 
 def test_every_label_is_among_those_that_offerings_are_compared_by() -> None:
@@ -83,4 +84,4 @@ def test_every_label_is_among_those_that_offerings_are_compared_by() -> None:
 
 
 def test_flex_start_nodes_of_gke_say_so() -> None:
-    assert dict(capacity_labels("gcp", "flex-start")) == {"cloud.google.com/gke-flex-start": "true"}
+    assert dict(capacity_labels("gcp", CapacityType.FLEX_START)) == {"cloud.google.com/gke-flex-start": "true"}

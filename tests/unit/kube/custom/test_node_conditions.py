@@ -11,8 +11,9 @@ import pytest
 from autoscaler.clock import EPOCH
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
 from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange, Prediction, ProvisionedNode
+from instance_catalog.types.instance_type import CapacityType
 
-OFFERING = OfferingRef("p5.4xlarge", "z", "on-demand", Decimal("6.88"))
+OFFERING = OfferingRef("p5.4xlarge", "z", CapacityType.ON_DEMAND, Decimal("6.88"))
 NEW = ProvisionedNode("n", "gpu", "n", "b", (OFFERING,), Prediction("p5.4xlarge", (), "c", "s"))
 
 

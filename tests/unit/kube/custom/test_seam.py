@@ -55,10 +55,11 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 from tests.pool_manifest import write_capacity_pool
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
-OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", Decimal("0"), "cr-1", "november")
+OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", CapacityType.CAPACITY_BLOCK, Decimal("0"), "cr-1", "november")
 PREDICTION = Prediction("p5.48xlarge", ("nvidia",), "sha256:c", "sha256:s")
 POOL = CapacityPool(
     name="research",
@@ -68,7 +69,7 @@ POOL = CapacityPool(
         Requirement("example.com/generation", "Gt", ("4",)),
         Requirement("example.com/tested", "Exists"),
     ),
-    capacity_types=("spot", "on-demand"),
+    capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND),
     node_template=NodeTemplateRef("SimulatedNodeTemplate", "default"),
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
@@ -116,7 +117,7 @@ NODE = ProvisionedNode(
     pool="research",
     node_name="research-x1",
     batch="b-1",
-    offerings=(OFFERING, OfferingRef("p5en.48xlarge", "us-east-1b", "on-demand", Decimal("63.29"))),
+    offerings=(OFFERING, OfferingRef("p5en.48xlarge", "us-east-1b", CapacityType.ON_DEMAND, Decimal("63.29"))),
     prediction=PREDICTION,
     phase=Phase.READY,
     phase_since=NOW,
@@ -216,7 +217,9 @@ def _reread(status: dict[str, Any]) -> CapacityPoolStatus:
 
 
 def test_backoffs_are_remembered_while_another_failure_would_lengthen_them() -> None:
-    live = Backoff(NOW + timedelta(minutes=3), "p5.48xlarge", "us-east-1a", "spot", "research", "Shortage", 4)
+    live = Backoff(
+        NOW + timedelta(minutes=3), "p5.48xlarge", "us-east-1a", CapacityType.SPOT, "research", "Shortage", 4
+    )
     passed = Backoff(NOW - timedelta(minutes=3), "p4d.24xlarge", pool="research")
     forgotten = Backoff(NOW - REMEMBERED, "p3.2xlarge", pool="research")
     status = _reread({"backoffs": backoff_manifests((passed, forgotten, live), now=NOW)})

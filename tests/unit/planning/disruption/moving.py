@@ -20,6 +20,7 @@ from autoscaler.planning.disruption.consolidation import (
     MovesTried,
     consolidated,
 )
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, ours, pod, snapshot
 
 POOL = CapacityPool("team", mode=Mode.ACT, limits=Limits(nodes=9), disruption=Disruption(consolidate="Cheaper"))
@@ -47,7 +48,7 @@ def state(
 
 
 def launch(name: str = "new", price: Decimal = CHEAP, *others: tuple[str, Decimal], **fields: Any) -> PlannedNode:
-    kind = fields.pop("capacity_type", "on-demand")
+    kind = CapacityType(fields.pop("capacity_type", "on-demand"))
     offerings = (OfferingRef("l1", "any", kind, price), *(OfferingRef(t, "any", kind, p) for t, p in others))
     given: dict[str, Any] = {"pool": "team", "offerings": offerings, "pods": ("default/web",), "usd_per_hour": price}
     prediction = Prediction("l1", ("nvidia",), "", "")

@@ -26,6 +26,7 @@ from autoscaler.planning.disruption.consolidation import (
 )
 from autoscaler.planning.disruption.without_nodes import without_nodes
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, claim, codes, pod
 from tests.unit.planning.disruption.moving import (
     CHEAP,
@@ -91,16 +92,18 @@ BUFFERED = Placement("default/buffer:warm-0", Target.EXISTING, "old")
         pytest.param(state(nodes=[node(stopped_since=NOW)]), None, id="a stopped machine"),
         pytest.param(state(nodes=[node(reclaim_at=NOW + timedelta(hours=1))]), None, id="a machine that is taken back"),
         pytest.param(
-            state(nodes=[node(offering=OfferingRef("l8", "any", "capacity-block", Decimal(40), block="b"))]),
+            state(nodes=[node(offering=OfferingRef("l8", "any", CapacityType.CAPACITY_BLOCK, Decimal(40), block="b"))]),
             None,
             id="a machine of a block",
         ),
         pytest.param(
-            state(nodes=[node(offering=OfferingRef("l8", "any", "reserved", Decimal(40), reservation="r"))]),
+            state(nodes=[node(offering=OfferingRef("l8", "any", CapacityType.RESERVED, Decimal(40), reservation="r"))]),
             None,
             id="a reserved machine",
         ),
-        pytest.param(state(nodes=[node(offering=OfferingRef("l8", "any", "on-demand"))]), None, id="no price is known"),
+        pytest.param(
+            state(nodes=[node(offering=OfferingRef("l8", "any", CapacityType.ON_DEMAND))]), None, id="no price is known"
+        ),
         pytest.param(state(pods=[served(), pod("p", nominated_node="old")]), None, id="a pod is nominated"),
         pytest.param(state(unreadable=FrozenMap({"PodDisruptionBudget": "list"})), None, id="budgets cannot be read"),
         pytest.param(state(pods=[served(gang=GangRef("default", "g"))]), None, id="a gang"),
@@ -129,8 +132,8 @@ def test_nothing_is_tried_while(found: Snapshot, plan: Plan | None) -> None:
         pytest.param(Plan(), id="a pod fits nowhere"),
         pytest.param(moved(pods=("default/web", "default/waits")), id="a pod that waits would get the place"),
         pytest.param(moved(launch(price=Decimal("34.50"))), id="it saves too little"),
-        pytest.param(moved(launch(capacity_type="capacity-block")), id="only a block has room"),
-        pytest.param(moved(launch(capacity_type="flex-start")), id="only capacity that may come late"),
+        pytest.param(moved(launch(capacity_type=CapacityType.CAPACITY_BLOCK)), id="only a block has room"),
+        pytest.param(moved(launch(capacity_type=CapacityType.FLEX_START)), id="only capacity that may come late"),
         pytest.param(moved(launch(usd_per_hour=None)), id="only a machine without a price"),
         pytest.param(moved(launch(whole="s")), id="only a whole slice"),
     ],

@@ -29,6 +29,7 @@ from autoscaler.planning.disruption.consolidation import (
 from autoscaler.settings.settings import LoopSettings
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, pod
 from tests.unit.planning.disruption.moving import (
     POOL,
@@ -85,7 +86,7 @@ def test_a_pod_that_is_never_bound_stops_nothing() -> None:
 @pytest.mark.parametrize(("price", "goes"), [("40.00", False), ("5.00", True)])
 def test_an_idle_node_costs_what_it_costs(price: str, goes: bool) -> None:
     """It would end in some minutes, so moving pods to it saves the difference only."""
-    kind = OfferingRef("l1" if goes else "l8", "any", "on-demand", Decimal(price))
+    kind = OfferingRef("l1" if goes else "l8", "any", CapacityType.ON_DEMAND, Decimal(price))
     found = state(nodes=[node(), node("idle", offering=kind)])
     idle = NodeDecision("idle", NodeAction.KEEP, (Reason.of(Code.NODE_EMPTY, seconds=0),))
     result = step(found, moved(to="idle"), plan=Plan(nodes=(present(found).nodes[0], idle)))
@@ -97,9 +98,12 @@ def test_an_idle_node_costs_what_it_costs(price: str, goes: bool) -> None:
     [
         pytest.param(node("t", reclaim_at=NOW + timedelta(hours=5)), id="its provider takes it back"),
         pytest.param(
-            node("t", offering=OfferingRef("l8", "any", "capacity-block", Decimal(0), block="b")), id="its block ends"
+            node("t", offering=OfferingRef("l8", "any", CapacityType.CAPACITY_BLOCK, Decimal(0), block="b")),
+            id="its block ends",
         ),
-        pytest.param(node("t", offering=OfferingRef("l8", "any", "flex-start", Decimal(9))), id="its run ends"),
+        pytest.param(
+            node("t", offering=OfferingRef("l8", "any", CapacityType.FLEX_START, Decimal(9))), id="its run ends"
+        ),
     ],
 )
 def test_nothing_moves_to_what_ends(target: ProvisionedNode) -> None:

@@ -25,6 +25,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.predict import hosts, unpredictable
+from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, claim, codes, gang, ours, places, plan, pod, shipped, snapshot, types, why_left
 
 TPU_CLASS = DeviceClass("tpu.google.com", (Selector('device.driver == "tpu.google.com"'),))
@@ -165,7 +166,7 @@ ROOM = FrozenMap({name: Quantity.parse(amount) for name, amount in AMOUNTS.items
 
 def host(number: int, phase: Phase, batch: str = "first") -> ProvisionedNode:
     """A host of a slice that was bought for the gang."""
-    offering = OfferingRef("ct6e-standard-4t", "any", "on-demand", Decimal("10.8"))
+    offering = OfferingRef("ct6e-standard-4t", "any", CapacityType.ON_DEMAND, Decimal("10.8"))
     given = {"pool": "tpu", "offering": offering, "drivers": ("tpu:topology=4x4",), "hosts": 4, "phase_since": NOW}
     coming = ours(f"{batch}-{number}", phase=phase, pods=(f"default/w{number}",), **given)
     return replace(coming, batch=batch)

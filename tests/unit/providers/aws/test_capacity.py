@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import RECLAIM_LEADS, Kind
 from providers.contract import LaunchForm
 from tests.aws import Rig, in_reservation, request
@@ -33,7 +34,7 @@ def test_a_reservation_is_named(minimum: int, interruptible: bool) -> None:
 def test_a_capacity_block_may_name_an_on_demand_reservation() -> None:
     """A CapacityBlock object holds its nodes; the market is that of the reservation that it names."""
     rig = Rig()
-    offering = replace(in_reservation(rig), capacity_type="capacity-block")
+    offering = replace(in_reservation(rig), capacity_type=CapacityType.CAPACITY_BLOCK)
     answer = rig.provider.launch(request("a", "b", offerings=(offering,)))
     assert not answer.failures
     assert {machine.reservation for machine in launched(rig)} == {offering.reservation}

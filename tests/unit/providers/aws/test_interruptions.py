@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from autoscaler.clock import VirtualClock
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.interruptions import KINDS, Interruptions, Notice, Noticed, earlier, notices_of
 from providers.aws.provider import Account, AwsProvider, seen
 from providers.contract import TAG_CLUSTER
@@ -118,7 +119,7 @@ def with_queue(rig: Rig) -> AwsProvider:
 def test_a_spot_machine_knows_its_end_at_the_next_look() -> None:
     rig = Rig()
     provider = with_queue(rig)
-    spot = request("a", "b", offerings=(replace(P5, capacity_type="spot"),))
+    spot = request("a", "b", offerings=(replace(P5, capacity_type=CapacityType.SPOT),))
     first, second = provider.launch(spot).instances
     rig.settle()
     rig.fake.account.interrupt(first.id)
@@ -177,7 +178,7 @@ def test_a_queue_that_cannot_be_read_is_asked_ever_more_rarely() -> None:
 def test_what_was_read_counts_when_it_cannot_be_deleted() -> None:
     rig = Rig()
     provider = with_queue(rig)
-    (spot,) = provider.launch(request(offerings=(replace(P5, capacity_type="spot"),))).instances
+    (spot,) = provider.launch(request(offerings=(replace(P5, capacity_type=CapacityType.SPOT),))).instances
     rig.settle()
     rig.fake.account.interrupt(spot.id)
     rig.fake.denied.add("sqs:DeleteMessageBatch")
@@ -190,7 +191,7 @@ def test_what_was_read_counts_when_it_cannot_be_deleted() -> None:
 def test_a_notice_that_nobody_wrote_down_comes_again_to_the_next_leader() -> None:
     rig = Rig()
     first = with_queue(rig)
-    (spot,) = first.launch(request(offerings=(replace(P5, capacity_type="spot"),))).instances
+    (spot,) = first.launch(request(offerings=(replace(P5, capacity_type=CapacityType.SPOT),))).instances
     rig.settle()
     rig.fake.account.interrupt(spot.id, notice=timedelta(minutes=10))
     (before,) = first.describe({TAG_CLUSTER: CLUSTER}).instances

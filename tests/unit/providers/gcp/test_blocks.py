@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey, Reservation, ReservationState
 from providers.errors import NotOfferedError, ReservationExhaustedError
 from tests.fakes.gce.holdings import Block, SubBlock
@@ -81,7 +82,7 @@ def test_what_was_launched_is_gone_from_the_part_and_from_the_whole_at_once() ->
 
 def test_the_whole_reservation_is_not_the_part() -> None:
     rig, offering = held(RACK)
-    whole = OfferingKey(A3.instance_type, ZONE, "capacity-block", f"zones/{ZONE}/futureReservations/block")
+    whole = OfferingKey(A3.instance_type, ZONE, CapacityType.CAPACITY_BLOCK, f"zones/{ZONE}/futureReservations/block")
     (failure,) = rig.provider.launch(request(offerings=(whole,))).failures
     assert isinstance(failure.error, NotOfferedError)
     assert rig.fake.calls["createInstances"] == 0

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey, Reservation, ReservationState
 from providers.errors import NotOfferedError, ReservationExhaustedError
 from providers.gcp.capacity import STATES
@@ -131,7 +132,7 @@ def test_a_reservation_counts_and_a_capacity_block_may_hold_it() -> None:
     rig = Rig()
     reserved = rig.hold(count=2, starts_in=timedelta(0), lasts=DAY, future="")
     assert (only(rig).offering, only(rig).available) == (reserved, 2)
-    held = OfferingKey(A3.instance_type, ZONE, "capacity-block", reserved.reservation)
+    held = OfferingKey(A3.instance_type, ZONE, CapacityType.CAPACITY_BLOCK, reserved.reservation)
     assert len(rig.provider.launch(request(offerings=(held,))).instances) == 1
     rig.settle()
     assert only(rig).available == 1

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import LaunchAnswer, OfferingKey, TemplateStatus
 from providers.errors import TemplateError
 from providers.gcp.node_template.template import GroupRef
@@ -17,7 +18,7 @@ from tests.fakes.gce.state import PROJECT, Group
 from tests.gcp import A3, ZONE, Rig, request
 
 RIGHT = {"type_": "HIGH_THROUGHPUT", "accelerator_topology": "1x72"}
-A4X = OfferingKey("a4x-highgpu-4g", ZONE, "capacity-block", f"zones/{ZONE}/futureReservations/rack")
+A4X = OfferingKey("a4x-highgpu-4g", ZONE, CapacityType.CAPACITY_BLOCK, f"zones/{ZONE}/futureReservations/rack")
 MAKE = (
     "gcloud compute resource-policies create workload-policy foreslice-1x72 --type high-throughput "
     "--accelerator-topology 1x72 --region us-central1; "

@@ -17,6 +17,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, LaunchRequest, OfferingKey, TemplateRef
 from providers.errors import (
     AmbiguousError,
@@ -28,7 +29,7 @@ from providers.errors import (
 )
 from providers.kwok.provider import KwokProvider
 
-P4D = OfferingKey("p4d.24xlarge", "us-east-1a", "on-demand")
+P4D = OfferingKey("p4d.24xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 REQUEST = LaunchRequest(
     token="f" * 64,
     nodes=("gpu-1",),
@@ -156,8 +157,8 @@ def test_a_missing_template_is_named() -> None:
 @pytest.mark.parametrize(
     "offering",
     [
-        pytest.param(OfferingKey("p9.huge", "us-east-1a", "on-demand"), id="unknown type"),
-        pytest.param(OfferingKey("p5.48xlarge", "us-east-1a", "capacity-block", "cr-1"), id="reservation"),
+        pytest.param(OfferingKey("p9.huge", "us-east-1a", CapacityType.ON_DEMAND), id="unknown type"),
+        pytest.param(OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.CAPACITY_BLOCK, "cr-1"), id="reservation"),
     ],
 )
 def test_what_kwok_does_not_have_is_not_offered(offering: OfferingKey) -> None:

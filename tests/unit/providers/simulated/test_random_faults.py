@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from autoscaler.clock import VirtualClock
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import (
     TAG_CLUSTER,
     InstanceState,
@@ -23,7 +24,7 @@ from providers.simulated.cloud import Call, Fault, SimulatedCloud
 from providers.simulated.machines import Behaviour
 from providers.simulated.provider import SimulatedProvider
 
-GPU = OfferingKey("sim-gpu-8", "zone-a", "on-demand")
+GPU = OfferingKey("sim-gpu-8", "zone-a", CapacityType.ON_DEMAND)
 TAGS = FrozenMap({TAG_CLUSTER: "uid"})
 REPEATABLE = st.sampled_from([Fault.LOST_REQUEST, Fault.LOST_ANSWER, Fault.THROTTLED, Fault.UNKNOWN_CODE])
 LIVE = (InstanceState.PENDING, InstanceState.RUNNING)

@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler.clock import EPOCH, VirtualClock
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import (
     TAG_CLUSTER,
     Instance,
@@ -34,10 +35,10 @@ from providers.simulated.cloud import Call, Fault, SimulatedCloud
 from providers.simulated.machines import Behaviour
 from providers.simulated.provider import SimulatedProvider
 
-GPU = OfferingKey("sim-gpu-8", "zone-a", "on-demand")
-SPOT = OfferingKey("sim-gpu-8", "zone-a", "spot")
-BLOCK = OfferingKey("sim-gpu-8", "zone-a", "capacity-block")
-RESERVED = OfferingKey("sim-gpu-8", "zone-a", "reserved")
+GPU = OfferingKey("sim-gpu-8", "zone-a", CapacityType.ON_DEMAND)
+SPOT = OfferingKey("sim-gpu-8", "zone-a", CapacityType.SPOT)
+BLOCK = OfferingKey("sim-gpu-8", "zone-a", CapacityType.CAPACITY_BLOCK)
+RESERVED = OfferingKey("sim-gpu-8", "zone-a", CapacityType.RESERVED)
 TAGS = FrozenMap({TAG_CLUSTER: "uid"})
 HOUR = timedelta(hours=1)
 
@@ -142,7 +143,7 @@ def test_an_ultraserver_block_is_taken_back_earlier() -> None:
 def test_a_reservation_of_another_type_cannot_be_launched_into() -> None:
     world = World()
     world.cloud.reserve("cr-1", BLOCK, count=1, starts_at=EPOCH)
-    (failure,) = world.launch(OfferingKey("sim-gpu-4", "zone-a", "capacity-block", "cr-1")).failures
+    (failure,) = world.launch(OfferingKey("sim-gpu-4", "zone-a", CapacityType.CAPACITY_BLOCK, "cr-1")).failures
     assert failure.error.kind == "NotOffered"
 
 
@@ -150,7 +151,7 @@ def test_a_quota_bounds_all_machines_of_a_capacity_type_within_one_request_too()
     world = World()
     world.cloud.quota("on-demand", 3)
     world.cloud.limit(GPU, 2)
-    other = OfferingKey("sim-gpu-4", "zone-a", "on-demand")
+    other = OfferingKey("sim-gpu-4", "zone-a", CapacityType.ON_DEMAND)
     answer = world.launch(GPU, other, nodes=4)
     assert [instance.offering for instance in answer.instances] == [GPU, GPU, other]
     (failure,) = world.launch(GPU, token="u").failures

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.node_template.template import Cluster, Image, Interfaces, Selector, Volume
 from providers.contract import TemplateRef
 from providers.errors import (
@@ -42,7 +43,7 @@ def launched(rig: Rig) -> list[Any]:
     ("asked", "operation"),
     [
         pytest.param(request("a", "b"), "CreateFleet", id="any of several subnets"),
-        pytest.param(request("a", offerings=(replace(P5, capacity_type="spot"),)), "CreateFleet", id="spot"),
+        pytest.param(request("a", offerings=(replace(P5, capacity_type=CapacityType.SPOT),)), "CreateFleet", id="spot"),
         pytest.param(request("a", "b", minimum=2), "RunInstances", id="a gang"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autoscaler.execution.launch import Providers, launch
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.node_groups.groups import Groups
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import GroupTemplate
@@ -86,7 +87,7 @@ def test_a_managed_group_loses_the_machines_of_its_block_forty_minutes_before_th
     [
         pytest.param(P4, id="another type"),
         pytest.param(replace(P5, zone="us-east-1b"), id="another zone"),
-        pytest.param(replace(P5, capacity_type="spot"), id="another capacity type"),
+        pytest.param(replace(P5, capacity_type=CapacityType.SPOT), id="another capacity type"),
     ],
 )
 def test_what_no_group_starts_is_not_offered(offering: OfferingKey) -> None:
