@@ -19,6 +19,7 @@ from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.prediction.system_labels import type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Accelerator
 
@@ -32,6 +33,18 @@ _COUNT: Final = re.compile(r"\b[0-9]+x(?=[a-z])")  # "8xH100"
 _OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
 # What shows that a label speaks of an accelerator: "l4" alone may be a rack.
 _ABOUT: Final = ("gpu", "accelerator", "nvidia", "tesla", "cuda", "device", "card")
+
+# What shows that a label names a group of machines: "p5" alone may be a rack.
+_OF_GROUPS: Final = ("nodepool", "node-pool", "nodegroup", "node-group", "instance", "machine", "provisioner")
+
+
+def families_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
+    """The families of EC2's instance types, such as inf2, that the name of a group of nodes has in it as a word."""
+    if not any(word in key.lower().replace("_", "-") for word in _OF_GROUPS):
+        return ()
+    families = {family for one in catalog if (family := type_labels(one).get(labels.KARPENTER_FAMILY))}
+    text = value.lower()
+    return tuple(sorted(f for f in families if re.search(rf"(?<![a-z0-9]){re.escape(f)}(?![a-z0-9])", text)))
 
 
 def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
-from autoscaler.advice.named_models import accelerators_named
+from autoscaler.advice.named_models import accelerators_named, families_named
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.other_systems import type_named
@@ -21,7 +21,7 @@ from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
-from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LABELS, INSTANCE_TYPE
+from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LABELS, INSTANCE_TYPE, KARPENTER_FAMILY
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
@@ -179,7 +179,7 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
 
 def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> Iterator[Requirement]:
     """What the values of labels say about the machine: who wrote them has such machines. The instance type, else the
-    accelerator; and the cloud whose key it is."""
+    accelerator, else the family; and the cloud whose key it is."""
     there = {requirement.key for requirement in pool.requirements}
     types = {name for value in labels.values() if (name := type_named(value, catalog))}
     named = [set(found) for key, value in labels.items() if (found := accelerators_named(key, value, catalog))]
@@ -195,6 +195,9 @@ def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> I
     if len(types) == 1:
         yield from (Requirement(INSTANCE_TYPE, "In", tuple(types)) for _ in {INSTANCE_TYPE} - there)
         return
+    families = {family for key, value in labels.items() for family in families_named(key, value, catalog)}
+    if not cards and len(families) == 1:
+        yield from (Requirement(KARPENTER_FAMILY, "In", tuple(families)) for _ in {KARPENTER_FAMILY} - there)
     if cards:
         yield from (Requirement(ACCELERATOR, "In", tuple(sorted(cards))) for _ in {ACCELERATOR} - there)
     if len(clouds) == 1:

@@ -120,8 +120,15 @@ MAKES_PODS = frozenset(
         ("grove.io", "PodCliqueSet"),
         ("nvidia.com", "DynamoGraphDeployment"),
         ("nvidia.com", "DynamoComponentDeployment"),
+        ("orchestration.aibrix.ai", "KVCache"),
+        ("orchestration.aibrix.ai", "PodSet"),
+        ("orchestration.aibrix.ai", "RayClusterFleet"),
+        ("orchestration.aibrix.ai", "RayClusterReplicaSet"),
+        ("orchestration.aibrix.ai", "RoleSet"),
+        ("orchestration.aibrix.ai", "StormService"),
         ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"),
         ("serving.knative.dev", "Service"),
+        ("serving.kserve.io", "InferenceGraph"),
         ("serving.kserve.io", "InferenceService"),
         ("serving.kserve.io", "LLMInferenceService"),
         ("sparkoperator.k8s.io", "SparkApplication"),
@@ -167,9 +174,17 @@ IGNORED = {
         "JobSet (kubectl get jobset -o yaml)"
         for kind in ("TrainingRuntime", "ClusterTrainingRuntime")
     },
+    **{
+        (
+            "serving.kserve.io",
+            kind,
+        ): "it is a template, of which an InferenceService or LLMInferenceService makes pods: "
+        "give those (kubectl get pods -o yaml)"
+        for kind in ("ServingRuntime", "ClusterServingRuntime", "LLMInferenceServiceConfig")
+    },
     ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
-    **_groups(_OWN_REPLICAS, "autoscaling"),
+    **_groups(_OWN_REPLICAS, "autoscaling autoscaling.aibrix.ai"),
     **_groups("requests are taken from the pods themselves", "autoscaling.k8s.io"),
     **_groups("it is an instruction to kustomize: give the output of `kubectl kustomize`", "kustomize.config.k8s.io"),
     **_groups(_OTHER_AUTOSCALER, "autoscaling.x-k8s.io karpenter.sh karpenter.k8s.aws"),
@@ -187,7 +202,8 @@ IGNORED = {
         "cloud.google.com route.openshift.io security.openshift.io cdi.kubevirt.io "
         "policy rbac.authorization.k8s.io networking.k8s.io gateway.networking.k8s.io discovery.k8s.io "
         "coordination.k8s.io events.k8s.io certificates.k8s.io apiextensions.k8s.io apiregistration.k8s.io "
-        "flowcontrol.apiserver.k8s.io monitoring.coreos.com cert-manager.io external-secrets.io networking.istio.io "
+        "flowcontrol.apiserver.k8s.io monitoring.coreos.com monitoring.googleapis.com "
+        "model.aibrix.ai cert-manager.io external-secrets.io networking.istio.io "
         "security.istio.io traefik.io cilium.io k8s.cni.cncf.io snapshot.storage.k8s.io storage.k8s.io",
     ),
 }

@@ -6,6 +6,7 @@ devices. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -30,12 +31,20 @@ def plugin_resources(instance_type: InstanceType) -> FrozenMap[str, FrozenMap[st
     accelerator = instance_type.accelerator
     if accelerator is not None and accelerator.vendor in _VENDORS:
         found[_VENDORS[accelerator.vendor]] = Quantity.of(instance_type.device_count)
+        for resource, parts in _parts(accelerator.model):
+            found[resource] = Quantity.of(instance_type.device_count * parts)
     found |= instance_type.extended_resources
     by_driver: dict[str, dict[str, Quantity]] = {}
     for resource, amount in found.items():
         driver = next((p.driver for p in device_plugins() if resource.startswith(p.resource_prefixes)), "")
         by_driver.setdefault(driver, {})[resource] = amount
     return FrozenMap({driver: FrozenMap(amounts) for driver, amounts in by_driver.items()})
+
+
+def _parts(model: str) -> Iterator[tuple[str, int]]:
+    """Resources that count parts of a device, with the parts that one device of the model has."""
+    for plugin in device_plugins():
+        yield from ((resource, models[model]) for resource, models in plugin.parts.items() if model in models)
 
 
 def is_plugin_resource(resource: str) -> bool:

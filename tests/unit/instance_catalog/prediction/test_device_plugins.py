@@ -19,6 +19,8 @@ CATALOG = load_catalog()
     [
         ("p5.48xlarge", "dra.net", "vpc.amazonaws.com/efa", 32),
         ("trn2.48xlarge", "neuron.aws.com", "aws.amazon.com/neuron", 16),
+        ("trn2.48xlarge", "neuron.aws.com", "aws.amazon.com/neuroncore", 64),
+        ("inf1.6xlarge", "neuron.aws.com", "aws.amazon.com/neuroncore", 16),
         ("trn2.48xlarge", "dra.net", "vpc.amazonaws.com/efa", 16),
         ("ct6e-standard-4t", "tpu.google.com", "google.com/tpu", 4),
     ],
