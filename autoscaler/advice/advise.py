@@ -13,7 +13,13 @@ from itertools import combinations
 
 from autoscaler.advice.bought_capacity import capacity_blocks
 from autoscaler.advice.change import Change, ChangeKind
-from autoscaler.advice.claim_changes import constraints, counts, device_tolerations, dropped_conditions
+from autoscaler.advice.claim_changes import (
+    constraints,
+    counts,
+    device_tolerations,
+    dropped_conditions,
+    renamed_capacities,
+)
 from autoscaler.advice.disks import larger_disks
 from autoscaler.advice.named_models import renamed_models
 from autoscaler.advice.nearest_values import rewritten_selectors
@@ -62,7 +68,13 @@ _PREPARING = frozenset(
         ChangeKind.WIDEN_SCOPE,
         ChangeKind.RUN_PLUGIN,
     }
-    | {ChangeKind.DROP_ANNOTATION, ChangeKind.TOLERATE, ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.SET_DRIVERS}
+    | {
+        ChangeKind.REWRITE_LABEL,
+        ChangeKind.DROP_ANNOTATION,
+        ChangeKind.TOLERATE,
+        ChangeKind.ADD_VOLUME_CLAIMS,
+        ChangeKind.SET_DRIVERS,
+    }
 )
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
@@ -150,19 +162,30 @@ def advise(
 def _onward(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
     """What a pool lacks, with what the plan after that lacks: the next obstacle shows only once the first is gone."""
     for first in (change for change in tried if _prepares(change)):
-        if not budget.take():
-            break
-        after = trials.after(first)
-        for second in _next_obstacles(after, budget) if after is not None else ():
-            if _takes_back(second, first):
-                continue
-            change = Change.together(first, second)
-            if not budget.take():
-                return ()
-            result = trials.tried(change)
-            if result is not None:
-                return (Advice(change, result),)
+        found = _after(first, trials, budget, deeper=True)
+        if found or budget.spent >= budget.plans:
+            return found
     return ()
+
+
+def _after(first: Change, trials: Replanner, budget: Budget, *, deeper: bool) -> tuple[Advice, ...]:
+    """The change with one more that the plan with it lacks; `deeper`: or two more, if one is not enough."""
+    after = trials.after(first) if budget.take() else None
+    if after is None:
+        return ()
+    more: list[Change] = []
+    for second in _next_obstacles(after, first, budget):
+        if _takes_back(second, first):
+            continue
+        change = Change.together(first, second)
+        if not budget.take():
+            return ()
+        result = trials.tried(change)
+        if result is not None:
+            return (Advice(change, result),)
+        if _prepares(second):
+            more.append(change)
+    return next(filter(None, (_after(change, trials, budget, deeper=False) for change in more if deeper)), ())
 
 
 def _takes_back(change: Change, first: Change) -> bool:
@@ -172,11 +195,14 @@ def _takes_back(change: Change, first: Change) -> bool:
 
 
 def _prepares(change: Change) -> bool:
-    """Whether it only makes nodes of a pool what the pod selects; it gives up nothing."""
+    """Whether it only makes nodes of a pool what the pod selects, or says that in other words; it gives up nothing."""
     return all(part.kind in _PREPARING for part in change.parts or (change,))
 
 
-def _next_obstacles(after: Replanner, budget: Budget) -> Iterator[Change]:
+def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:
+    if first.kind is ChangeKind.DROP_ANNOTATION:  # no node was tried before
+        yield from renamed_models(after.asked)
+        yield from node_labels(after.asked)
     yield from tolerations(after.asked)
     yield from volume_claims(after.asked)
     yield from plugins(after.asked)
@@ -262,6 +288,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from openings(asked)
     yield from plugins(asked)
     yield from rewritten_selectors(asked)
+    yield from renamed_capacities(asked)
     yield from renamed_types(asked)
     yield from feature_discovery(asked)
     yield from renamed_models(asked)

@@ -37,6 +37,7 @@ class ChangeKind(Enum):
     WIDEN_SCOPE = "WidenScope"  # resources: pods that ask for them and have no claim
     RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
+    RENAME_CAPACITY = "RenameCapacity"  # was, value: the name under capacity.requests
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
     REWRITE_LABEL = "RewriteLabel"  # key, was, label, accelerators: a label of somebody else's nodes
     ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told

@@ -18,6 +18,8 @@ from autoscaler.model.resource_claim import (
     Request,
     ResourceClaim,
 )
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
 
 _SELECTING = frozenset(
@@ -102,6 +104,23 @@ def dropped_conditions(asked: Situation) -> Iterator[Change]:
         return
     for place in requests_of(asked):
         yield from (one.change(ChangeKind.DROP_CONDITION) for one in conditions_of(asked, place))
+
+
+def renamed_capacities(asked: Situation) -> Iterator[Change]:
+    """A capacity without its domain, where no device has one of that name: drivers publish their own without."""
+    if Code.CAPACITY_INSUFFICIENT not in asked.codes:
+        return
+    for place in requests_of(asked):
+        asked_for = place.request.capacity or FrozenMap[str, Quantity]()
+        for name in (name for name in asked_for if "/" in name):
+            short = name.rpartition("/")[2]
+            renamed = FrozenMap({short if key == name else key: amount for key, amount in asked_for.items()})
+
+            def edit(request: DeviceRequest, renamed: FrozenMap[str, Quantity] = renamed) -> DeviceRequest:
+                return replace(request, capacity=renamed)
+
+            edited = on_claims(place.keys, place.edit(edit))
+            yield Change.of(ChangeKind.RENAME_CAPACITY, place.subject, edited, was=name, value=short)
 
 
 def counts(asked: Situation) -> Iterator[Change]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.named_models import keys_of_models
@@ -20,11 +21,12 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
-# Labels by which people choose an accelerator.
-_ACCELERATOR_KEYS = (
+# Labels by which people choose a machine for its accelerator.
+MACHINE_KEYS: Final = (
     TYPE_KEYS
     | labels.DISCOVERED_LABELS
     | {
+        labels.ACCELERATOR,
         "cloud.google.com/gke-accelerator",
         "cloud.google.com/gke-tpu-accelerator",
         "cloud.google.com/gke-tpu-topology",
@@ -126,13 +128,13 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     lacking = {key for key in ACCELERATOR_KEYS if unknown_accelerator(asked.pod, key, asked.catalog)}
     lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) else set()
     lacking |= keys_of_models(asked.pod, asked.catalog)
-    keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in _ACCELERATOR_KEYS, key))
+    keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))
     for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))
         yield Change.of(ChangeKind.DROP_NODE_SELECTOR, _subject(asked), edit, key=key, value=value)
     terms = asked.pod.affinity.terms if asked.pod.affinity else ()
     named = dict.fromkeys(r.key for term in terms for r in term.match_expressions)
-    for key in sorted(named.keys() - lacking, key=lambda key: (key in _ACCELERATOR_KEYS, key)):
+    for key in sorted(named.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key)):
         edit = on_pods(asked.keys, partial(_without_affinity, key=key))
         yield Change.of(ChangeKind.DROP_NODE_AFFINITY, _subject(asked), edit, key=key)
 
@@ -140,7 +142,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
 def gives_up_accelerator(change: Change) -> bool:
     """Whether the pod no longer says which accelerator it wants."""
     dropped = change.kind in (ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY)
-    return dropped and change.detail["key"] in _ACCELERATOR_KEYS
+    return dropped and change.detail["key"] in MACHINE_KEYS
 
 
 def _without_key(pod: Pod, key: str) -> Pod:

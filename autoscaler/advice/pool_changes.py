@@ -10,6 +10,7 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
 from autoscaler.advice.named_models import accelerators_named, families_named
+from autoscaler.advice.pod_changes import MACHINE_KEYS
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.other_systems import type_named
@@ -172,7 +173,8 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     if 0 < len(labels) <= _MOST_LABELS:
         shown = tuple(f"{key}={value}" for key, value in labels.items())
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
-        labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown)
+        machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
+        labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown, machine=machine)
         requirements = tuple(_meant(labels, pool, asked.catalog))
         yield Change.together(*(_requiring(pool, r) for r in requirements), labelled)
 

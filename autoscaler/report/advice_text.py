@@ -34,6 +34,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ),
     ChangeKind.ADD_BLOCK: "buy {instance_type} for a time, and add a CapacityBlock for it",
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
+    ChangeKind.RENAME_CAPACITY: "write {value} instead of {was} in capacity.requests",
     ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",
     ChangeKind.REWRITE_LABEL: (
         "require {label} In [{accelerators}] instead of {key} In [{was}], a label that no node of the plan has"
@@ -126,7 +127,8 @@ def _guessed(advice: Advice) -> str:
     labels = {str(label) for part in parts if part.kind is ChangeKind.ADD_LABELS for label in _texts(part, "labels")}
     own = [label for label in labels if not label.startswith(_LABELS_OF_GKE) or label.startswith(_COMPUTE_CLASS)]
     required = {part.detail["key"] for part in parts if part.kind is ChangeKind.ADD_REQUIREMENT}
-    if not own or not advice.result.launches or required - {CLOUD}:
+    named = any(_texts(part, "machine") for part in parts if part.kind is ChangeKind.ADD_LABELS)
+    if not own or not advice.result.launches or required - {CLOUD} or named:
         return ""
     if any(label.startswith(_COMPUTE_CLASS) for label in own):
         return ": the cheapest that fits, because only the ComputeClass says which machines it means"
