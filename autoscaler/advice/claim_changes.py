@@ -83,8 +83,7 @@ def requests_of(asked: Situation) -> Iterator[RequestPlace]:
     for claim in asked.claims:
         keys = asked.like(claim)
         for request in claim.requests:
-            alternatives = request.subrequests if isinstance(request, FirstAvailable) else (request,)
-            yield from (RequestPlace(claim, alternative, keys) for alternative in alternatives)
+            yield from (RequestPlace(claim, alternative, keys) for alternative in request.alternatives)
 
 
 def conditions_of(asked: Situation, place: RequestPlace) -> tuple[Condition, ...]:

@@ -63,12 +63,12 @@ def cheaper_with_larger_disks(
     if len(plan.placements) > _MOST_PODS:
         return None
     changes = tuple(_short_and_cheaper(plan, snapshot, catalog))
-    before = _cost(plan)
+    before = cost_of(plan)
     if not changes or before is None:
         return None
     quick = replace(policy, considered=0, shown_fits=0, explains=False)
     after = plan_for(snapshot, Change.together(*changes).catalog(catalog), quick, now)
-    cost = _cost(after)
+    cost = cost_of(after)
     if cost is None or cost >= before or len(after.left_out) > len(plan.left_out):
         return None
     counts = Counter(node.offering.instance_type for node in after.launches)
@@ -102,7 +102,8 @@ def _bytes(container: Container) -> int:
     return 0 if amount is None else amount.int64_value()
 
 
-def _cost(plan: Plan) -> Decimal | None:
+def cost_of(plan: Plan) -> Decimal | None:
+    """Dollars an hour of what the plan launches; None where a price is not known."""
     prices = [node.usd_per_hour for node in plan.launches]
     return None if None in prices else sum((price for price in prices if price is not None), Decimal(0))
 

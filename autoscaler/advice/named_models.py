@@ -14,6 +14,7 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.situation import Situation
+from autoscaler.lint.other_systems import TYPE_KEYS
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
@@ -25,6 +26,21 @@ from instance_catalog.types.instance_type import Accelerator
 
 # Of the catalog's clouds: what such a label says is predicted, or names a group of nodes that somebody makes.
 OWN_DOMAINS: Final = ("cloud.google.com/", "eks.amazonaws.com/", "karpenter.k8s.aws/")
+# Labels by which people choose a machine for its accelerator.
+MACHINE_KEYS: Final = (
+    TYPE_KEYS
+    | labels.DISCOVERED_LABELS
+    | {
+        labels.ACCELERATOR,
+        "cloud.google.com/gke-accelerator",
+        "cloud.google.com/gke-tpu-accelerator",
+        "cloud.google.com/gke-tpu-topology",
+        "eks.amazonaws.com/instance-family",
+        "eks.amazonaws.com/instance-gpu-name",
+        "karpenter.k8s.aws/instance-family",
+        "karpenter.k8s.aws/instance-gpu-name",
+    }
+)
 _MOST_VALUES: Final = 16  # more are no names of models
 _WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
 _MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
-from autoscaler.advice.named_models import keys_of_models
+from autoscaler.advice.named_models import MACHINE_KEYS, keys_of_models
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.other_systems import ACCELERATOR_KEYS, TYPE_KEYS, ec2_name, unknown_accelerator, unknown_type
 from autoscaler.model.pod import Container, Pod
@@ -21,21 +20,6 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
-# Labels by which people choose a machine for its accelerator.
-MACHINE_KEYS: Final = (
-    TYPE_KEYS
-    | labels.DISCOVERED_LABELS
-    | {
-        labels.ACCELERATOR,
-        "cloud.google.com/gke-accelerator",
-        "cloud.google.com/gke-tpu-accelerator",
-        "cloud.google.com/gke-tpu-topology",
-        "eks.amazonaws.com/instance-family",
-        "eks.amazonaws.com/instance-gpu-name",
-        "karpenter.k8s.aws/instance-family",
-        "karpenter.k8s.aws/instance-gpu-name",
-    }
-)
 _MEBI = 2**20
 _GIBI = 2**30
 
@@ -128,6 +112,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     lacking = {key for key in ACCELERATOR_KEYS if unknown_accelerator(asked.pod, key, asked.catalog)}
     lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) else set()
     lacking |= keys_of_models(asked.pod, asked.catalog)
+    lacking |= {labels.HOSTNAME} if asked.pod.host_paths else set()  # what it mounts is there alone
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))
     for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))

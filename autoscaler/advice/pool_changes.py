@@ -9,14 +9,12 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
-from autoscaler.advice.named_models import accelerators_named, families_named
-from autoscaler.advice.pod_changes import MACHINE_KEYS
+from autoscaler.advice.named_models import MACHINE_KEYS, accelerators_named, families_named
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.other_systems import type_named
 from autoscaler.model.capacity import CapacityPool, Limits, PodScope
 from autoscaler.model.reason import Code
-from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
@@ -301,7 +299,7 @@ def _of_classes(asked: Situation) -> Iterator[str]:
 
 def _that_share(asked: Situation) -> Iterator[str]:
     """Profiles under which claims for an amount of a device share it, where the devices lack the amount."""
-    requests = [request for claim in asked.claims for request in _requests(claim.requests) if request.capacity]
+    requests = [request for claim in asked.claims for request in claim.exact_requests if request.capacity]
     if requests and Code.CAPACITY_INSUFFICIENT in asked.codes:
         drivers = _named_by(asked, {request.device_class for request in requests})
         yield from (f.sharing_profile for f in driver_facts().values() if f.sharing_profile and f.driver in drivers)
@@ -324,7 +322,7 @@ def _profiles(asked: Situation) -> Iterator[tuple[str, str]]:
 def _drivers_wanted(asked: Situation) -> frozenset[str]:
     """The drivers that the classes of the pod's requests name, where no type has a device of the class."""
     named = {str(r.detail.get("device_class")) for r in asked.reasons if r.code is Code.NO_DEVICE_OF_CLASS}
-    named &= {request.device_class for claim in asked.claims for request in _requests(claim.requests)}
+    named &= {request.device_class for claim in asked.claims for request in claim.exact_requests}
     return _named_by(asked, named)
 
 
@@ -338,8 +336,3 @@ def _named_by(asked: Situation, classes: Collection[str]) -> frozenset[str]:
         if selector.expression
     )
     return drivers_named(expressions)
-
-
-def _requests(requests: tuple[DeviceRequest | FirstAvailable, ...]) -> Iterator[DeviceRequest]:
-    for request in requests:
-        yield from request.subrequests if isinstance(request, FirstAvailable) else (request,)

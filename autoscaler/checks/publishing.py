@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.daemons import runs_on
-from instance_catalog.drivers.facts import broken_gpudirect, device_plugins
+from instance_catalog.drivers.device_plugins import device_plugins
+from instance_catalog.drivers.facts import broken_gpudirect
 from instance_catalog.kubernetes.labels import INSTANCE_TYPE
 from instance_catalog.kubernetes.resource_slice import Version
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import click
 
+from autoscaler.advice.asked_for_kinds import SoldOtherwise, cheaper_if_asked_for
 from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
 from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
@@ -178,6 +179,7 @@ def _decide(
         *plan_advice(loaded.snapshot, decided),
         *supply_advice(loaded.snapshot, decided, catalog),
         *_disks(cheaper_with_larger_disks(decided, loaded.snapshot, catalog, policy, now)),
+        *_asked_for(cheaper_if_asked_for(decided, loaded.snapshot, catalog, policy, now)),
     )
     decided = replace(decided, warnings=(*map(reason_of, told), *decided.warnings))
     if ties is not None:
@@ -202,6 +204,18 @@ def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
             f"cheaper machines are left out only for the root disk that is assumed: with {disks} the plan is {nodes} "
             f"for {money(found.usd_per_hour)} $/h",
             f"if yours are that large, say so: `{steps}`, and plan with --catalog DIR",
+        )
+
+
+def _asked_for(found: SoldOtherwise | None) -> Iterator[Diagnostic]:
+    """What it costs to buy on demand, where smaller machines are sold in other ways."""
+    if found is not None:
+        nodes = " and ".join(f"{count} × {name}" for name, count in found.launches)
+        yield surprise(
+            f"instance type {', '.join(found.types)}",
+            (),
+            "fits and costs less, and is never sold on demand",
+            f"with --allow {','.join(found.allowed)} the plan is {nodes} for {money(found.usd_per_hour)} $/h",
         )
 
 

@@ -48,6 +48,7 @@ _IGNORED = (
     "shareProcessNamespace",
     "subdomain",
 )
+_THERE_BEFORE = ("Directory", "File", "Socket", "CharDevice", "BlockDevice")  # types of hostPath
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
 _DEFAULT_GRACE = 30  # seconds, as the API server sets it
 _LONGEST_MESSAGE = 1024  # characters kept of what the scheduler says
@@ -152,6 +153,7 @@ def _parse(
         image_volumes=tuple(
             reference for volume in spec.children("volumes") if (reference := volume.child("image").text("reference"))
         ),
+        host_paths=_host_paths(spec),
         node_features=_node_features(spec, (*containers, *init_containers), host_network=host_network),
         host_network=host_network,
         scheduler_name=spec.text("schedulerName") or "default-scheduler",
@@ -256,6 +258,12 @@ def _volumes(spec: Fields, pod_name: str) -> tuple[str, ...]:
         elif "ephemeral" in volume:
             found.append(f"{pod_name}-{name}")
     return tuple(found)
+
+
+def _host_paths(spec: Fields) -> tuple[str, ...]:
+    """Paths of the node that the kubelet does not make."""
+    mounted = (volume.child("hostPath") for volume in spec.children("volumes"))
+    return tuple(found.text("path") for found in mounted if found.text("type") in _THERE_BEFORE)
 
 
 def _disks(spec: Fields) -> tuple[str, ...]:

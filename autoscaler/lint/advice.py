@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
@@ -12,13 +12,15 @@ from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES, readable, running_drivers
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
+from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import DeviceId
 
@@ -51,6 +53,7 @@ def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     yield from _devices_of_two_drivers(snapshot)
     yield from _refused_sharing(snapshot)
     yield from _invalid_configs(snapshot)
+    yield from _admin_access(snapshot)
     yield from _no_cpu(snapshot)
     yield from _resources_not_served(snapshot)
 
@@ -96,6 +99,24 @@ def _devices_of_two_drivers(snapshot: Snapshot) -> Iterator[Diagnostic]:
                     "keep one of them off these nodes, and name the other one here",
                     pool.origin,
                 )
+
+
+def _admin_access(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """The first claim for administrative access in a namespace that does not allow it, as far as is known."""
+    pending = {key: pod for pod in snapshot.pods if not pod.bound for key in claim_keys(pod)}
+    for key, pod in pending.items():
+        claim = snapshot.claims.get(key)
+        allowed = snapshot.namespaces.get(pod.namespace, EMPTY).get(labels.ADMIN_ACCESS) == "true"
+        if claim is not None and not allowed and any(request.admin_access for request in claim.exact_requests):
+            yield surprise(
+                f"Pod {pod.key}",
+                (),
+                f"its claim {claim.name} asks for adminAccess, which takes no device from others; the API server "
+                f'refuses it unless namespace {pod.namespace} has the label {labels.ADMIN_ACCESS}: "true"',
+                "label the namespace; to let a plan see it, give its manifest too",
+                pod.origin,
+            )
+            return
 
 
 def _brief_windows(snapshot: Snapshot) -> Iterator[Diagnostic]:
@@ -306,12 +327,7 @@ def _invalid_configs(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def _wants_a_part(claim: ResourceClaim) -> bool:
-    return any(request.capacity and request.count == 1 for request in _exact(claim.requests))
-
-
-def _exact(requests: Iterable[DeviceRequest | FirstAvailable]) -> Iterator[DeviceRequest]:
-    for request in requests:
-        yield from request.subrequests if isinstance(request, FirstAvailable) else (request,)
+    return any(request.capacity and request.count == 1 for request in claim.exact_requests)
 
 
 def _architecture(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:

@@ -27,6 +27,7 @@ from autoscaler.model.resource_claim import (
     Request,
 )
 from instance_catalog.diagnostic import Path
+from instance_catalog.kubernetes.labels import ADMIN_ACCESS
 from instance_catalog.kubernetes.profile import Gates
 
 MAX_DEVICES: Final = 32  # of one claim; only the allocator enforces it
@@ -37,7 +38,6 @@ _MAX_PARAMETERS: Final = 10 * 1024  # bytes of JSON
 _MODES: Final = ("ExactCount", "All")
 MAX_DOMAIN, MAX_IDENTIFIER = 63, 32
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 
 
 def check_claim_limits(subject: ClaimSubject) -> Iterator[Finding]:
@@ -93,11 +93,11 @@ def check_gates(subject: ClaimSubject, gates: Gates, version: str) -> Iterator[F
 def check_admin_access(subject: ClaimSubject, namespaces: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
     """Admin access is for namespaces with a label; those of the manifests are looked at."""
     namespace = subject.claim.namespace
-    if namespaces.get(namespace, {}).get(_ADMIN_LABEL) == "true":
+    if namespaces.get(namespace, {}).get(ADMIN_ACCESS) == "true":
         return
     for place, _, exact in subject.requests():
         if exact.admin_access:
-            message = f"admin access needs the label {_ADMIN_LABEL}: true on namespace {namespace}"
+            message = f"admin access needs the label {ADMIN_ACCESS}: true on namespace {namespace}"
             step = "label the namespace; to let this check see it, give its manifest too"
             yield Finding.of(ADMIN_NAMESPACE, subject.object, (*place, "adminAccess"), message, step)
 

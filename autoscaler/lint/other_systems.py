@@ -7,7 +7,7 @@ README), Volcano's vGPU device plugin, and the instance types of Amazon SageMake
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 from functools import partial
 from typing import Final
 
@@ -33,6 +33,11 @@ _SHARED_RESOURCES: Final = {
 _HARDWARE: Final = {"intel.com/gpu": "Intel", "gpu.intel.com/i915": "Intel", "gpu.intel.com/xe": "Intel"}
 _SAGEMAKER: Final = "ml."
 ACCELERATOR_KEYS: Final = (labels.GKE_ACCELERATOR, labels.GKE_TPU_ACCELERATOR)
+# Beginnings of paths that node images have.
+_OF_EVERY_NODE: Final = (
+    *("/dev", "/sys", "/proc", "/lib", "/usr", "/etc", "/run", "/var/run", "/var/log", "/var/lib/kubelet", "/boot"),
+    *("/opt/cni", "/home/kubernetes", "/tmp", "/bin", "/sbin"),
+)
 TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
 
 
@@ -42,6 +47,9 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, _shared_resource, _shared)
     yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog), _absent)
+    there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
+    yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
+    yield from _of_first(snapshot, _path_of_node, _path)
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
@@ -132,6 +140,34 @@ def ec2_name(name: str, catalog: Catalog) -> str:
     """What EC2 calls an instance type of SageMaker; "" for other names, and where the catalog lacks it."""
     own = name.removeprefix(_SAGEMAKER)
     return own if own != name and own in catalog.types else ""
+
+
+def _one_node(pod: Pod, there: Set[str]) -> str:
+    """The node that the pod selects by its name and that is not in sight; or nothing."""
+    return next((names[0] for names in _selected(pod, {labels.HOSTNAME}) if there.isdisjoint(names)), "")
+
+
+def _named(name: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("spec", "nodeSelector"),
+        f"selects the node {name} by {labels.HOSTNAME}{{rest}}: it is not among the nodes that are given, and no node "
+        "of a plan has its name",
+        "give the Node with -f to plan for it, or select machines by what they have",
+    )
+
+
+def _path_of_node(pod: Pod) -> str:
+    """A path of the node that has to be there and that no node image is known to have; or nothing."""
+    return next((path for path in pod.host_paths if not path.startswith(_OF_EVERY_NODE)), "")
+
+
+def _path(path: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("spec", "volumes"),
+        f"mounts {path} of its node, which must be there before{{rest}} (hostPath): it does not start on a new node "
+        "whose image or start script does not make the path",
+        "put the data on a PersistentVolume, or have your nodes make the path when they start",
+    )
 
 
 def unknown_type(pod: Pod, catalog: Catalog) -> str:

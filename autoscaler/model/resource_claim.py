@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from autoscaler.model.device_class import Selector
@@ -31,6 +32,11 @@ class DeviceRequest:
     capacity: FrozenMap[str, Quantity] | None = None
     unsupported: tuple[str, ...] = ()
 
+    @property
+    def alternatives(self) -> tuple[DeviceRequest, ...]:
+        """Of a prioritized list its subrequests, of any other request itself."""
+        return (self,)
+
 
 @dataclass(frozen=True, slots=True)
 class FirstAvailable:
@@ -38,6 +44,11 @@ class FirstAvailable:
 
     name: str
     subrequests: tuple[DeviceRequest, ...]
+
+    @property
+    def alternatives(self) -> tuple[DeviceRequest, ...]:
+        """The subrequests."""
+        return self.subrequests
 
 
 Request = DeviceRequest | FirstAvailable
@@ -139,6 +150,11 @@ class ResourceClaim:
     unsupported: tuple[str, ...] = ()
     created: float = field(default=0.0, compare=False)
     origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def exact_requests(self) -> Iterator[DeviceRequest]:
+        """Its requests, and the alternatives of its prioritized lists in their place."""
+        return (one for request in self.requests for one in request.alternatives)
 
     @property
     def key(self) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.device_class import DeviceClass, Selector
-from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
+from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.world import World
 
@@ -40,8 +40,6 @@ def _asked(snapshot: Snapshot) -> list[DeviceClass]:
     """The classes that most claims ask for: later pods are likely to ask for one of them."""
     asked: Counter[str] = Counter()
     for claim in snapshot.claims.values():
-        for request in claim.requests:
-            alternatives = request.subrequests if isinstance(request, FirstAvailable) else (request,)
-            asked.update(one.device_class for one in alternatives)
+        asked.update(request.device_class for request in claim.exact_requests)
     often = sorted(asked, key=lambda name: (-asked[name], name))[:_MOST_CLASSES]
     return [found for found in snapshot.classes if found.name in often]

@@ -186,37 +186,6 @@ def driver_facts() -> FrozenMap[str, DriverFacts]:
 
 
 @dataclass(frozen=True, slots=True)
-class DevicePlugin:
-    """A device plugin hands out the devices of `driver` without DRA. `images` are ends of its image's repository,
-    `resource_prefixes` beginnings of the extended resources it offers; a `managed` one is installed by the cloud.
-    `parts`: how many of a resource one device is, by resource and model of the device."""
-
-    driver: str
-    images: tuple[str, ...]
-    resource_prefixes: tuple[str, ...]
-    source: str
-    managed: bool = False
-    parts: FrozenMap[str, FrozenMap[str, int]] = field(default_factory=FrozenMap)
-
-
-@cache
-def device_plugins() -> tuple[DevicePlugin, ...]:
-    """The device plugins that compete with a driver for its devices (device_plugins.yaml)."""
-    content = contents("drivers")["device_plugins"]
-    return tuple(
-        DevicePlugin(
-            row["of"],
-            tuple(row["images"]),
-            tuple(row["resources"]),
-            row["source"],
-            managed=row.get("managed", False),
-            parts=FrozenMap({resource: FrozenMap(models) for resource, models in row.get("parts", {}).items()}),
-        )
-        for row in content["plugins"]
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class BrokenGpuDirect:
     """From this branch of NVIDIA's driver on, EFA does not reach the memory of GPUs on types whose names begin so."""
 

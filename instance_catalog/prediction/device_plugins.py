@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from instance_catalog.drivers.facts import DevicePlugin, device_plugins
+from instance_catalog.drivers.device_plugins import DevicePlugin, device_plugins
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.instance_type import InstanceType

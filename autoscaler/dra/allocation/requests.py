@@ -144,7 +144,7 @@ class _Validator:
 
     def _check_gates(self, request: Request) -> None:
         gates = self.scene.profile.gates
-        alternatives = request.subrequests if isinstance(request, FirstAvailable) else (request,)
+        alternatives = request.alternatives
         if not alternatives:
             raise self._malformed(request.name, "neither exactly nor firstAvailable is set")
         if isinstance(request, FirstAvailable) and not gates.prioritized_list:

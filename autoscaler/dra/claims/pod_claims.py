@@ -121,7 +121,7 @@ def _check_classes(
         if isinstance(request, FirstAvailable) and not profile.gates.prioritized_list:
             subject = f"{_subject(claim)}, request {request.name}"
             return DoesNotFit((Reason.of(Code.FEATURE_DISABLED, subject, gate="DRAPrioritizedList"),))
-        for alternative in request.subrequests if isinstance(request, FirstAvailable) else (request,):
+        for alternative in request.alternatives:
             subject = f"{_subject(claim)}, request {alternative.name}"
             if not alternative.device_class:
                 return Fatal((Reason.of(Code.MALFORMED_REQUEST, subject, problem="deviceClassName is missing"),))

@@ -14,7 +14,7 @@ from autoscaler.kube.workloads.stamping import stamp
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.snapshot import NO_DRIVERS, DaemonSet
 from instance_catalog.drivers.daemonsets import profiles_from_daemonsets
-from instance_catalog.drivers.facts import device_plugins
+from instance_catalog.drivers.device_plugins import device_plugins
 
 
 def parse_daemon_set(

@@ -16,7 +16,6 @@ from typing import Final
 from autoscaler.dra.inventory.allocated import UNUSED, PoolKey, PoolUse
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code
-from autoscaler.model.resource_claim import FirstAvailable
 from autoscaler.model.verdict import DoesNotFit, Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.placement.device_states import claims_apart
@@ -142,12 +141,7 @@ def question(bundle: Bundle, world: World) -> Hashable | None:
         return None
     if any(resource in world.contested for resource in apart.amounts):
         return None
-    requests = [
-        one
-        for claim in apart.claims
-        for request in claim.requests
-        for one in (request.subrequests if isinstance(request, FirstAvailable) else (request,))
-    ]
+    requests = [one for claim in apart.claims for one in claim.exact_requests]
     if any(request.capacity for request in requests):
         return None
     return (

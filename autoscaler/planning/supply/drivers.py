@@ -8,7 +8,7 @@ from typing import Final
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.device_class import DeviceClass
-from autoscaler.model.resource_claim import FirstAvailable, Request
+from autoscaler.model.resource_claim import Request
 from autoscaler.model.snapshot import NO_DRIVERS, Snapshot
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.profile import (
@@ -120,7 +120,7 @@ def launches_slices(pool: CapacityPool, hosts: int) -> bool:
 
 def wanted_drivers(requests: Iterable[Request], classes: Mapping[str, DeviceClass]) -> frozenset[str]:
     """The drivers that the DeviceClasses of requests name."""
-    exact = (part for r in requests for part in (r.subrequests if isinstance(r, FirstAvailable) else (r,)))
+    exact = (part for r in requests for part in r.alternatives)
     names = {request.device_class for request in exact}
     texts = (selector.expression or "" for name in names if name in classes for selector in classes[name].selectors)
     return frozenset(found for text in texts for found in _DRIVER.findall(text))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
-from autoscaler.advice.named_models import accelerators_named, renamed_models
+from autoscaler.advice.named_models import accelerators_named, families_named, renamed_models
 from autoscaler.advice.situation import Situation
+from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
 
 SHIPPED = load_catalog()
@@ -43,6 +47,49 @@ KEY = "machine.cluster.vke.volcengine.com/gpu-name"
 )
 def test_which_accelerators_a_value_names(key: str, value: str, named: tuple[str, ...]) -> None:
     assert accelerators_named(key, value, SHIPPED) == named
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "families"),
+    [
+        ("karpenter.sh/nodepool", "inf2", ("inf2",)),
+        ("karpenter.sh/nodepool", "amd-neuron-trn1", ("trn1",)),
+        ("eks.amazonaws.com/nodegroup", "g5-12xlarge", ("g5",)),
+        ("node-group", "P6-B200", ("p6-b200",)),
+        ("karpenter.sh/nodepool", "trn1x", ()),
+        ("karpenter.sh/nodepool", "gpu", ()),
+        ("rack", "p5", ()),  # says nothing about machines
+        ("karpenter.sh/nodepool", "g5-or-g6", ("g5", "g6")),
+    ],
+)
+def test_which_families_the_name_of_a_group_of_nodes_has_in_it(key: str, value: str, families: tuple[str, ...]) -> None:
+    assert families_named(key, value, SHIPPED) == families
+
+
+@pytest.mark.parametrize(
+    ("value", "family", "machine"), [("inf2", "[inf2]", "inf2.xlarge"), ("inf1-or-inf2", "", "inf1.xlarge")]
+)
+def test_a_pool_named_for_one_family_has_its_machines(value: str, family: str, machine: str) -> None:
+    catalog = shipped("inf1.xlarge", "inf2.xlarge")
+    asking = Container("c", FrozenMap({"aws.amazon.com/neuron": Quantity.of(1)}))
+    selecting = replace(pod("p", node_selector=FrozenMap({"karpenter.sh/nodepool": value})), containers=(asking,))
+    given, policy = snapshot([selecting], []), Policy(considered=1000)
+    found = advise(selecting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    (line,) = advice_lines(found)
+    assert (f"karpenter.k8s.aws/instance-family In {family} in spec.requirements" in line) == bool(family)
+    assert ("do not say which machines they mean" in line) != bool(family)
+    assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
+
+
+def test_a_label_in_other_words_and_a_volume_that_is_not_there_are_one_change() -> None:
+    selector = FrozenMap({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-X"})
+    given = snapshot([pod("p", "c", node_selector=selector, volumes=("models",))], [claim("c", gpus())])
+    policy = Policy(considered=1000)
+    found = advise(given.pods[0], given, SOME, plan_for(given, SOME, policy, NOW), policy, NOW)
+    assert [[part.kind for part in entry.change.parts] for entry in found] == [
+        [ChangeKind.REWRITE_LABEL, ChangeKind.ADD_VOLUME_CLAIMS]
+    ]
+    assert [ref.instance_type for ref, _ in found[0].result.launches] == ["a2-ultragpu-1g"]
 
 
 @pytest.mark.parametrize("by_affinity", [True, False])

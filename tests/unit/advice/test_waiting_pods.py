@@ -14,6 +14,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines, change_text
 from autoscaler.report.tables.plan_summary import left_out_table
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import CATALOG, NOW, claim, gpus, pod, shipped, snapshot
 
@@ -30,6 +31,15 @@ def test_a_pod_of_a_provisioning_request_is_planned_without_its_annotation() -> 
     found = changes(pod("p", "c", annotations=FrozenMap({CONSUMES: "batch"})))
     assert [entry.change.kind for entry in found] == [ChangeKind.DROP_ANNOTATION]
     assert f"remove the annotation {CONSUMES}, so that a node is planned" in advice_lines(found)[0]
+
+
+def test_what_it_selects_besides_shows_only_then() -> None:
+    selector = FrozenMap({"resource-model": "l4", labels.ACCELERATOR: "nvidia-l4"})
+    (found,) = changes(pod("p", "c", annotations=FrozenMap({CONSUMES: "batch"}), node_selector=selector))
+    assert [part.kind for part in found.change.parts] == [ChangeKind.DROP_ANNOTATION, ChangeKind.ADD_LABELS]
+    (line,) = advice_lines([found])
+    assert "resource-model=l4 in spec.labels → 1 × g6.xlarge" in line
+    assert "do not say which machines they mean" not in line, "its other label does"
 
 
 def test_it_reads_as_waiting_not_as_one_that_fits_nowhere() -> None:

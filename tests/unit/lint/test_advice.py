@@ -165,3 +165,21 @@ def test_sharing_that_the_driver_refuses_names_the_gate(
 def test_odd_configurations_are_left_to_the_driver(parameters: str) -> None:
     odd = replace(claim("c"), config=(ClaimConfig((), "gpu.nvidia.com", parameters),))
     assert [one for one in told(snapshot([pod("p", "c")], [odd])) if one.field == "spec.devices.config"] == []
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "admin", "expected"),
+    [
+        pytest.param({}, True, 1, id="not known"),
+        pytest.param({"default": {"other": "true"}}, True, 1, id="without the label"),
+        pytest.param({"default": {labels.ADMIN_ACCESS: "true"}}, True, 0, id="allowed"),
+        pytest.param({}, None, 0, id="an ordinary claim"),
+    ],
+)
+def test_admin_access_needs_a_label_of_the_namespace(
+    namespaces: dict[str, dict[str, str]], admin: bool | None, expected: int
+) -> None:
+    known = FrozenMap({name: FrozenMap(found) for name, found in namespaces.items()})
+    wanted = claim("c", replace(gpus(), admin_access=admin))
+    found = told(snapshot([pod("p", "c")], [wanted], namespaces=known))
+    assert ["asks for adminAccess" in one.message for one in found] == [True] * expected

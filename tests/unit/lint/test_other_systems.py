@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.lint.other_systems import ec2_name, foreign_advice
+from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
@@ -104,3 +105,17 @@ def test_a_gpu_of_a_vendor_that_no_cloud_sells(resource: str, expected: int) -> 
 def test_a_gpu_that_somebody_added_to_the_catalog() -> None:
     own = Catalog.of([machine("flex", Accelerator(key="flex", vendor="Intel", model="Flex 170"), 1, "1.00")])
     assert list(foreign_advice(snapshot([asking("intel.com/gpu")]), own)) == []
+
+
+@pytest.mark.parametrize(("there", "expected"), [(False, 1), (True, 0)])
+def test_one_node_by_its_name(there: bool, expected: int) -> None:
+    selecting = pod("p", node_selector=FrozenMap({labels.HOSTNAME: "gpu-7"}))
+    nodes = [Node("n", labels=FrozenMap({labels.HOSTNAME: "gpu-7"}))] if there else []
+    found = list(foreign_advice(snapshot([selecting], nodes=nodes), CATALOG))
+    assert ["selects the node gpu-7" in one.message for one in found] == [True] * expected
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/data01/models", 1), ("/dev/shm", 0), ("/var/lib/kubelet/pods", 0)])
+def test_a_path_that_a_new_node_does_not_have(path: str, expected: int) -> None:
+    found = told(pod("p", host_paths=(path,)))
+    assert [f"mounts {path} of its node" in one.message for one in found] == [True] * expected

@@ -66,7 +66,7 @@ def test_trainium_is_no_gpu() -> None:
     ],
 )
 def test_labels_of_a_capacity_type(capacity_type: str, karpenter: str, eks: str) -> None:
-    found = capacity_labels("aws", capacity_type)
+    found = capacity_labels("aws", CapacityType(capacity_type))
     assert dict(found) == {"karpenter.sh/capacity-type": karpenter, "eks.amazonaws.com/capacityType": eks}
 
 

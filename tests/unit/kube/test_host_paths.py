@@ -1,0 +1,17 @@
+"""Paths of the node that a pod mounts."""
+
+from __future__ import annotations
+
+from tests.unit.kube.test_pod import parsed, pod
+
+
+def test_paths_of_the_node_that_must_be_there_before() -> None:
+    volumes = [
+        {"name": "models", "hostPath": {"path": "/data", "type": "Directory"}},
+        {"name": "cache", "hostPath": {"path": "/cache", "type": "DirectoryOrCreate"}},
+        {"name": "any", "hostPath": {"path": "/any"}},
+        {"name": "socket", "hostPath": {"path": "/x.sock", "type": "Socket"}},
+        {"name": "shm", "emptyDir": {"medium": "Memory"}},
+    ]
+    found, problems = parsed(pod(volumes=volumes))
+    assert (found.host_paths, problems) == (("/data", "/x.sock"), [])
