@@ -8,13 +8,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from autoscaler.advice.disks import cost_of
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.one_cloud import cost_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import CapacityType, InstanceType
+from instance_catalog.types.instance_type import CapacityType
 
 _MOST_PODS: Final = 100  # a plan for more takes seconds, and this one is made beside it
 _ALLOWED: Final = (CapacityType.SPOT, CapacityType.ON_DEMAND)
@@ -43,7 +43,7 @@ def cheaper_if_asked_for(
     asked = replace(policy, considered=0, shown_fits=0, explains=False)
     after = plan_for(snapshot, catalog, replace(asked, where=replace(asked.where, capacity_types=_ALLOWED)), now)
     counts = Counter(node.offering.instance_type for node in after.launches)
-    types = tuple(sorted(name for name in counts if not _on_demand(catalog.types[name])))
+    types = tuple(sorted(name for name in counts if not catalog.types[name].sold_on_demand))
     cost = cost_of(after)
     if cost is None or cost >= before or len(after.left_out) > len(plan.left_out) or not types:
         return None
@@ -52,17 +52,10 @@ def cheaper_if_asked_for(
 
 def _smaller(plan: Plan, catalog: Catalog) -> bool:
     """Whether a launched machine has more of its accelerators than one that is never sold on demand."""
-    launched = [catalog.types[node.offering.instance_type] for node in plan.launches]
     most = Counter[tuple[str, str]]()
-    for one in launched:
+    for one in (catalog.types[node.offering.instance_type] for node in plan.launches):
         if one.accelerator is not None:
             key = (one.cloud, one.accelerator.key)
             most[key] = max(most[key], one.device_count)
-    return any(
-        one.accelerator is not None and one.device_count < most[one.cloud, one.accelerator.key] and not _on_demand(one)
-        for one in catalog
-    )
-
-
-def _on_demand(instance_type: InstanceType) -> bool:
-    return CapacityType.ON_DEMAND in instance_type.capacity_types
+    rare = (one for one in catalog if one.accelerator is not None and not one.sold_on_demand)
+    return any(one.device_count < most[one.cloud, one.accelerator.key] for one in rare if one.accelerator)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_claims
 from autoscaler.advice.situation import Situation
@@ -25,6 +27,9 @@ from instance_catalog.kubernetes.taint import Toleration
 _SELECTING = frozenset(
     {Code.SELECTOR_FALSE, Code.TOO_FEW_DEVICES, Code.RUNTIME_ATTRIBUTE, Code.CATALOG_UNKNOWN, Code.SELECTOR_ERROR}
 )
+
+# Attributes whose values no two devices of a node share, and which nobody knows before it runs.
+_ONE_DEVICE: Final = re.compile(r"\b(ifName|uuid|pciBusID|pciAddress|serialNumber|mac)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +103,13 @@ def conditions_of(asked: Situation, place: RequestPlace) -> tuple[Condition, ...
 
 
 def dropped_conditions(asked: Situation) -> Iterator[Change]:
-    """Without one condition of a selector; not where what it asks for is made on nodes: no type is nearer to that."""
+    """Without one condition of a selector; not where it asks for what is made on nodes, or for one device of one node:
+    no type is nearer to that."""
     if any(r.code is Code.NOTHING_HAS and "driver" in r.detail for r in asked.reasons):
         return
     for place in requests_of(asked):
-        yield from (one.change(ChangeKind.DROP_CONDITION) for one in conditions_of(asked, place))
+        found = (one for one in conditions_of(asked, place) if not _ONE_DEVICE.search(one.text))
+        yield from (one.change(ChangeKind.DROP_CONDITION) for one in found)
 
 
 def renamed_capacities(asked: Situation) -> Iterator[Change]:

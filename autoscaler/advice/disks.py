@@ -19,6 +19,7 @@ from autoscaler.advice.pod_changes import shortages
 from autoscaler.model.plan import Considered, Plan
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.one_cloud import cost_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.kubernetes.quantity import Quantity
@@ -100,12 +101,6 @@ def _asked(pod: Pod) -> int:
 def _bytes(container: Container) -> int:
     amount = container.requests.get(EPHEMERAL_STORAGE)
     return 0 if amount is None else amount.int64_value()
-
-
-def cost_of(plan: Plan) -> Decimal | None:
-    """Dollars an hour of what the plan launches; None where a price is not known."""
-    prices = [node.usd_per_hour for node in plan.launches]
-    return None if None in prices else sum((price for price in prices if price is not None), Decimal(0))
 
 
 def _short_of_disk(entry: Considered) -> Mapping[str, tuple[int, int]] | None:

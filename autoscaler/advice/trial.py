@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -18,11 +18,12 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import Consumer
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import IMPLICIT
-from autoscaler.planning.planner import plan_for
+from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import accelerators_in_use
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 
 _SMALL = 24  # pending pods that can be planned again as a whole
 _EVERYTHING = 1_000_000
@@ -32,13 +33,15 @@ _EVERYTHING = 1_000_000
 class Result:
     """What the plan with the change does for the pods: nodes to launch by offering, or nodes that are there.
 
-    `hosts`: of how many nodes a slice consists, where such are bought as a whole.
+    `hosts`: of how many nodes a slice consists, where such are bought as a whole. `smaller`: machines with fewer of the
+    same accelerators, enough for the pods, that are never sold on demand.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
     usd_per_hour: Decimal | None
     nodes: tuple[str, ...]
     hosts: int = 1
+    smaller: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Replanner:
         seen = _EVERYTHING if thorough else 0
         where = change.where(self.policy.where)
         policy = replace(self.policy, considered=seen, shown_fits=seen, explains=False, where=where)
-        return plan_for(snapshot, change.catalog(self.asked.catalog), policy, self.now)
+        return plan_in_one_cloud(snapshot, change.catalog(self.asked.catalog), policy, self.now)[0]
 
     def after(self, change: Change) -> Replanner | None:
         """Plans with further changes beside this one; None where the plan with it leaves nothing to ask for."""
@@ -99,10 +102,10 @@ class Replanner:
         displaced = before & {entry.pod for entry in plan.left_out}
         if displaced or not placed.keys() >= self.asked.keys:
             return None
-        return _result(plan, [placed[key] for key in sorted(self.asked.keys)])
+        return _result(plan, [placed[key] for key in sorted(self.asked.keys)], self.asked.catalog)
 
 
-def _result(plan: Plan, placements: list[Placement]) -> Result:
+def _result(plan: Plan, placements: list[Placement], catalog: Catalog) -> Result:
     names = dict.fromkeys(p.node for p in placements if p.target is Target.NEW)
     sliced = {node.name: found for node in plan.launches for found in node.reasons if found.code is Code.WHOLE_SLICE}
     # A host that nothing goes to is paid for as well.
@@ -114,7 +117,20 @@ def _result(plan: Plan, placements: list[Placement]) -> Result:
     total = None if None in prices else sum((price for price in prices if price is not None), Decimal(0))
     there = dict.fromkeys(p.node for p in placements if p.target is not Target.NEW)
     hosts = max((int(str(found.detail["hosts"])) for name, found in sliced.items() if name in names), default=1)
-    return Result(tuple(counts.items()), total, tuple(there), hosts)
+    used = sum(len(allocation.devices) for p in placements for allocation in p.allocations.values())
+    smaller = tuple(_never_on_demand(launches[0], used, catalog)) if len(launches) == 1 and used else ()
+    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller)
+
+
+def _never_on_demand(node: PlannedNode, used: int, catalog: Catalog) -> Iterator[str]:
+    """Machines of the node's cloud with its accelerators, fewer of them but as many as are used, that nobody can buy on
+    demand."""
+    launched = catalog.types[node.offering.instance_type]
+    if node.offering.capacity_type is CapacityType.ON_DEMAND:
+        for one in catalog:
+            same = (one.cloud, one.accelerator) == (launched.cloud, launched.accelerator)
+            if same and used <= one.device_count < launched.device_count and not one.sold_on_demand:
+                yield one.name
 
 
 def _others_settled(asked: Situation, snapshot: Snapshot) -> Snapshot:

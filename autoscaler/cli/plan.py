@@ -32,7 +32,7 @@ from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
-from autoscaler.planning.planner import plan_for
+from autoscaler.planning.one_cloud import clouds_of, plan_in_one_cloud
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.report.words import money
 from instance_catalog.diagnostic import Diagnostic
@@ -172,19 +172,20 @@ def _decide(
     now = _moment(moment) if moment else now_of(loaded)
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
-    decided = plan_for(loaded.snapshot, catalog, policy, now)
+    decided, used = plan_in_one_cloud(loaded.snapshot, catalog, policy, now)
     told = (
         *advice(loaded.snapshot),
         *foreign_advice(loaded.snapshot, catalog),
         *plan_advice(loaded.snapshot, decided),
         *supply_advice(loaded.snapshot, decided, catalog),
-        *_disks(cheaper_with_larger_disks(decided, loaded.snapshot, catalog, policy, now)),
-        *_asked_for(cheaper_if_asked_for(decided, loaded.snapshot, catalog, policy, now)),
+        *_disks(cheaper_with_larger_disks(decided, loaded.snapshot, catalog, used, now)),
+        *_of_clouds(used, policy, clouds_of(decided, catalog), pools=bool(loaded.snapshot.pools)),
+        *_asked_for(cheaper_if_asked_for(decided, loaded.snapshot, catalog, used, now)),
     )
     decided = replace(decided, warnings=(*map(reason_of, told), *decided.warnings))
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)
-    return Decided(loaded.snapshot, catalog, decided, now, policy)
+    return Decided(loaded.snapshot, catalog, decided, now, used)
 
 
 def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
@@ -205,6 +206,17 @@ def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
             f"for {money(found.usd_per_hour)} $/h",
             f"if yours are that large, say so: `{steps}`, and plan with --catalog DIR",
         )
+
+
+def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], *, pools: bool) -> Iterator[Diagnostic]:
+    """In which cloud the machines are, where nobody said it."""
+    if used.where.clouds != asked.where.clouds:
+        cloud = used.where.clouds[0]
+        text = f"all machines are of {cloud}, where the plan costs least: a cluster is in one cloud"
+        yield surprise("clouds", (), text, "--cloud plans for another one")
+    elif len(clouds) > 1 and not pools and not asked.where.clouds:
+        text = f"the plan has machines of {' and '.join(clouds)}, and a cluster is in one cloud"
+        yield surprise("clouds", (), text, "plan for each cluster by itself, or for one cloud with --cloud")
 
 
 def _asked_for(found: SoldOtherwise | None) -> Iterator[Diagnostic]:

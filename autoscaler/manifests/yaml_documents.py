@@ -16,6 +16,7 @@ from autoscaler.kube.problem import UNREPLACED
 from autoscaler.manifests.document import Document, UnreadableError
 from instance_catalog.diagnostic import Path
 
+_ONE_OF_TWO = "keep one of the two: kubectl refuses the file as well"
 _DEEPEST = 100  # Kubernetes objects nest about 20 deep; custom resources a little more
 _MOST_REPEATED = 100_000  # lists and objects that aliases repeat in one document: stops "billion laughs"
 _SAFE_NESTING = 1000
@@ -93,7 +94,7 @@ def read_yaml(text: str, file: str) -> Iterator[Document]:
         line = mark.line + 1 if mark else 1
         place = f" (line {line}, column {mark.column + 1})" if mark else ""
         problem = ": ".join(part for part in (error.context, error.problem) if part)
-        raise UnreadableError(f"invalid YAML{place}: {problem}", line, _next_step(text, line)) from error
+        raise UnreadableError(f"invalid YAML{place}: {problem}", line, error.note or _next_step(text, line)) from error
     except yaml.YAMLError as error:
         raise UnreadableError(f"invalid YAML: {error}", 1, "save the file as UTF-8 text") from error
 
@@ -148,11 +149,12 @@ def _refuse_duplicates(node: yaml.MappingNode) -> None:
     names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
     if len(set(names)) == len(names):
         return
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     for key, _ in node.value:
         if key.value in seen and key.tag != f"{_TAG}merge":
-            raise yaml.MarkedYAMLError(problem=f"field {key.value!r} is given twice", problem_mark=key.start_mark)
-        seen.add(key.value)
+            problem = f"field {key.value!r} is given twice; the first is in line {seen[key.value]}"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark, note=_ONE_OF_TWO)
+        seen.setdefault(key.value, key.start_mark.line + 1)
 
 
 def _check(root: yaml.Node) -> None:

@@ -12,7 +12,7 @@ from autoscaler.advice.trial import Result
 from autoscaler.report.cel_words import one_line_cel
 from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
-from autoscaler.report.words import counted, money
+from autoscaler.report.words import counted, few, money
 from instance_catalog.kubernetes.labels import CLOUD
 
 NO_HELP: Final = "no single change that was tried places it"
@@ -113,7 +113,8 @@ def result_text(result: Result) -> str:
     price = "no price known" if result.usd_per_hour is None else f"{money(result.usd_per_hour)} $/h"
     price = "prepaid" if prepaid else price
     whole = f", as slices of {result.hosts} hosts, which are bought as a whole" if result.hosts > 1 else ""
-    return f"{', '.join(parts)}, {price}{whole}"
+    smaller = f"; {few(result.smaller)} would do, never sold on demand" if result.smaller else ""
+    return f"{', '.join(parts)}, {price}{whole}{smaller}"
 
 
 def advice_lines(found: Iterable[Advice]) -> list[str]:

@@ -276,6 +276,11 @@ class InstanceType:
         return f"{self.accelerator_count} of {'an' if whole[:1] in _SPOKEN_WITH_VOWEL else 'a'} {whole}"
 
     @property
+    def sold_on_demand(self) -> bool:
+        """Whether anybody can buy it without having asked for Spot, flex-start or a reservation."""
+        return CapacityType.ON_DEMAND in self.capacity_types
+
+    @property
     def price(self) -> Price | None:
         """The on-demand list price: the yardstick for comparing types, also where on-demand is not sold."""
         return self.prices.get(CapacityType.ON_DEMAND)

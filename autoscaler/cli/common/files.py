@@ -17,7 +17,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
-from autoscaler.planning.planner import plan_for
+from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.report.words import counted
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -102,5 +102,5 @@ def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, 
     now = now_of(loaded)
     catalog = catalog_of(loaded, directories, now)
     policy = replace(policy, where=asked.where(loaded.snapshot, catalog))
-    plan = plan_for(loaded.snapshot, catalog, policy, now)
+    plan, policy = plan_in_one_cloud(loaded.snapshot, catalog, policy, now)
     return Decided(loaded.snapshot, catalog, plan, now, policy, live=False)

@@ -234,7 +234,11 @@ def _what_would_decide(entry: LeftOut) -> Iterator[str]:
     )
     types = counted(sum(miss.types for miss in open_), "instance type")
     at_run_time = open_[0].reason.code is Code.RUNTIME_ATTRIBUTE
-    known = "known only once a node runs" if at_run_time else "which the catalog does not have"
+    known = (
+        "known only once a node runs: give the ResourceSlices of nodes that are there"
+        if at_run_time
+        else "which the catalog does not have"
+    )
     yield (
         f"cannot be decided: {types}, such as {open_[0].example}, may fit; that depends on {few(list(names))}, {known}"
     )

@@ -8,12 +8,15 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.model.device_class import Selector
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.advice_text import advice_lines, result_text
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
+
+H100 = shipped("a3-highgpu-1g", "a3-highgpu-8g")
 
 
 @pytest.mark.parametrize(
@@ -30,3 +33,26 @@ def test_a_capacity_is_named_without_the_domain_of_its_driver(amount: str, expec
     assert (ChangeKind.RENAME_CAPACITY in {entry.change.kind for entry in found}) == expected
     text = "write memory instead of gpu.nvidia.com/memory in capacity.requests → 1 × g6.xlarge"
     assert any(text in line for line in advice_lines(found)) == expected
+
+
+@pytest.mark.parametrize(
+    ("attribute", "dropped"),
+    [pytest.param("uuid", False, id="one device"), pytest.param("productName", True, id="a kind")],
+)
+def test_nobody_is_told_to_take_another_device_than_the_one_they_name(attribute: str, dropped: bool) -> None:
+    wanted = replace(gpus(), selectors=(Selector(f'device.attributes["gpu.nvidia.com"].{attribute} == "GPU-4711"'),))
+    given, policy = snapshot([pod("p", "c")], [claim("c", wanted)]), Policy(considered=100)
+    catalog = shipped("g6.xlarge")
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    assert (ChangeKind.DROP_CONDITION in {entry.change.kind for entry in found}) == dropped
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [pytest.param(1, "; a3-highgpu-1g would do, never sold on demand", id="one"), pytest.param(8, "", id="all eight")],
+)
+def test_a_promised_machine_says_which_smaller_ones_are_never_sold_on_demand(count: int, expected: str) -> None:
+    selecting = pod("p", "c", node_selector=FrozenMap({"team": "a"}))
+    given, policy, catalog = snapshot([selecting], [claim("c", gpus(count))]), Policy(considered=100), H100
+    found = advise(selecting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    assert [result_text(entry.result) for entry in found] == [f"1 × a3-highgpu-8g (on-demand), 88.49 $/h{expected}"]

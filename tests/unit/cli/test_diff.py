@@ -78,7 +78,7 @@ def test_a_pod_that_loses_its_place_is_the_exit_code(tmp_path: Path) -> None:
 
 def test_plans_that_were_printed(tmp_path: Path) -> None:
     file = written(tmp_path, "a.yaml", manifest("p", 1))
-    both = written(tmp_path, "b.yaml", manifest("p", 1), manifest("q", 8, namespace="other"))
+    both = written(tmp_path, "b.yaml", manifest("p", 1), manifest("q", 2, namespace="other"))
     before = planned(file, tmp_path / "before.json")
     assert data(before, file) == data(before, before)
     found = data(before, planned(both, tmp_path / "after.json"))
