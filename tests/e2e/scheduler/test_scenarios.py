@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -199,8 +200,10 @@ def test_a_tainted_gpu_is_gone_and_the_others_are_not(scene: Scenario) -> None:
         assert len(scene.provisioned()) == 2
         scene.api.delete(DEVICE_TAINT_RULES, "broken")
         # Three are free beside the second pod and one beside the first: both take what comes, and nothing is bought.
-        scene.create(pod("third", GPUS - 1), pod("fourth", 1))
-        scene.cluster.wait_until(lambda: scene.cluster.running("third", "fourth"), "pods on both nodes")
+        # One after the other: their claims are made in any order, and the small pod fits on both nodes.
+        for name, count in (("third", GPUS - 1), ("fourth", 1)):
+            scene.create(pod(name, count))
+            scene.cluster.wait_until(partial(scene.cluster.running, name), f"the {name} pod on a node that is there")
         assert scene.devices_of("fourth") == {free}
         assert len(scene.provisioned()) == 2
 
