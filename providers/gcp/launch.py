@@ -37,7 +37,7 @@ from providers.gcp.in_group.domain import DOMAIN_IN_USE
 from providers.gcp.in_group.resize_requests import find, may_wait, name_of
 from providers.gcp.in_group.whole import SLICE_IN_USE
 from providers.gcp.names import MAX_NODES, Names
-from providers.gcp.node_template.groups import Group, Groups
+from providers.gcp.node_template.groups import Group, Groups, MissingGroupError
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import topology_of
 from providers.gcp.session import Gcp
@@ -66,7 +66,7 @@ class Launcher:
             try:
                 found = self.groups.serving(template, offering, topology_of(request.labels))
                 attempts += [(offering, self._attempt(request, group)) for group in found]
-            except NotOfferedError as error:
+            except (NotOfferedError, MissingGroupError) as error:
                 refused.append(OfferingFailure(offering, error))
         begun = [(offering, attempt) for offering, attempt in attempts if attempt.begun()]
         if not begun:

@@ -41,7 +41,7 @@ from providers.gcp.in_group.resize_requests import (
 )
 from providers.gcp.in_group.whole import check, end, occupied
 from providers.gcp.names import Names, provider_id, read
-from providers.gcp.node_template.groups import Group
+from providers.gcp.node_template.groups import Group, MissingGroupError
 from providers.gcp.operations import outcome
 from providers.gcp.session import Gcp
 
@@ -75,7 +75,7 @@ class Attempt:
             members = tuple(listed(self.gcp, self.group.ref, self.cluster))
         except GoneError as error:
             step = "correct the GCPNodeTemplate, or find out who deletes the group"
-            raise TemplateError(
+            raise MissingGroupError(
                 f"there is no instance group {self.group.ref}", code="NoGroup", next_step=step
             ) from error
         found = {member.name: member for member in members if names.has(member.launched)}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.contract import Clock, OfferingKey, Reservation
-from providers.errors import GoneError, NotOfferedError, ProviderError, TemplateError
+from providers.errors import BackoffScope, GoneError, NotOfferedError, ProviderError, TemplateError
 from providers.gcp.capacity import Reservations
 from providers.gcp.names import Names
 from providers.gcp.node_template.placement import Placement, missing, needs_policy, policy_of, read_placement, remedy
@@ -87,6 +87,12 @@ class Group:
         return OfferingKey(self.instance_type, self.ref.zone, self.capacity_type, self.reservation)
 
 
+class MissingGroupError(TemplateError):
+    """A group or node pool that the template names does not exist. Its others launch, and nothing runs in it."""
+
+    scope = BackoffScope.OFFERING
+
+
 class Groups:
     """Reads groups and node pools."""
 
@@ -98,10 +104,12 @@ class Groups:
 
     def serving(self, template: GroupTemplate, offering: OfferingKey, topology: str = "") -> tuple[Group, ...]:
         """The group that starts such machines; where a group is one TPU slice or one NVLink domain all of them, since
-        the room in each is limited. Raises NotOfferedError when none does, TemplateError when nothing is launched in
-        any of them."""
-        groups = tuple(self.of(template))
+        the room in each is limited. Raises NotOfferedError when none does, MissingGroupError when one that is gone
+        might have, TemplateError when nothing is launched in any of them."""
+        groups, gone = self._there(template)
         chosen = [group for group in groups if group.serves(offering, topology)]
+        if gone and not chosen:
+            raise gone[0]
         if not chosen:
             known = ", ".join(f"{g.ref} ({g.unsupported or g.offering})" for g in groups)
             wanted = f"{offering} {topology}".rstrip()
@@ -127,14 +135,22 @@ class Groups:
                 return TemplateError(fault.message, code=fault.kind, next_step=fault.next_step)
         return None
 
-    def of(self, template: GroupTemplate) -> Iterator[Group]:
-        """The groups of a template as they are now. Raises TemplateError when one of them does not exist."""
-        for name in template.node_pools:
-            pool = self.pool(template, name)
-            for ref in pool.groups:
-                yield _for(template, self.group(ref, pool=pool))
-        for ref in template.groups:
-            yield _for(template, self.group(ref))
+    def of(self, template: GroupTemplate) -> Sequence[Group]:
+        """The groups of a template as they are now, without those that are gone. Raises ProviderError where one cannot
+        be read: a launch may have begun in it."""
+        return self._there(template)[0]
+
+    def _there(self, template: GroupTemplate) -> tuple[list[Group], list[MissingGroupError]]:
+        found: list[Group] = []
+        gone: list[MissingGroupError] = []
+        for group, error in self.existing(template):
+            if isinstance(error, MissingGroupError):
+                gone.append(error)
+            elif error is not None:
+                raise error
+            elif group is not None:
+                found.append(group)
+        return found, gone
 
     def existing(self, template: GroupTemplate) -> Iterator[tuple[Group | None, ProviderError | None]]:
         """Each of its groups, or why it cannot be read."""
@@ -172,7 +188,7 @@ class Groups:
             )
         except GoneError as error:
             step = "correct spec.groups or spec.nodePools of the GCPNodeTemplate, or create the group"
-            raise TemplateError(f"there is no instance group {ref}", code="NoGroup", next_step=step) from error
+            raise MissingGroupError(f"there is no instance group {ref}", code="NoGroup", next_step=step) from error
         url = found.instance_template or next((one.instance_template for one in found.versions), "")
         properties = self._remembered(("template", url), lambda: self._properties(ref, url))
         model = properties.scheduling.provisioning_model
@@ -245,7 +261,7 @@ class Groups:
                 f"--location {template.location}"
             )
             message = f"there is no node pool {name!r} in cluster {template.cluster}"
-            raise TemplateError(message, code="NoNodePool", next_step=step) from error
+            raise MissingGroupError(message, code="NoNodePool", next_step=step) from error
         return pool_of(template, name, found)
 
     def _remembered(self, key: object, read: Callable[[], V]) -> V:

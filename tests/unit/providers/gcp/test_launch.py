@@ -11,6 +11,7 @@ from providers.contract import TAG_BATCH, TAG_CLUSTER, describe_all
 from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
+    BackoffScope,
     NotOfferedError,
     PermissionDeniedError,
     ProviderError,
@@ -19,6 +20,7 @@ from providers.errors import (
     ShortageError,
     TemplateError,
 )
+from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, Fault, LateError, refused
 from tests.fakes.gce.gke import NodePool
 from tests.fakes.gce.state import PROMPT, Group
@@ -222,6 +224,41 @@ def test_what_is_not_supported_is_not_offered(change: dict[str, str], why: str) 
     assert isinstance(failure.error, NotOfferedError)
     assert why in failure.error.message
     assert A2 not in [status.offering for status in rig.provider.offerings()]
+
+
+@pytest.mark.parametrize("gone", ["a group", "a node pool"])
+def test_the_other_groups_launch_beside_one_that_is_gone(gone: str) -> None:
+    rig = Rig()
+    found = rig.templates.found
+    if gone == "a group":
+        rig.templates.found = replace(found, groups=(*found.groups, GroupRef(ZONE, "gone")))
+    else:
+        rig.templates.found = replace(found, node_pools=("gone", *found.node_pools))
+    for launched in (A2, A3):
+        answer = rig.provider.launch(request("a", batch=launched.instance_type, offerings=(launched,)))
+        assert [one.offering for one in answer.instances] == [launched]
+        assert answer.failures == ()
+
+
+def test_a_launch_that_only_a_missing_group_could_serve_backs_off_from_that_offering_alone() -> None:
+    rig = Rig()
+    first = rig.group(A3)
+    del rig.fake.project.groups[first.zone, first.name]
+    answer = rig.provider.launch(request(offerings=(A3, A2)))
+    assert [one.offering for one in answer.instances] == [A2]
+    (failure,) = answer.failures
+    assert (failure.offering, failure.error.code, failure.error.scope) == (A3, "NoGroup", BackoffScope.OFFERING)
+    assert first.name in failure.error.message
+
+
+def test_a_group_that_cannot_be_read_stops_the_launch() -> None:
+    """It may hold what an earlier try of the launch has begun."""
+    rig = Rig()
+    rig.restart()
+    rig.fake.denied.add("instanceGroupManagers.get")
+    with pytest.raises(PermissionDeniedError):
+        rig.provider.launch(request(offerings=(A2,)))
+    assert rig.fake.calls["createInstances"] == 0
 
 
 def test_a_regional_pool_is_its_zonal_groups() -> None:
