@@ -67,9 +67,10 @@ resource "google_container_node_pool" "h100" {
 
     labels = {
       # The name of the CapacityPool whose node template names this pool.
-      "foreslice.dev/pool"                      = "h100"
-      "gke-no-default-nvidia-gpu-device-plugin" = "true"
-      "nvidia.com/gpu.present"                  = "true"
+      "foreslice.dev/pool"                         = "h100"
+      "cloud.google.com/gke-nvidia-gpu-dra-driver" = "true"
+      "gke-no-default-nvidia-gpu-device-plugin"    = "true"
+      "nvidia.com/gpu.present"                     = "true"
     }
   }
 

@@ -161,7 +161,7 @@ def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) 
         found[labels.NVIDIA_GPU_CLIQUE] = f"{_FUTURE_CLIQUE}-{unit}" if unit else _FUTURE_CLIQUE
     if instance_type.cloud == "gcp":
         found[labels.GKE_NO_DEVICE_PLUGIN] = "true"
-        found[labels.GKE_GPU_DRA_DRIVER] = "true"
+        found[labels.GKE_NVIDIA_GPU_DRA_DRIVER] = "true"
     return found
 
 

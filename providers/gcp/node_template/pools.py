@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,22 +11,32 @@ from instance_catalog.kubernetes.taint import Taint
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import slice_topology
 
-# Without the first, GKE's device plugin runs; the kubelet plugin of the NVIDIA DRA driver selects nodes by the second.
-_DRA_LABELS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT)
+# Without the first, GKE's device plugin runs; the kubelet plugin of the NVIDIA DRA driver selects nodes by the second;
+# the third says to GKE and to pods that the GPUs come by claims. Plans assume all of them.
+_DRA_LABELS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT, labels.GKE_NVIDIA_GPU_DRA_DRIVER)
+# Pods on a node that the catalog assumes (instance_catalog/data/nodes.yaml): GKE's default on Standard clusters.
+PODS: Final = 110
+# GKE gives it to pools with GPUs by itself.
+_TAINT_OF_GKE: Final = "nvidia.com/gpu"
 _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
     """A GKE node pool: its groups, and what keeps this provider from sizing it. `policy` is the resource policy that
-    places its machines, and `place` its cluster, as gcloud's options name it."""
+    places its machines, `place` its cluster and `sold_as` (--spot, --flex-start) its capacity, as gcloud's options name
+    them; `accelerators` are those of one machine."""
 
     name: str
     groups: tuple[GroupRef, ...]
     autoscaling: bool = False
     auto_repair: bool = False
     queued: bool = False
+    machine_type: str = ""
+    sold_as: tuple[str, ...] = ()
+    reservation: str = ""
     accelerator: str = ""
+    accelerators: int = 0
     driver: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
@@ -34,6 +44,11 @@ class Pool:
     slice_topology: str = ""
     policy: str = ""
     place: str = ""
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether its machines have GPUs of NVIDIA."""
+        return self.accelerator.startswith("nvidia")
 
 
 def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any]) -> Pool:
@@ -46,7 +61,11 @@ def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any]) -> Poo
         autoscaling=bool((found.get("autoscaling") or {}).get("enabled")),
         auto_repair=bool((found.get("management") or {}).get("autoRepair")),
         queued=bool((found.get("queuedProvisioning") or {}).get("enabled")),
+        machine_type=str(config.get("machineType", "")),
+        sold_as=tuple(option for key, option in (("spot", "--spot"), ("flexStart", "--flex-start")) if config.get(key)),
+        reservation=next(iter((config.get("reservationAffinity") or {}).get("values") or ()), ""),
         accelerator=str(accelerators[0].get("acceleratorType", "")),
+        accelerators=int(accelerators[0].get("acceleratorCount") or 0),
         driver=str((accelerators[0].get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion", "")),
         labels=dict(config.get("labels") or {}),
         taints=tuple(_taint(found) for found in config.get("taints") or ()),
@@ -92,27 +111,24 @@ def pool_faults(template: GroupTemplate, pool: Pool, *, hosts: int) -> Iterator[
             "MultiHostSlice",
             f"node pool {pool.name} is one TPU slice of several hosts ({pool.slice_topology}), and its instance "
             f"template does not say so: its nodes would lack the label {labels.GKE_TPU_TOPOLOGY}",
-            "name node pools that GKE made with --tpu-topology; GKE's autoscaler can size this one",
+            f"name a node pool that GKE makes as a slice: {create(pool)}; GKE's autoscaler can size this one",
             blocking=True,
         )
     if pool.driver and pool.driver != "INSTALLATION_DISABLED":
         yield PoolFault(
             "DriverInstalled",
             f"GKE installs GPU drivers on node pool {pool.name} ({pool.driver}), and its device plugin takes the GPUs",
-            f"gcloud container node-pools create NEW --cluster {template.cluster} --location {template.location} "
-            "--num-nodes 0 --accelerator type=TYPE,count=COUNT,gpu-driver-version=disabled "
-            "--node-labels gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true",
+            create(pool),
             blocking=False,
         )
     missing = [label for label in _DRA_LABELS if pool.labels.get(label) != "true"]
-    if pool.accelerator.startswith("nvidia") and missing:
-        pairs = sorted({**pool.labels, **dict.fromkeys(missing, "true")}.items())
-        wanted = ",".join(f"{key}={value}" for key, value in pairs)
+    if pool.has_gpus and missing:
+        wanted = {**pool.labels, **dict.fromkeys(missing, "true")}
         yield PoolFault(
             "LabelsMissing",
             f"node pool {pool.name} lacks the labels {' and '.join(missing)}: GKE's device plugin takes the GPUs, or "
-            "the DRA driver does not come to its nodes",
-            f"gcloud container node-pools update {of} --node-labels={wanted}",
+            "the DRA driver or pods that select its nodes do not come to them",
+            f"gcloud container node-pools update {of} --node-labels={pairs(wanted)}",
             blocking=False,
         )
     if pool.auto_repair:
@@ -122,6 +138,39 @@ def pool_faults(template: GroupTemplate, pool: Pool, *, hosts: int) -> Iterator[
             f"gcloud container node-pools update {of} --no-enable-autorepair",
             blocking=False,
         )
+
+
+def create(pool: Pool) -> str:
+    """The gcloud command that makes a node pool like this one, but for what cannot be changed in a pool that exists:
+    without GKE's GPU driver and device plugin, of size 0, and for at least PODS pods on a node. Its name is the
+    reader's to choose."""
+    zones = ",".join(sorted({group.zone for group in pool.groups}))
+    driver = ",gpu-driver-version=disabled" if pool.has_gpus else ""
+    wanted = {**pool.labels, **(dict.fromkeys(_DRA_LABELS, "true") if pool.has_gpus else {})}
+    taints = taint_list(taint for taint in pool.taints if taint.key != _TAINT_OF_GKE)
+    options = (
+        ("--node-locations", zones),
+        ("--machine-type", pool.machine_type),
+        ("--accelerator", pool.accelerator and f"type={pool.accelerator},count={pool.accelerators}{driver}"),
+        ("--reservation-affinity specific --reservation", pool.reservation),
+        ("--placement-policy", pool.policy),
+        ("--tpu-topology", "" if pool.policy else pool.slice_topology),
+        ("--max-pods-per-node", str(max(pool.max_pods or PODS, PODS))),
+        ("--node-labels", pairs(wanted)),
+        ("--node-taints", taints),
+    )
+    start = f"gcloud container node-pools create NEW {pool.place} --num-nodes 0 --no-enable-autorepair"
+    return " ".join((start, *pool.sold_as, *(f"{option} {value}" for option, value in options if value)))
+
+
+def pairs(found: Mapping[str, str]) -> str:
+    """Labels as gcloud's options take them."""
+    return ",".join(f"{key}={value}" for key, value in sorted(found.items()))
+
+
+def taint_list(found: Iterable[Taint]) -> str:
+    """Taints as gcloud's options take them."""
+    return ",".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found)
 
 
 def _ref(url: str) -> GroupRef:

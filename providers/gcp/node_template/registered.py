@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from instance_catalog.kubernetes import labels
-from instance_catalog.kubernetes.taint import Taint
 from providers.gcp.node_template.groups import Group
-from providers.gcp.node_template.pools import Pool, PoolFault
+from providers.gcp.node_template.pools import PODS, Pool, PoolFault, create, pairs, taint_list
 from providers.gcp.node_template.template import GroupTemplate, PoolNodes
 
-# What the catalog assumes of GKE nodes (instance_catalog/data/nodes.yaml): GKE's default on Standard clusters.
-_PODS: Final = 110
-# Labels below this domain are GKE's own; gcloud sets none of them.
+# Labels below this domain are GKE's own, and nobody sets them but those that its guides have people set.
 _GKE: Final = "cloud.google.com/"
+_SETTABLE: Final = frozenset(
+    {labels.GKE_NVIDIA_GPU_DRA_DRIVER, labels.GKE_NETWORKING_DRA_DRIVER, labels.GKE_COMPUTE_CLASS}
+)
 
 
 def differences(
@@ -32,12 +32,11 @@ def differences(
             yield from _of_labels(wanted, pool, registered, of)
             yield from _of_taints(wanted, pool, of)
             yield from _of_block(wanted, group, pool, of)
-    if pool.max_pods is not None and pool.max_pods < _PODS:
+    if pool.max_pods is not None and pool.max_pods < PODS:
         yield PoolFault(
             "MaxPods",
-            f"a node of node pool {pool.name} takes {pool.max_pods} pods, and plans assume {_PODS}",
-            f"gcloud container node-pools create NEW --cluster {template.cluster} --location {template.location} "
-            f"--num-nodes 0 --max-pods-per-node {_PODS}",
+            f"a node of node pool {pool.name} takes {pool.max_pods} pods, and plans assume {PODS}",
+            create(pool),
             blocking=False,
         )
 
@@ -47,14 +46,14 @@ def _of_labels(wanted: PoolNodes, pool: Pool, registered: Mapping[str, str], of:
     lacking = {key: value for key, value in assumed.items() if registered.get(key) != value}
     if not lacking:
         return
-    settable = {key: value for key, value in lacking.items() if not key.startswith(_GKE)}
-    step = f"gcloud container node-pools update {of} --node-labels={_pairs({**pool.labels, **settable})}"
+    settable = {key: value for key, value in lacking.items() if key in _SETTABLE or not key.startswith(_GKE)}
+    step = f"gcloud container node-pools update {of} --node-labels={pairs({**pool.labels, **settable})}"
     if len(settable) < len(lacking):
         wrong = " and ".join(sorted(lacking.keys() - settable.keys()))
         step = f"correct {wrong} in spec.labels of CapacityPool {wanted.pool}"
     yield PoolFault(
         "PoolLabels",
-        f"nodes of node pool {pool.name} register without {_pairs(lacking)}, which plans for CapacityPool "
+        f"nodes of node pool {pool.name} register without {pairs(lacking)}, which plans for CapacityPool "
         f"{wanted.pool} assume",
         step,
         blocking=False,
@@ -67,7 +66,7 @@ def _of_taints(wanted: PoolNodes, pool: Pool, of: str) -> Iterator[PoolFault]:
     if unexpected:
         yield PoolFault(
             "PoolTaints",
-            f"nodes of node pool {pool.name} have the taint {_taints(unexpected)}, which plans for CapacityPool "
+            f"nodes of node pool {pool.name} have the taint {taint_list(unexpected)}, which plans for CapacityPool "
             f"{wanted.pool} do not know: pods that do not tolerate it would stay pending beside a new node",
             f"add it to spec.taints of CapacityPool {wanted.pool}",
             blocking=False,
@@ -76,9 +75,9 @@ def _of_taints(wanted: PoolNodes, pool: Pool, of: str) -> Iterator[PoolFault]:
     if lacking:
         yield PoolFault(
             "PoolTaints",
-            f"nodes of node pool {pool.name} register without the taint {_taints(lacking)} of CapacityPool "
+            f"nodes of node pool {pool.name} register without the taint {taint_list(lacking)} of CapacityPool "
             f"{wanted.pool}: pods of others may come to them",
-            f"gcloud container node-pools update {of} --node-taints={_taints([*pool.taints, *lacking])}",
+            f"gcloud container node-pools update {of} --node-taints={taint_list([*pool.taints, *lacking])}",
             blocking=False,
         )
 
@@ -93,16 +92,16 @@ def _of_block(wanted: PoolNodes, group: Group, pool: Pool, of: str) -> Iterator[
                 f"nodes of node pool {pool.name} register without {labels.CAPACITY_BLOCK}={block.block}: its machines "
                 f"are those of CapacityBlock {block.block}, whose pods would not find them",
                 f"gcloud container node-pools update {of} "
-                f"--node-labels={_pairs({**pool.labels, labels.CAPACITY_BLOCK: block.block})}",
+                f"--node-labels={pairs({**pool.labels, labels.CAPACITY_BLOCK: block.block})}",
                 blocking=False,
             )
         if block.taint is not None and block.taint not in pool.taints:
             kept = [taint for taint in pool.taints if taint.key != block.taint.key]
             yield PoolFault(
                 "BlockTaint",
-                f"nodes of node pool {pool.name} register without the taint {_taints([block.taint])} of CapacityBlock "
-                f"{block.block}: pods that may not use what is prepaid may come to them",
-                f"gcloud container node-pools update {of} --node-taints={_taints([*kept, block.taint])}",
+                f"nodes of node pool {pool.name} register without the taint {taint_list([block.taint])} of "
+                f"CapacityBlock {block.block}: pods that may not use what is prepaid may come to them",
+                f"gcloud container node-pools update {of} --node-taints={taint_list([*kept, block.taint])}",
                 blocking=False,
             )
     stale = pool.labels.get(labels.CAPACITY_BLOCK, "")
@@ -112,14 +111,6 @@ def _of_block(wanted: PoolNodes, group: Group, pool: Pool, of: str) -> Iterator[
             "BlockLabel",
             f"nodes of node pool {pool.name} register with {labels.CAPACITY_BLOCK}={stale}, and its machines do not "
             f"start in the reservation of CapacityBlock {stale}",
-            f"gcloud container node-pools update {of} --node-labels={_pairs(others)}",
+            f"gcloud container node-pools update {of} --node-labels={pairs(others)}",
             blocking=False,
         )
-
-
-def _pairs(found: Mapping[str, str]) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted(found.items()))
-
-
-def _taints(found: Iterable[Taint]) -> str:
-    return ",".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found)

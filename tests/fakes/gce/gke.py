@@ -15,7 +15,11 @@ _CLUSTER: Final = re.compile(r"/v1/projects/([^/]+)/locations/([^/]+)/clusters/(
 
 
 # What a node pool for DRA has, by GKE's guide.
-DRA_LABELS: Final = {"gke-no-default-nvidia-gpu-device-plugin": "true", "nvidia.com/gpu.present": "true"}
+DRA_LABELS: Final = {
+    "cloud.google.com/gke-nvidia-gpu-dra-driver": "true",
+    "gke-no-default-nvidia-gpu-device-plugin": "true",
+    "nvidia.com/gpu.present": "true",
+}
 
 
 @dataclass
@@ -34,11 +38,19 @@ class NodePool:
     machine_type: str = "a3-highgpu-8g"
     tpu_topology: str = ""  # of a TPU slice, where it is not the machine's own
     policy: str = ""  # a resource policy that places its machines
+    spot: bool = False
+    reservation: str = ""
+
+    @property
+    def has_gpus(self) -> bool:
+        """TPU machines have their chips without a word."""
+        return not self.machine_type.startswith(("ct", "tpu"))
 
     def as_json(self, name: str) -> Mapping[str, Any]:
         """As nodePools.get answers."""
         install = {"gpuDriverVersion": self.driver} if self.driver else {}
         accelerator = {"acceleratorType": "nvidia-h100-80gb", "acceleratorCount": "8"}
+        gpus = [{**accelerator, "gpuDriverInstallationConfig": install}] if self.has_gpus else []
         return {
             "name": name,
             "status": "RUNNING",
@@ -53,9 +65,18 @@ class NodePool:
                 "machineType": self.machine_type,
                 "taints": [{"key": key, "value": value, "effect": effect} for key, value, effect in self.taints],
                 "labels": self.labels,
-                "accelerators": [{**accelerator, "gpuDriverInstallationConfig": install}],
+                **({"spot": True} if self.spot else {}),
+                **({"reservationAffinity": self._affinity()} if self.reservation else {}),
+                "accelerators": gpus,
             },
             "instanceGroupUrls": [f"{zone_url(zone)}/instanceGroupManagers/{group}" for zone, group in self.groups],
+        }
+
+    def _affinity(self) -> Mapping[str, Any]:
+        return {
+            "consumeReservationType": "SPECIFIC_RESERVATION",
+            "key": "compute.googleapis.com/reservation-name",
+            "values": [self.reservation],
         }
 
 

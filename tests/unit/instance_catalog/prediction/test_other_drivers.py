@@ -200,7 +200,7 @@ def test_a_tpu_without_its_label_cannot_be_predicted() -> None:
             {
                 "nvidia.com/gpu.present": "true",
                 "gke-no-default-nvidia-gpu-device-plugin": "true",
-                "cloud.google.com/gke-gpu-dra-driver": "true",
+                "cloud.google.com/gke-nvidia-gpu-dra-driver": "true",
             },
         ),
         (

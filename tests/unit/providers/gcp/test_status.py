@@ -38,16 +38,36 @@ def test_a_template_that_is_right() -> None:
     [
         ({"autoscaling": True}, "Autoscaling", f"gcloud container node-pools update {OF} --no-enable-autoscaling"),
         ({"auto_repair": True}, "AutoRepair", f"gcloud container node-pools update {OF} --no-enable-autorepair"),
-        ({"driver": "LATEST"}, "DriverInstalled", "gpu-driver-version=disabled"),
+        (
+            {"driver": "LATEST", "spot": True, "reservation": "march", "policy": "near", "max_pods": 200}
+            | {"taints": (("team", "a", "NO_SCHEDULE"),)},
+            "DriverInstalled",
+            "gcloud container node-pools create NEW --cluster c1 --location us-central1 --num-nodes 0 "
+            f"--no-enable-autorepair --spot --node-locations {ZONE} --machine-type a3-highgpu-8g "
+            "--accelerator type=nvidia-h100-80gb,count=8,gpu-driver-version=disabled "
+            "--reservation-affinity specific --reservation march --placement-policy near --max-pods-per-node 200 "
+            "--node-labels cloud.google.com/gke-nvidia-gpu-dra-driver=true,"
+            "gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true "
+            "--node-taints team=a:NoSchedule",
+        ),
         (
             {"labels": {"team": "research", "nvidia.com/gpu.present": "true"}},
             "LabelsMissing",
             f"gcloud container node-pools update {OF} --node-labels="
-            "gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true,team=research",
+            "cloud.google.com/gke-nvidia-gpu-dra-driver=true,gke-no-default-nvidia-gpu-device-plugin=true,"
+            "nvidia.com/gpu.present=true,team=research",
         ),
         ({"queued": True}, "QueuedProvisioning", "without --enable-queued-provisioning"),
-        ({"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4"}, "MultiHostSlice", "made with --tpu-topology"),
-        ({"machine_type": "tpu7x-standard-4t", "policy": "p"}, "MultiHostSlice", "made with --tpu-topology"),
+        (
+            {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4"},
+            "MultiHostSlice",
+            f"--node-locations {ZONE} --machine-type ct6e-standard-4t --tpu-topology 4x4 --max-pods-per-node 110",
+        ),
+        (
+            {"machine_type": "tpu7x-standard-4t", "policy": "p"},
+            "MultiHostSlice",
+            "--machine-type tpu7x-standard-4t --placement-policy p --max-pods-per-node 110",
+        ),
     ],
 )
 def test_a_pool_that_is_wrong_comes_with_the_command(change: dict[str, object], kind: str, step: str) -> None:
