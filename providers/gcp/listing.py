@@ -2,12 +2,13 @@
 
 Calls: zones.list, acceleratorTypes.aggregatedList, machineTypes.aggregatedList, and services.skus.list of the Cloud
 Billing catalogue. Shapes as in google-cloud-compute 1.56 and google-cloud-billing. Accelerators that are attached to a
-machine (N1) are no machine types and are not listed.
+machine (N1) are no machine types: of the pairs that the catalog knows, the zones are those that have both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -33,6 +34,7 @@ _SECONDS: Final = 60.0
 _ARCHITECTURES: Final = {"X86_64": "amd64", "ARM64": "arm64", "": "amd64"}
 _LOCAL_SSD_GB: Final = 375
 _NANO: Final = Decimal(1_000_000_000)
+_PAIR: Final = re.compile(r"(?P<machine>.+)\+(?P<count>\d+)x(?P<accelerator>.+)")  # n1-standard-8+2xnvidia-tesla-t4
 C = TypeVar("C")
 
 
@@ -56,6 +58,7 @@ class GcpListing:
     ) -> None:
         self._project = project
         self._known = frozenset(known)
+        self._pairs = tuple(found for name in sorted(self._known) if (found := _PAIR.fullmatch(name)) is not None)
         self._prices = prices
         self._endpoint = endpoint
         self._clients: dict[str, Any] = {}
@@ -85,7 +88,8 @@ class GcpListing:
         for row in rows[TYPES]:
             if row["zone"] in up and (not row["device"] or (row["device"], row["zone"]) in sold):
                 by_name.setdefault(row["type"], []).append(row)
-        types = tuple(_listed(found) for found in by_name.values())
+        types = tuple(_listed(found) for name, found in by_name.items() if found[0]["device"] or name in self._known)
+        types += tuple(self._attached(by_name, sold))
         source = f"Compute Engine machineTypes and acceleratorTypes of project {self._project}"
         regions = tuple(sorted({region_of(zone) for zone in up}))
         if self._prices is not None:
@@ -93,6 +97,15 @@ class GcpListing:
         prices = tuple(composed(types, rows.get(PRICES, ())))
         price_source = "sums of SKUs of the Cloud Billing catalogue (a guess)"
         return CloudListing(self.cloud, regions, source, date, types, prices, price_source, prices_are_guesses=True)
+
+    def _attached(
+        self, by_name: Mapping[str, Sequence[Row]], sold: Collection[tuple[str, str]]
+    ) -> Iterator[ListedType]:
+        for pair in self._pairs:
+            rows = [row for row in by_name.get(pair["machine"], ()) if (pair["accelerator"], row["zone"]) in sold]
+            if rows:
+                device = {"device": pair["accelerator"], "count": int(pair["count"])}
+                yield _listed([{**row, **device, "type": pair[0]} for row in rows])
 
     def _zones(self, token: str) -> ListingPage:
         answer = self._answer(
@@ -130,11 +143,12 @@ class GcpListing:
             max_results=500,
             page_token=token,
         )
+        listed = {*self._known, *(pair["machine"] for pair in self._pairs)}
         rows = (
             _type_row(found, _zone(place))
             for place, scoped in answer.items.items()
             for found in scoped.machine_types
-            if found.accelerators or found.name in self._known
+            if found.accelerators or found.name in listed
         )
         return ListingPage(tuple(rows), answer.next_page_token)
 

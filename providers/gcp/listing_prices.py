@@ -52,16 +52,31 @@ class Parts:
 
 @cache
 def families() -> Mapping[str, Parts]:
-    """By machine family, such as a3-highgpu."""
-    return {
+    """By machine family, such as a3-highgpu; of GPUs that are attached, such as n1-standard+nvidia-tesla-t4."""
+    found = {
         name: Parts(parts["core"], parts["ram"], _names(parts["gpu"])) for name, parts in _table()["families"].items()
     }
+    for name, parts in _table()["attached"].items():
+        for gpu, billed in parts["gpus"].items():
+            found[f"{name}+{gpu}"] = Parts(parts["core"], parts["ram"], _names(billed))
+    return found
+
+
+@cache
+def slices() -> Mapping[str, str]:
+    """By machine family, the SKU that bills a GPU and its share of the machine."""
+    return {str(name): str(part) for name, part in _table()["slices"].items()}
 
 
 @cache
 def tpus() -> Mapping[str, str]:
     """By machine family, the word by which its SKU is known, per chip and hour."""
     return {str(name): str(word) for name, word in _table()["tpus"].items()}
+
+
+def unpriced() -> Sequence[str]:
+    """The machine families whose SKUs are not known."""
+    return tuple(_table()["unknown"])
 
 
 def _names(given: str | list[str]) -> tuple[str, ...]:
@@ -115,7 +130,8 @@ def _chip(description: str) -> str:
 
 @cache
 def _billed() -> frozenset[str]:
-    return frozenset(part for parts in families().values() for part in (parts.core, parts.ram, *parts.gpus))
+    parts = frozenset(part for parts in families().values() for part in (parts.core, parts.ram, *parts.gpus))
+    return parts | frozenset(slices().values())
 
 
 def composed(types: Sequence[ListedType], rows: Sequence[Row]) -> Iterator[ListedPrice]:
@@ -142,12 +158,17 @@ def composed(types: Sequence[ListedType], rows: Sequence[Row]) -> Iterator[Liste
 
 def _shares(one: ListedType) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
     """What a machine is billed by, with how much of it; () if that is not known."""
-    family = one.name.rpartition("-")[0]
+    machine, attached, _ = one.name.partition("+")
+    family = machine.rpartition("-")[0]
     chips = _CHIPS.search(one.name)
     if family in tpus() and chips is not None:
         return (((tpus()[family],), Fraction(int(chips[1]))),)
-    parts = families().get(family)
-    if parts is None or one.accelerator is None:
+    if one.accelerator is None:
+        return ()
+    if family in slices():
+        return (((slices()[family],), one.accelerator.count),)
+    parts = families().get(f"{family}+{one.accelerator.api_name}" if attached else family)
+    if parts is None:
         return ()
     return (
         ((parts.core,), Fraction(one.vcpu)),

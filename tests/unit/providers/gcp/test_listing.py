@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -16,7 +17,7 @@ from instance_catalog.sources.sync import merge_listing
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import PermissionDeniedError, TemplateError
 from providers.gcp.listing import ACCELERATORS, TYPES, ZONES, GcpListing
-from providers.gcp.listing_prices import composed, families, prices_of_file, sku_row, tpus
+from providers.gcp.listing_prices import composed, families, prices_of_file, sku_row, slices, tpus, unpriced
 from providers.listing import Progress, fetch
 from tests.fakes.gcp.listing import PROJECT, FakeGcp, Machine, Server, Sku
 
@@ -187,9 +188,57 @@ def test_without_credentials_it_says_how_to_get_some(clock: VirtualClock, monkey
     assert "gcloud auth application-default login" in caught.value.next_step
 
 
-def test_every_family_of_the_price_table_is_in_the_catalog() -> None:
-    names = {machine.name.rpartition("-")[0] for machine in load_catalog() if machine.cloud == "gcp"}
-    assert {*families(), *tpus()} <= names
+def test_every_family_of_the_catalog_has_a_price_or_is_named_as_one_without() -> None:
+    known = [machine for machine in load_catalog() if machine.cloud == "gcp"]
+    names = {machine.name.rpartition("-")[0] for machine in known if "+" not in machine.name}
+    pairs = {re.sub(r"-\d+\+\d+x", "+", machine.name) for machine in known if "+" in machine.name}
+    assert {*families(), *slices(), *tpus()} <= names | pairs
+    assert names - {*families(), *slices(), *tpus()} == {*unpriced()}
+    assert pairs <= {*families()}
+
+
+def test_gpus_that_are_attached_are_priced_with_their_machine(clock: VirtualClock) -> None:
+    pair, other = "n1-standard-8+2xnvidia-tesla-t4", "n1-standard-8+1xnvidia-tesla-v100"
+    fake = FakeGcp(
+        zones={"us-central1-a": "UP", "us-central1-b": "UP"},
+        machines=[Machine("n1-standard-8", zone, 8, 30 * 1024) for zone in ("us-central1-a", "us-central1-b")],
+        accelerators=[("nvidia-tesla-t4", "us-central1-b"), ("nvidia-l4", "us-central1-a")],
+        skus=[
+            Sku("N1 Predefined Instance Core running in Americas", "0.03"),
+            Sku("N1 Predefined Instance Ram running in Americas", "0.004"),
+            Sku("Nvidia Tesla T4 GPU running in Americas", "0.35"),
+            Sku("Nvidia Tesla V100 GPU running in Americas", "2.48"),
+            Sku("Nvidia Tesla T4 GPU attached to Spot Preemptible VMs running in Americas", "0.11"),
+        ],
+    )
+    with Server(fake) as server:
+        listing = GcpListing(PROJECT, known=[pair, other, "a3-highgpu-8g"], endpoint=server.url)
+        found = listing.interpreted(fetch(listing, clock).rows, date="2026-11-21")
+    assert [(one.name, one.zones) for one in found.types] == [(pair, ("us-central1-b",))]
+    (price,) = found.prices
+    assert (price.type_name, price.usd_per_hour) == (pair, 8 * Decimal("0.03") + 30 * Decimal("0.004") + Decimal("0.7"))
+    result = merge_listing(found, load_catalog())
+    assert [entry["name"] for entry in result.content["types"] if entry["name"].startswith("n1-")] == [pair]
+    assert result.conflicts == ()
+
+
+def test_a_gpu_that_is_billed_with_its_share_of_the_machine(clock: VirtualClock) -> None:
+    fake = FakeGcp(
+        machines=[Machine("a4-highgpu-8g", "us-central1-b", 224, 3968 * 1024, "nvidia-b200", 8)],
+        accelerators=[("nvidia-b200", "us-central1-b")],
+        skus=[
+            Sku("A4 Nvidia B200 (1 gpu slice) running in Americas", "16.11"),
+            Sku("Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Americas", "4.9542"),
+            Sku("Commitment v1: A4 Nvidia B200 (1 gpu slice) in Americas for 1 Year", "9"),
+        ],
+    )
+    with Server(fake) as server:
+        listing = GcpListing(PROJECT, endpoint=server.url)
+        found = listing.interpreted(fetch(listing, clock).rows, date="2026-11-21")
+    assert {price.capacity_type: price.usd_per_hour for price in found.prices} == {
+        CapacityType.ON_DEMAND: Decimal("128.88"),
+        CapacityType.SPOT: Decimal("39.6336"),
+    }
 
 
 def test_tpus_are_priced_by_the_chip(clock: VirtualClock) -> None:
