@@ -94,6 +94,11 @@ class Rig:
             project, self.templates, written=lambda: self.batches, expected=lambda: self.expected
         )
 
+    def queue_gangs(self, *, tried: bool = True) -> None:
+        """What has to come together is asked for by resize requests, which a trial has proven in every group or not."""
+        groups = frozenset(GroupRef(*one) for one in self.fake.project.groups) if tried else frozenset()
+        self.templates.found = replace(self.templates.found, resize_requests=True, tried=groups)
+
     def hold(
         self, *, count: int = 1, starts_in: timedelta, lasts: timedelta, part: str = "", **more: Any
     ) -> OfferingKey:

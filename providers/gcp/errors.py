@@ -18,6 +18,7 @@ from google.protobuf.json_format import ParseError
 from requests import exceptions as http
 
 from providers.errors import (
+    AccountLimitError,
     AddressesExhaustedError,
     AmbiguousError,
     BusyError,
@@ -86,6 +87,7 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
 }
 # What a message says although its code says less. The first that matches counts.
 _PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
+    (("gpus_all_regions",), AccountLimitError),  # of the project, whatever the region, type and capacity type
     (("requires reservation to be in ready state",), ReservationExhaustedError),
     (("reservation", "does not have available resources"), ReservationExhaustedError),
     (("no available resources in specified reservations",), ReservationExhaustedError),
@@ -97,6 +99,7 @@ _PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
     (("has not been used in project", "before or it is disabled"), PermissionDeniedError),
 )
 _NEXT_STEPS: Final[Mapping[type[ProviderError], str]] = {
+    AccountLimitError: "Ask for more GPUS_ALL_REGIONS in the Google Cloud console (IAM & Admin, Quotas).",
     QuotaError: "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another capacity type.",
     AddressesExhaustedError: "Add a secondary range to the subnet of the node pool, or another node pool.",
 }

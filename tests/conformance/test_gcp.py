@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
@@ -104,7 +104,7 @@ def test_the_gcp_provider_keeps(check: Check, behaviour: Behaviour) -> None:
 @pytest.mark.parametrize("check", WAITS, ids=lambda check: check.name)
 def test_a_resize_request_keeps(check: Check, behaviour: Behaviour) -> None:
     harness = GcpHarness(behaviour)
-    harness.rig.templates.found = replace(harness.rig.templates.found, resize_requests=True)
+    harness.rig.queue_gangs()
     check.run(harness)
 
 

@@ -99,8 +99,8 @@ class Attempt:
 
     def run(self, *, adopt: bool, queue: bool) -> tuple[list[Instance], ProviderError | None]:
         """The machines, and why some are missing. Raises what refuses the launch as a whole. `queue`: what has to come
-        together is asked for by a resize request, but not in an NVLink domain, which takes none. Flex-start machines
-        are asked for by nothing else."""
+        together is asked for by a resize request where the group takes any. Flex-start machines are asked for by
+        nothing else."""
         wanted = {self.names.of(index): node for index, node in enumerate(self.request.nodes)}
         asked = self.asked() if adopt else None
         if not adopt and self.group.hosts > 1:
@@ -113,7 +113,7 @@ class Attempt:
             if small is not None:
                 return [], small
             wanted = dict(list(wanted.items())[: room(self.group, len(wanted))])
-        queue = queue and not self.group.domain and together(self.request)
+        queue = queue and self.group.queues and together(self.request)
         if not adopt:
             try:
                 if self.group.run_duration is not None or self.group.hosts > 1 or queue:

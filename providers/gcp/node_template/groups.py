@@ -40,7 +40,8 @@ class Group:
     """A group and what it starts. `unsupported` says why nothing is launched in it; "" when something may be,
     `reason` is that of the condition, and `step` what to do about it, where that is more than to name another group.
     `run_duration` is how long its machines run, of flex-start ones. `unreadable` is what to do where its reservation
-    may not be read. `domain`: its machines are in one NVLink domain, and it has this many at most, or 0."""
+    may not be read. `domain`: its machines are in one NVLink domain, and it has this many at most, or 0. `queues`: it
+    takes resize requests, as far as that is known."""
 
     ref: GroupRef
     base: str
@@ -58,6 +59,7 @@ class Group:
     reserved: Ref | None = None
     unreadable: str = ""
     domain: int = 0
+    queues: bool = True
 
     @property
     def hosts(self) -> int:
@@ -276,8 +278,10 @@ class Groups:
 
 def _for(template: GroupTemplate, group: Group) -> Group:
     """The group as the template lets it be used: flex-start machines and slices of several hosts need resize requests,
-    which Google does not document for the groups of GKE."""
+    which Google does not document for the groups of GKE, and gangs have them there once a trial has proven them."""
     flexible = group.capacity_type == CapacityType.FLEX_START
+    untried = not template.on_trial and group.ref not in template.tried
+    group = replace(group, queues=not group.domain and not (untried and group.pool))
     if group.unsupported or (not flexible and group.hosts == 1):
         return group
     if flexible and template.flex_start is None:
@@ -285,10 +289,15 @@ def _for(template: GroupTemplate, group: Group) -> Group:
         return replace(
             group, unsupported=why, step="set spec.flexStart.runDuration of the GCPNodeTemplate (docs/gcp.md)"
         )
-    if not template.on_trial and group.ref not in template.tried:
-        step = f"foreslice gcp trial --template {template.name} --type {group.instance_type} --resize-requests"
-        return replace(group, unsupported="no trial has started machines in it by a resize request", step=step)
+    if untried:
+        why = "no trial has started machines in it by a resize request"
+        return replace(group, unsupported=why, step=try_it(template, group))
     return replace(group, run_duration=template.flex_start) if flexible else group
+
+
+def try_it(template: GroupTemplate, group: Group) -> str:
+    """The command of the trial that shows whether a group takes resize requests."""
+    return f"foreslice gcp trial --template {template.name} --type {group.instance_type} --resize-requests"
 
 
 def _reserved(ref: GroupRef, affinity: Any, project: str) -> Ref | None:

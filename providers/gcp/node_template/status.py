@@ -10,7 +10,7 @@ from typing import Any, Final
 from providers.contract import Clock, OfferingKey, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.names import Names
-from providers.gcp.node_template.groups import Group, Groups
+from providers.gcp.node_template.groups import Group, Groups, try_it
 from providers.gcp.node_template.pools import pool_faults
 from providers.gcp.node_template.registered import differences
 from providers.gcp.node_template.template import GroupTemplate, GroupTemplates, PoolNodes
@@ -71,7 +71,7 @@ class Verdicts:
                 known &= faults[-1].certain
             if group is None:
                 continue
-            wrong = [*_of_group(group), *self._of_pool(template, group, expected)]
+            wrong = [*_of_group(template, group), *self._of_pool(template, group, expected)]
             faults += [fault for fault in wrong if fault not in faults]
             rows.append(_row(group))
             zones.append(group.ref.zone)
@@ -91,8 +91,14 @@ class Verdicts:
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
 
 
-def _of_group(group: Group) -> Iterator[TemplateFault]:
+def _of_group(template: GroupTemplate, group: Group) -> Iterator[TemplateFault]:
     field = "nodePools" if group.pool else "groups"
+    if template.resize_requests and not group.queues and not group.domain and not group.unsupported:
+        message = (
+            f"group {group.ref}: no trial has started machines in it by a resize request, so those of a gang are "
+            "asked for one by one, and deleted where some cannot be had"
+        )
+        yield TemplateFault(field, "GangsNotTried", message, try_it(template, group))
     if group.unsupported:
         step = group.step or (
             "name a group that starts on-demand or Spot machines, or those of a reservation (docs/gcp.md)"

@@ -130,7 +130,7 @@ def test_machines_that_end_make_room() -> None:
 
 def test_a_domain_is_never_asked_by_a_resize_request() -> None:
     rig = rig_with()
-    rig.templates.found = replace(rig.templates.found, resize_requests=True)
+    rig.queue_gangs()
     rig.restart()
     assert len(launch(rig, "b1", 4, minimum=4).instances) == 4
     assert (rig.fake.calls["resizeRequests.insert"], rig.fake.calls["createInstances"]) == (0, 1)

@@ -11,14 +11,14 @@ from providers.contract import LaunchAnswer, LaunchRequest
 from providers.errors import AmbiguousError, CapacityError, RefusedError, ShortageError, WaitingError
 from providers.gcp.node_template.template import GroupTemplate
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, ApiError, Fault, LateError, refused
-from tests.gcp import A3, Rig, request
+from tests.gcp import A2, A3, Rig, request
 
 LOST = pytest.mark.parametrize("fault", [CUT_BEFORE, CUT_AFTER, Fault(ApiError(500, "internalError"), effect=True)])
 
 
 def rig_that_queues(stock: int = 0) -> Rig:
     rig = Rig()
-    rig.templates.found = replace(rig.templates.found, resize_requests=True)
+    rig.queue_gangs()
     rig.fake.project.stock[rig.key(A3)] = stock
     return rig
 
@@ -119,6 +119,22 @@ def test_a_request_is_found_when_its_group_has_left_the_template() -> None:
     with pytest.raises(WaitingError):
         rig.provider.launch(asked)
     assert rig.fake.calls["resizeRequests.insert"] == 1
+
+
+def test_a_node_pool_takes_no_request_before_a_trial_has_proven_it() -> None:
+    rig = Rig()
+    rig.queue_gangs(tried=False)
+    assert len(rig.provider.launch(gang()).instances) == 2
+    assert (rig.fake.calls["resizeRequests.insert"], rig.fake.calls["createInstances"]) == (0, 1)
+    # A2's group is no node pool's: Google documents resize requests for it.
+    assert len(rig.provider.launch(request("c", "d", batch="b2", minimum=2, offerings=(A2,))).instances) == 2
+    assert rig.fake.calls["resizeRequests.insert"] == 1
+    (status,) = rig.provider.template_statuses()
+    (fault,) = status.faults
+    assert (fault.field, fault.kind) == ("nodePools", "GangsNotTried")
+    assert fault.next_step == f"foreslice gcp trial --template gpu --type {A3.instance_type} --resize-requests"
+    assert status.groups is not None
+    assert A3 in status.groups
 
 
 def test_a_request_holds_when_the_template_stops_to_use_them() -> None:
