@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from providers.errors import UnclassifiedError
@@ -64,7 +64,7 @@ def interrupted(found: Any, created: datetime, happened: Iterable[Event]) -> Not
 def _of_event(found: Any, created: datetime, event: Event) -> Notice:
     if event.id == str(found.id):
         if event.kind in _ENDS:
-            return Notice(event.at, "Google took the machine back (preempted)", over=True)
+            return Notice(event.at + _warning(found), "Google took the machine back (preempted)", over=True)
         return Notice(event.at, "the machine's host failed; it started again elsewhere, and its devices may differ")
     if event.kind in _ENDS and event.at <= created:
         return Notice(
@@ -73,6 +73,15 @@ def _of_event(found: Any, created: datetime, event: Event) -> Notice:
             "what ran on it is gone, and its devices may differ",
         )
     return Notice()
+
+
+def _warning(found: Any) -> timedelta:
+    """How long a Spot machine runs on after Google has begun to take it back, before its system is told to shut down.
+
+    Nothing unless its instance template says so. Source: Scheduling.preemptionNoticeDuration of Compute Engine's API.
+    """
+    notice = found.scheduling.preemption_notice_duration
+    return timedelta(seconds=notice.seconds, microseconds=notice.nanos // 1000)
 
 
 def _announced(found: Any) -> Iterator[Notice]:

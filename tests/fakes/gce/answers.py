@@ -61,7 +61,11 @@ def instance(project: Project, machine: Machine) -> compute_v1.Instance:
         creation_timestamp=moment(machine.created),
         labels=machine.labels,
         metadata=compute_v1.Metadata(items=items),
-        scheduling=compute_v1.Scheduling(provisioning_model=machine.model, on_host_maintenance="TERMINATE"),
+        scheduling=compute_v1.Scheduling(
+            provisioning_model=machine.model,
+            on_host_maintenance="TERMINATE",
+            preemption_notice_duration=compute_v1.Duration(seconds=int(machine.warning.total_seconds())),
+        ),
         reservation_affinity=_affinity(machine.reservation),
         resource_status=status,
     )

@@ -63,12 +63,13 @@ class Machine:
     deleting: bool = False
     stopped: bool = False
     maintenance: datetime | None = None
+    warning: timedelta = timedelta()  # how long it runs on once it is preempted
     ends: datetime | None = None  # the end of its run duration
     labels: dict[str, str] = field(default_factory=dict)
 
     def status(self, now: datetime, behaviour: Behaviour) -> str:
         """As Instance.status; "" when it is gone."""
-        if self.ended is not None:
+        if self.ended is not None and now >= self.ended:
             if now < self.ended + behaviour.stopping:
                 return "STOPPING"
             return "" if self.deleting else "TERMINATED"
@@ -320,8 +321,8 @@ class Project:
     # --- what happens to machines ------------------------------------------------------------------------------
 
     def preempt(self, machine: Machine) -> None:
-        """Take a Spot machine back."""
-        machine.ended = self.clock.now()
+        """Take a Spot machine back, after its warning."""
+        machine.ended = self.clock.now() + machine.warning
         self.note("compute.instances.preempted", machine)
 
     def stop(self, machine: Machine) -> None:

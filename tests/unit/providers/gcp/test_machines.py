@@ -112,6 +112,20 @@ def test_a_preempted_machine_that_no_group_makes_anew_is_to_be_ended() -> None:
     assert rig.group(A3_SPOT).members == {}
 
 
+def test_a_preempted_machine_runs_on_for_as_long_as_its_template_says() -> None:
+    rig = Rig()
+    machine = launched(rig, spot=True)
+    machine.warning = timedelta(minutes=2)
+    rig.fake.project.preempt(machine)
+    end = rig.clock.now() + machine.warning
+    (warned,) = described(rig)
+    assert (warned.state, warned.reclaim_at) == (InstanceState.RUNNING, end)
+    assert "preempted" in warned.message
+    rig.clock.advance(machine.warning)
+    (ending,) = described(rig)
+    assert (ending.state, ending.reclaim_at) == (InstanceState.TERMINATING, end)
+
+
 def test_a_stop_is_no_end() -> None:
     rig = Rig()
     machine = launched(rig)
