@@ -83,7 +83,9 @@ class Code(Enum):
     OUT_OF_SCOPE = "OutOfScope"  # no claim and no extended resource served by DRA
     NOT_SELECTED = "NotSelected"  # pool: its scope selects other pods
     OTHER_LAUNCHER = "OtherLauncher"  # pool: Cluster Autoscaler decides about its nodes
-    PROVISIONING_REQUEST = "ProvisioningRequest"  # request: its capacity is asked for there
+    # request, of another autoscaler's class_name: its capacity is asked for there, and the condition or the end that it
+    # has; or the one that is missing
+    PROVISIONING_REQUEST = "ProvisioningRequest"
     TEMPLATE_NOT_FOUND = "TemplateNotFound"  # what pods or their claims are made from
     BUFFERS_SERVED = "BuffersServed"  # kind: it serves CapacityBuffers of every strategy
     BOOKED = "Booked"  # kept for the consumers of a ProvisioningRequest

@@ -35,7 +35,7 @@ class RequestCondition(StrEnum):
 
 
 CONSUMES_REQUEST: Final = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
-_FINAL: Final = (RequestCondition.FAILED, RequestCondition.BOOKING_EXPIRED, RequestCondition.CAPACITY_REVOKED)
+ENDS_REQUEST: Final = (RequestCondition.FAILED, RequestCondition.BOOKING_EXPIRED, RequestCondition.CAPACITY_REVOKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,14 @@ class ProvisioningRequest:
         return found is not None and found.status == "True"
 
     @property
+    def last(self) -> Condition | None:
+        """How far it is: the condition that is True and the last one in the order of a request's life."""
+        return next((self.condition(kind) for kind in reversed(RequestCondition) if self.has(kind)), None)
+
+    @property
     def over(self) -> bool:
         """Whether nothing is provisioned or kept for it any more."""
-        return self.deleting or any(self.has(kind) for kind in _FINAL)
+        return self.deleting or any(self.has(kind) for kind in ENDS_REQUEST)
 
     @property
     def wants_nodes(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.node_words import NODE_TEXTS
+from autoscaler.report.request_words import REQUEST_TEXTS
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {
@@ -129,12 +130,6 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods: see its spec.scope.podSelector",),
     Code.TEMPLATE_NOT_FOUND: ("does not exist: create it, or correct the name that refers to it",),
-    Code.BUFFERS_SERVED: (
-        "{kind} serves CapacityBuffers of every strategy, so Foreslice serves none: turn its feature gate "
-        "CapacityBuffer off to have them served here",
-    ),
-    Code.BOOKED: ("is kept for the consumers of a ProvisioningRequest",),
-    Code.PROVISIONING_REQUEST: ("gets its capacity through ProvisioningRequest {request}",),
     Code.NOMINATED: ("is nominated to node {node}, where a place is being made for it",),
     Code.AWAITS_BINDING: ("waits for kube-scheduler to bind it to node {node}, which was launched for it",),
     Code.SCALE_UP_DELAYED: ("no node is launched for it before {until} (annotation pod-scale-up-delay)",),
@@ -313,6 +308,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.SHARES_CLAIM: ("shares claim {claim}",),
     **NODE_TEXTS,
+    **REQUEST_TEXTS,
 }
 
 _AMOUNTS = frozenset({"wanted", "free"})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from autoscaler.lifecycle.provisioned_node import has_come
 from autoscaler.lifecycle.quarantine import WATCH_SKEW
@@ -16,7 +17,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut, LeftOutVerdict
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.requested_capacity import consumed_request
+from autoscaler.model.requested_capacity import CONSUMES_REQUEST, ENDS_REQUEST, consumed_request
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.naming import named_like_ours
@@ -102,8 +103,8 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
     subject = f"pod {pod.key}"
     if pod.scheduling_gates:
         yield Reason.of(Code.SCHEDULING_GATED, subject, gates=pod.scheduling_gates)
-    if request := consumed_request(pod):
-        yield Reason.of(Code.PROVISIONING_REQUEST, subject, request=request)
+    if consumed_request(pod):
+        yield _asked_for(pod, snapshot)
     if pod.nominated_node and _place_is_made(pod.nominated_node, snapshot):
         yield Reason.of(Code.NOMINATED, subject, node=pod.nominated_node)
     for entry in pod.claims:
@@ -120,6 +121,24 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
         yield Reason.of(Code.GANG_INCOMPLETE, f"gang {pod.gang.key}", wanted="its group object", placed=0)
     for feature in gang.unsupported if gang else ():
         yield Reason.of(Code.UNSUPPORTED, f"gang {pod.gang.key}" if pod.gang else "", feature=feature)
+
+
+def _asked_for(pod: Pod, snapshot: Snapshot) -> Reason:
+    """The ProvisioningRequest that provides for the pod, and how far that is. One of another autoscaler is not ours to
+    answer: what its conditions say last is all there is to know."""
+    name, why = consumed_request(pod), partial(Reason.of, Code.PROVISIONING_REQUEST, f"pod {pod.key}")
+    request = next((each for each in snapshot.provisioning_requests if each.consumed_by(pod)), None)
+    if request is None:
+        known = "ProvisioningRequest" not in snapshot.unreadable
+        return why(missing=name, annotation=CONSUMES_REQUEST[0]) if known else why(request=name)
+    if request.served is not None or not request.class_name:
+        return why(request=name)
+    of = {"request": name, "class_name": request.class_name}
+    said = request.last
+    if said is None:
+        return why(**of)
+    message = said.message or said.reason or "True"
+    return why(**of, **{"ended" if said.type in ENDS_REQUEST else "condition": said.type}, message=message)
 
 
 def unreadable(snapshot: Snapshot, subject: str, *kinds: str) -> Iterator[Reason]:

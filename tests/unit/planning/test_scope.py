@@ -14,6 +14,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
+from autoscaler.model.requested_capacity import Condition, ProvisioningRequest
 from autoscaler.planning.demand.demand import why_pending
 from autoscaler.report.reasons import text_of
 from instance_catalog.frozen_map import FrozenMap
@@ -139,6 +140,50 @@ def test_pods_that_no_node_would_help(fields: dict[str, Any], code: Code) -> Non
     (left,) = result.left_out
     assert ([reason.code for reason in left.reasons], result.launches) == ([code], ())
     assert [reason.code for reason in why_pending(state.pods[0], state)] == [code]
+
+
+QUEUED = "queued-provisioning.gke.io"
+OF_OTHERS = f"ProvisioningRequest train of class {QUEUED}, which another autoscaler serves"
+
+
+@pytest.mark.parametrize(
+    ("class_name", "conditions", "text"),
+    [
+        (QUEUED, (), f"{OF_OTHERS} and has not answered yet"),
+        (
+            QUEUED,
+            (Condition("Provisioned", "False", message="no"), Condition("Accepted", "True", message="in the queue")),
+            f"{OF_OTHERS} (Accepted): in the queue",
+        ),
+        (
+            QUEUED,
+            (Condition("Accepted", "True"), Condition("Provisioned", "True", "Provisioned")),
+            f"{OF_OTHERS} (Provisioned): Provisioned",
+        ),
+        (
+            QUEUED,
+            (Condition("Failed", "True", message="quota of H100"), Condition("Accepted", "True")),
+            f"{OF_OTHERS} and which has ended (Failed): quota of H100; make a request with another name",
+        ),
+        ("atomic.foreslice.dev", (Condition("Accepted", "True"),), "ProvisioningRequest train"),
+    ],
+)
+def test_what_a_pod_hears_of_its_request(class_name: str, conditions: tuple[Condition, ...], text: str) -> None:
+    waiting = pod("a", "c", annotations=REQUEST)
+    request = ProvisioningRequest(waiting.namespace, "train", class_name, (), conditions=conditions)
+    of_others = replace(request, namespace="other", class_name="x.y")
+    state = replace(snapshot([waiting], [claim("c")]), provisioning_requests=(of_others, request))
+    (reason,) = why_pending(waiting, state)
+    assert text_of(reason) == f"pod {waiting.key}: gets its capacity through {text}"
+
+
+def test_a_request_that_is_not_there_is_named_unless_requests_cannot_be_read() -> None:
+    waiting = pod("a", "c", annotations=REQUEST)
+    state = snapshot([waiting], [claim("c")])
+    (reason,) = why_pending(waiting, state)
+    assert "names ProvisioningRequest train, which is not known: create it" in text_of(reason)
+    (reason,) = why_pending(waiting, replace(state, unreadable=FrozenMap({"ProvisioningRequest": "list"})))
+    assert text_of(reason) == f"pod {waiting.key}: gets its capacity through ProvisioningRequest train"
 
 
 class TestNomination:
