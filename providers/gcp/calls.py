@@ -27,6 +27,7 @@ CALLS: Final = (
     Call("instanceGroupManagers.list", ("compute.instanceGroupManagers.list",)),
     Call("instanceGroupManagers.aggregatedList", ("compute.instanceGroupManagers.list",)),
     Call("instanceGroupManagers.listManagedInstances", ("compute.instanceGroupManagers.get",)),
+    Call("instanceGroupManagers.listErrors", ("compute.instanceGroupManagers.get",)),
     Call("instanceGroupManagers.createInstances", _UPDATE, changes=True),
     Call("instanceGroupManagers.deleteInstances", _UPDATE, changes=True),
     Call("instanceGroupManagers.resize", _UPDATE, changes=True),  # to 0 only: session.py refuses every other size

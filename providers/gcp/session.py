@@ -34,6 +34,7 @@ _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
         compute_v1.InstanceGroupManagersClient,
         "list_managed_instances",
     ),
+    "instanceGroupManagers.listErrors": (compute_v1.InstanceGroupManagersClient, "list_errors"),
     "instanceGroupManagers.createInstances": (compute_v1.InstanceGroupManagersClient, "create_instances_unary"),
     "instanceGroupManagers.deleteInstances": (compute_v1.InstanceGroupManagersClient, "delete_instances_unary"),
     "instanceGroupManagers.resize": (compute_v1.InstanceGroupManagersClient, "resize_unary"),

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
@@ -28,7 +28,7 @@ from providers.errors import (
     UncertainError,
 )
 from providers.gcp.in_group.domain import room, too_small
-from providers.gcp.in_group.members import CHUNK, LEAVING, Member, delete, listed
+from providers.gcp.in_group.members import CHUNK, LEAVING, Member, delete, failures, listed
 from providers.gcp.in_group.resize_requests import (
     ResizeRequest,
     ask,
@@ -48,6 +48,8 @@ from providers.gcp.session import Gcp
 # A launch takes no longer than another provider's slowest call.
 PATIENCE: Final = timedelta(seconds=45)
 _LOOK: Final = timedelta(seconds=2)
+# Errors that count as those of this launch. A name is that of one launch, but not of one try alone.
+_OF_LATE: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +164,19 @@ class Attempt:
             if not open_:
                 return found
             if clock.monotonic() >= deadline:
+                found = self._with_errors(found, open_)
+                if all(name in found and found[name].settled for name in open_):
+                    return found
                 raise AmbiguousError(
                     f"group {self.group.ref} has not started {len(open_)} of {len(wanted)} machines yet",
                     next_step="Nothing to do: it is checked again until the group has started its machines.",
                 )
             clock.wait(_LOOK.total_seconds())
+
+    def _with_errors(self, found: dict[str, Member], names: Sequence[str]) -> dict[str, Member]:
+        """The members with what has failed of late: one that is tried again shows no error meanwhile."""
+        said = failures(self.gcp, self.group.ref, names, since=self.clock.now() - _OF_LATE)
+        return {name: replace(one, errors=(*one.errors, *said.get(name, ()))) for name, one in found.items()}
 
     def withdraw(self) -> list[Instance]:
         """Let it start nothing more. Answers with the machines that it has started."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from providers.contract import Clock
@@ -70,6 +71,23 @@ def listed(gcp: Gcp, group: GroupRef, cluster: str) -> Iterable[Member]:
         member = _member(found, group, cluster)
         if member is not None:
             yield member
+
+
+def failures(
+    gcp: Gcp, group: GroupRef, names: Collection[str], *, since: datetime
+) -> Mapping[str, list[ProviderError]]:
+    """Why attempts to create these members have failed since then, by name. The group remembers it for weeks; a member
+    shows the errors of its last attempt alone, and none while another one runs."""
+    found: dict[str, list[ProviderError]] = {}
+    pages = gcp.pages(
+        "instanceGroupManagers.listErrors", about=str(group), zone=group.zone, instance_group_manager=group.name
+    )
+    for page in pages:
+        for one in page.items:
+            name = one.instance_action_details.instance.rpartition("/")[2]
+            if name in names and datetime.fromisoformat(one.timestamp) >= since:
+                found.setdefault(name, []).append(of_code(f"group {group}", one.error.code, one.error.message))
+    return found
 
 
 def delete(gcp: Gcp, clock: Clock, group: GroupRef, names: Sequence[str], *, request_id: str) -> None:

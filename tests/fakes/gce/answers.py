@@ -90,7 +90,7 @@ def member(project: Project, group: Group, found: Member) -> compute_v1.ManagedI
         current_action=found.action,
         id=machine.id if machine is not None else 0,
         instance_status=project.status(machine) if machine is not None else "",
-        last_attempt=attempt if errors else None,
+        last_attempt=attempt if errors and not project.forgets else None,
     )
 
 

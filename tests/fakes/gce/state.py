@@ -143,6 +143,7 @@ class Project:
         self.holdings: list[Holding] = []
         self.free: list[Free] = []
         self.policies: dict[str, dict[str, str]] = {}  # workload policies of us-central1 by name, as the API has them
+        self.forgets = False  # whether members show no errors: each is being tried again when somebody looks
         self.parts: dict[str, int] = {}  # group: so many machines of its next resize request come, against all promises
         self._next = 7_000_000_000_000_000_000
 

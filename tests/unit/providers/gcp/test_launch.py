@@ -138,6 +138,33 @@ def test_an_error_that_passes_is_waited_out() -> None:
     assert rig.fake.calls["createInstances"] == 1
 
 
+def test_an_error_that_only_the_groups_history_has_is_found() -> None:
+    """A group tries for ever, and a member that is being tried shows no error."""
+    rig = Rig()
+    project = rig.fake.project
+    project.forgets = True
+    rig.group(A3).history.append((rig.clock.now(), "gke-c1-other", ("QUOTA_EXCEEDED", "of another name")))
+    project.stock[rig.key(A3)] = 0
+    answer = rig.provider.launch(request(offerings=(A3, A2)))
+    assert [one.offering for one in answer.instances] == [A2]
+    (failure,) = answer.failures
+    assert isinstance(failure.error, ShortageError)
+    assert names(rig) == []
+
+
+def test_an_old_error_says_nothing_about_this_launch() -> None:
+    rig = Rig()
+    rig.fake.project.errors[rig.key(A3)] = ("RESOURCE_OPERATION_RATE_EXCEEDED", "too many at once")
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(request())
+    (name,) = names(rig)
+    long_ago = rig.clock.now() - timedelta(minutes=30)
+    rig.group(A3).history.append((long_ago, name, ("ZONE_RESOURCE_POOL_EXHAUSTED", "none left")))
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(request())
+    assert names(rig) == [name]
+
+
 def test_a_machine_without_a_host_is_not_launched_yet() -> None:
     """Its creation may still fail."""
     rig = Rig(replace(PROMPT, provisioning=timedelta(minutes=2)))
