@@ -96,6 +96,7 @@ def test_what_holds_a_template_back_does_not_hold_its_pods_back() -> None:
     "request_of",
     [
         replace(REQUEST, class_name="best-effort-atomic-scale-up.autoscaling.x-k8s.io"),
+        replace(REQUEST, class_name="queued-provisioning.gke.io"),
         replace(REQUEST, class_name="check.foreslice.dev"),
         replace(REQUEST, deleting=True),
         replace(REQUEST, conditions=(Condition("Provisioned", "True"),)),
@@ -107,10 +108,11 @@ def test_nothing_is_planned_for_requests_of_others_and_for_those_that_are_over(r
     assert with_virtual_pods(world(provisioning_requests=(request_of,))).pods == ()
 
 
-def test_a_pod_that_consumes_a_request_gets_no_node_of_its_own() -> None:
+@pytest.mark.parametrize("class_name", ["atomic.foreslice.dev", "queued-provisioning.gke.io"])
+def test_a_pod_that_consumes_a_request_gets_no_node_of_its_own(class_name: str) -> None:
     marked = FrozenMap({labels.CONSUME_PROVISIONING_REQUEST: "train"})
     consumer = pod("train-0", "c", annotations=marked)
-    done = replace(REQUEST, conditions=(Condition("Provisioned", "True", since=NOW),))
+    done = replace(REQUEST, class_name=class_name, conditions=(Condition("Provisioned", "True", since=NOW),))
     state = world(pods=[consumer], claims=[claim("c")], provisioning_requests=(done,))
     assert plan(with_virtual_pods(state)).launches == ()
 

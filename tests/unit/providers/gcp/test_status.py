@@ -58,6 +58,7 @@ def test_a_template_that_is_right() -> None:
             "nvidia.com/gpu.present=true,team=research",
         ),
         ({"queued": True}, "QueuedProvisioning", "without --enable-queued-provisioning"),
+        ({"queued": True}, "QueuedProvisioning", "ProvisioningRequest of class queued-provisioning.gke.io"),
         (
             {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4"},
             "MultiHostSlice",
