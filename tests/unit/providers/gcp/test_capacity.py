@@ -8,7 +8,7 @@ import pytest
 
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey, Reservation, ReservationState
-from providers.errors import NotOfferedError, ReservationExhaustedError
+from providers.errors import NotOfferedError, ReservationExhaustedError, WaitingError
 from providers.gcp.capacity import STATES
 from providers.gcp.parts import Ref, ref_of
 from tests.fakes.gce.holdings import Holding
@@ -69,6 +69,26 @@ def test_nothing_is_asked_for_in_a_block_that_has_not_begun_or_is_over() -> None
         assert isinstance(failure.error, ReservationExhaustedError)
         assert answer.instances == ()
     assert rig.fake.calls["createInstances"] == 0
+
+
+def test_a_gang_in_a_block_waits_in_one_request_without_a_duration() -> None:
+    """The machines of a block run until it ends: their request says no duration, as Google asks for."""
+    rig = Rig()
+    offering = rig.hold(count=2, starts_in=HOUR, lasts=DAY)
+    rig.queue_gangs()
+    rig.advance(HOUR)
+    rig.restart()
+    group = rig.fake.project.groups[ZONE, rig.templates.found.groups[-1].name]
+    rig.fake.project.stock[group.machine_type, group.zone, group.model] = 0
+    asked = request("a", "b", minimum=2, offerings=(offering,))
+    with pytest.raises(WaitingError):
+        rig.provider.launch(asked)
+    assert rig.fake.calls["resizeRequests.insert"] == 1
+    rig.fake.project.stock.clear()
+    rig.advance(timedelta(minutes=2))
+    machines = rig.provider.launch(asked).instances
+    assert {one.offering for one in machines} == {offering}
+    assert (len(machines), rig.fake.calls["createInstances"]) == (2, 0)
 
 
 def test_machines_of_a_block_know_it_and_its_end_and_are_stopped_by_google() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+import google.auth
 import pytest
 from google.cloud import compute_v1
+from google.oauth2.credentials import Credentials
 
 from providers.errors import (
     AmbiguousError,
@@ -18,7 +21,7 @@ from providers.errors import (
 from providers.gcp.errors import MEANINGS, meaning, of_http
 from providers.gcp.session import Gcp
 from tests.fakes.gce.errors import CUT_BEFORE, UNAVAILABLE, refused
-from tests.gcp import Rig, gcp
+from tests.gcp import Rig, gcp, server
 
 
 @pytest.mark.parametrize(
@@ -63,6 +66,22 @@ def test_no_project_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PermissionDeniedError) as raised:
         _ = Gcp(endpoint="http://127.0.0.1:1").project
     assert "gcp.project" in raised.value.next_step
+
+
+def test_credentials_that_are_revoked_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token that has expired, and a token service that gives no other one: Google's own client, up to the refresh."""
+    revoked = Credentials("old", refresh_token="secret-one", token_uri=f"{server().url}/token", client_id="a")
+    revoked.expiry = datetime(2026, 1, 1)  # noqa: DTZ001  # the client compares it with a moment without a zone
+    monkeypatch.setattr(google.auth, "default", lambda scopes: (revoked, "gpu-project"))
+    mine = Gcp()
+    for ask in (
+        lambda: list(mine.pages("instances.aggregatedList")),
+        lambda: mine.container("container.clusters.get", "locations/us-central1/clusters/c1"),
+    ):
+        with pytest.raises(PermissionDeniedError) as raised:
+            ask()
+        assert (raised.value.code, "gcloud auth" in raised.value.next_step) == ("RefreshError", True)
+        assert "secret-one" not in f"{raised.value}"
 
 
 @pytest.mark.parametrize("code", sorted(MEANINGS))
