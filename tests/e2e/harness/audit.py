@@ -62,12 +62,17 @@ def asked(root: Path, user: str) -> Iterator[tuple[Right, int]]:
             yield right, entry.get("responseStatus", {}).get("code", 0)
 
 
+# The ClusterRole system:basic-user, which Kubernetes makes itself, has it.
+OF_EVERYBODY = Right("authorization.k8s.io", "selfsubjectaccessreviews", "create")
+
+
 def answered(asked: Iterable[tuple[Right, int]]) -> tuple[frozenset[Right], frozenset[Right]]:
     """What was allowed and what was refused. An API server that has just started refuses everything for a moment,
-    whatever the roles say, so what was allowed at another time was not refused."""
+    whatever the roles say, so what was allowed at another time was not refused, and neither was what every account may
+    do: the controller asks for it only after another refusal, which may be at that moment alone."""
     everything = tuple(asked)
     allowed = frozenset(right for right, code in everything if code != 403)
-    return allowed, frozenset(right for right, _ in everything) - allowed
+    return allowed, frozenset(right for right, _ in everything) - allowed - {OF_EVERYBODY}
 
 
 def granted(roles: Iterable[dict[str, Any]]) -> frozenset[Right]:
