@@ -213,7 +213,10 @@ def _meant(models: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _documents(source: Source) -> Iterator[Document]:
     try:
-        yield from read_yaml(source.text, source.file)
+        for document in read_yaml(source.text, source.file):
+            for twice in document.twice:
+                raise BadInputError(f"{twice.place}: {twice.message}", next_step="keep one of the two")
+            yield document
     except UnreadableError as error:
         raise BadInputError(f"{source.file}:{error.line}: {error}", next_step=error.next_step) from error
 

@@ -39,12 +39,14 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True)
 class Document:
-    """An object, or what claims to be one; `line` is where it starts."""
+    """An object, or what claims to be one; `line` is where it starts. `twice` are warnings of fields that are given
+    again in it."""
 
     file: str
     line: int
     value: Json
     locate: Locator
+    twice: tuple[Diagnostic, ...] = ()
 
     @property
     def origin(self) -> Origin:

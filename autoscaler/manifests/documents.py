@@ -30,6 +30,7 @@ def read_documents(source: Source) -> Iterator[Document | EmptyList | Diagnostic
         text = "\n" * start + "\n".join(lines[start:])
         try:
             for document in _values(replace(source, text=text)):
+                yield from document.twice
                 yield from _objects(document)
             return
         except UnreadableError as error:

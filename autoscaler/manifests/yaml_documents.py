@@ -7,16 +7,18 @@ nothing extra: the node tree that is composed anyway is kept until all problems 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import yaml
 
 from autoscaler.kube.problem import UNREPLACED
 from autoscaler.manifests.document import Document, UnreadableError
-from instance_catalog.diagnostic import Path
+from instance_catalog.diagnostic import Diagnostic, Path, Severity
 
-_ONE_OF_TWO = "keep one of the two: kubectl refuses the file as well"
+_ONE_OF_TWO = "keep one of the two: kubectl applies the last one without a word"
+_MOST_TWICE = 20  # fields of a document that are named for being given twice
 _DEEPEST = 100  # Kubernetes objects nest about 20 deep; custom resources a little more
 _MOST_REPEATED = 100_000  # lists and objects that aliases repeat in one document: stops "billion laughs"
 _SAFE_NESTING = 1000
@@ -85,10 +87,10 @@ def read_yaml(text: str, file: str) -> Iterator[Document]:
             node = loader.get_node()
             if node is None:
                 continue
-            _check(node)
+            twice = tuple(replace(one, file=file) for one in _check(node))
             value = loader.construct_document(node)
             if value is not None:
-                yield Document(file, node.start_mark.line + 1, value, _Locator(node))
+                yield Document(file, node.start_mark.line + 1, value, _Locator(node), twice)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -145,38 +147,44 @@ def _key(key: Hashable, node: yaml.MappingNode) -> str:
             raise yaml.MarkedYAMLError(problem="a field name must be text", problem_mark=node.start_mark)
 
 
-def _refuse_duplicates(node: yaml.MappingNode) -> None:
+def _duplicates(node: yaml.MappingNode) -> Iterator[Diagnostic]:
+    """A warning for each field that is given again. The last one counts, as it does in kubectl."""
     names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
     if len(set(names)) == len(names):
         return
     seen: dict[str, int] = {}
     for key, _ in node.value:
+        line = key.start_mark.line + 1
         if key.value in seen and key.tag != f"{_TAG}merge":
-            problem = f"field {key.value!r} is given twice; the first is in line {seen[key.value]}"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark, note=_ONE_OF_TWO)
-        seen.setdefault(key.value, key.start_mark.line + 1)
+            message = f"field {key.value!r} is given twice; the first, in line {seen[key.value]}, is lost"
+            yield Diagnostic(message, _ONE_OF_TWO, severity=Severity.WARNING, line=line)
+        seen[key.value] = line
 
 
-def _check(root: yaml.Node) -> None:
-    """Refuse duplicate fields, and documents that aliases blow up, that contain themselves or that nest absurdly deep.
+def _check(root: yaml.Node) -> Sequence[Diagnostic]:
+    """Refuse documents that aliases blow up, that contain themselves or that nest absurdly deep. Answers with what is
+    given twice.
 
     This happens before anything is constructed, because merge keys (`<<`) rewrite the tree and may override.
     """
-    waiting, seen, repeated = [(root, 0)], set[int](), 0
+    waiting, seen, repeated, twice = [(root, 0)], set[int](), 0, list[Diagnostic]()
     while waiting:
         node, depth = waiting.pop()
         if not isinstance(node, yaml.CollectionNode):
             continue
-        repeated += id(node) in seen
+        known = id(node) in seen
+        repeated += known
         seen.add(id(node))
         if depth > _DEEPEST or repeated > _MOST_REPEATED:
             problem = "nested too deeply" if depth > _DEEPEST else "aliases (*name) make this document too large"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         if isinstance(node, yaml.MappingNode):
-            _refuse_duplicates(node)
+            if not known and len(twice) < _MOST_TWICE:
+                twice += _duplicates(node)
             waiting.extend((child, depth + 1) for pair in node.value for child in pair)
         else:
             waiting.extend((child, depth + 1) for child in node.value)
+    return sorted(twice[:_MOST_TWICE], key=lambda one: one.line)
 
 
 def _check_nesting(text: str) -> None:

@@ -32,7 +32,8 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
         "say what {instance_type} costs (`foreslice catalog set {instance_type} price.REGION=DOLLARS --into DIR "
         "--reason WHY`) and plan with --catalog DIR --region REGION"
     ),
-    ChangeKind.ADD_BLOCK: "buy {instance_type} for a time, and add a CapacityBlock for it",
+    ChangeKind.ADD_BLOCK: "buy {instance_type} for a time, and add a CapacityBlock for it whose taint the pods "
+    "tolerate, or with spec.taint: {{effect: None}}",
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.RENAME_CAPACITY: "write {value} instead of {was} in capacity.requests",
     ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",

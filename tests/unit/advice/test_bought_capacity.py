@@ -30,7 +30,8 @@ def test_a_block_is_the_change_and_no_condition_is_dropped() -> None:
     _, found = asked("Large L9")
     assert [entry.change.kind for entry in found] == [ChangeKind.ADD_BLOCK]
     assert advice_lines(found) == [
-        "buy bought for a time, and add a CapacityBlock for it → 1 × bought (capacity-block), prepaid"
+        "buy bought for a time, and add a CapacityBlock for it whose taint the pods tolerate, or with "
+        "spec.taint: {effect: None} → 1 × bought (capacity-block), prepaid"
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import read_documents
 from autoscaler.manifests.sources import Source
-from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.diagnostic import Diagnostic, Severity
 
 
 def read(text: str, file: str = "f.yaml") -> list[Document | Diagnostic]:
@@ -130,7 +130,6 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9
         ("a: " + "9" * 5000, "number too long"),
         ("a: 0x" + "f" * 5000, "number too long"),
         ("a: \x07", "control characters are not allowed"),
-        ('{"a": 1, "a": 2}', "field 'a' is given twice"),
         ("a: b: c", "mapping values are not allowed"),
     ],
     ids=[
@@ -146,7 +145,6 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9
         "an endless number",
         "an endless hexadecimal number",
         "a control character",
-        "a JSON field twice",
         "two values",
     ],
 )
@@ -155,6 +153,20 @@ def test_hostile_texts_are_problems(text: str, message: str) -> None:
     assert isinstance(problem, Diagnostic)
     assert message in problem.message
     assert problem.next_step
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', "a: 1\na: 2", "a: 1\n<<: {a: 3}\n<<: {b: 4}\na: 2"])
+def test_of_a_field_that_is_given_twice_the_last_one_counts(text: str) -> None:
+    problem, document = read(text)
+    assert isinstance(problem, Diagnostic)
+    assert isinstance(document, Document)
+    assert (problem.severity, "field 'a' is given twice" in problem.message) == (Severity.WARNING, True)
+    assert document.value["a"] == 2
+
+
+def test_fields_that_are_given_again_and_again_are_named_a_few_times() -> None:
+    *problems, _ = read("a: 1\n" * 100)
+    assert len(problems) == 20
 
 
 def test_reading_goes_on_after_a_broken_document() -> None:

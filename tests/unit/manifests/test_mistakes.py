@@ -24,7 +24,6 @@ MISTAKES = {
     "not YAML": ("a: [", "-:2: invalid YAML (line 2, column 1): while parsing a flow node"),
     "a Helm template": ("{{ .Values.x }}: 1", "give the output of `helm template`"),
     "a tab": ("a:\n\t- b", "use spaces"),
-    "a field twice": ("kind: Pod\nkind: Pod", "field 'kind' is given twice"),
     "not an object": ("- a", "-:1: not a Kubernetes object\n  an object has apiVersion, kind and metadata"),
     "no kind": ("apiVersion: v1", "not a Kubernetes object: missing kind"),
     "nothing at all": ("# empty", "-: no Kubernetes objects found"),
@@ -231,6 +230,10 @@ WARNINGS = {
     "a volume claim that is not there": (
         POD + "  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n---" + CLAIM,
         "there is no PersistentVolumeClaim 'data' in the files",
+    ),
+    "a field twice": (
+        changed(POD, "kind: Pod", "kind: Job\nkind: Pod") + "\n---" + CLAIM,
+        "field 'kind' is given twice; the first, in line 3, is lost\n  keep one of the two: kubectl applies the last",
     ),
     "a suspended job": (
         changed(JOB, "spec:\n  parallelism", "spec:\n  suspend: true\n  parallelism") + "---" + TEMPLATE,
