@@ -264,7 +264,7 @@ class Groups:
             )
             message = f"there is no node pool {name!r} in cluster {template.cluster}"
             raise MissingGroupError(message, code="NoNodePool", next_step=step) from error
-        return pool_of(template, name, found)
+        return pool_of(template, name, found, project=self._gcp.project)
 
     def _remembered(self, key: object, read: Callable[[], V]) -> V:
         known, now = self._known.get(key), self._clock.monotonic()

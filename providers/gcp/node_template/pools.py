@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
+from providers.errors import TemplateError
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import slice_topology
 
@@ -51,13 +52,13 @@ class Pool:
         return self.accelerator.startswith("nvidia")
 
 
-def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any]) -> Pool:
-    """A node pool as GKE describes it."""
+def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any], *, project: str) -> Pool:
+    """A node pool as GKE describes it. Raises TemplateError when its groups are not of the project."""
     config, placement = found.get("config") or {}, found.get("placementPolicy") or {}
     accelerators: Sequence[Mapping[str, Any]] = config.get("accelerators") or ({},)
     return Pool(
         name=name,
-        groups=tuple(_ref(url) for url in found.get("instanceGroupUrls", ())),
+        groups=tuple(_ref(url, name, project) for url in found.get("instanceGroupUrls", ())),
         autoscaling=bool((found.get("autoscaling") or {}).get("enabled")),
         auto_repair=bool((found.get("management") or {}).get("autoRepair")),
         queued=bool((found.get("queuedProvisioning") or {}).get("enabled")),
@@ -174,8 +175,17 @@ def taint_list(found: Iterable[Taint]) -> str:
     return ",".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found)
 
 
-def _ref(url: str) -> GroupRef:
+def _ref(url: str, pool: str, project: str) -> GroupRef:
+    """The group of a URL. A group of another project may have the name of one of ours."""
     parts = url.split("/")
+    owner = parts[parts.index("projects") + 1] if "projects" in parts else ""
+    # A project has a number as well, and which is whose is not known here.
+    if owner != project and owner.isdecimal() == project.isdecimal():
+        raise TemplateError(
+            f"the groups of node pool {pool} are in project {owner or '(none)'}: only those of {project} are sized",
+            code="OtherProject",
+            next_step=f"set gcp.project to the project of the cluster ({owner}), or name a cluster of {project}",
+        )
     return GroupRef(parts[parts.index("zones") + 1], parts[-1])
 
 

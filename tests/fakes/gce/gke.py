@@ -40,6 +40,7 @@ class NodePool:
     policy: str = ""  # a resource policy that places its machines
     spot: bool = False
     reservation: str = ""
+    project: str = PROJECT  # of its groups
 
     @property
     def has_gpus(self) -> bool:
@@ -69,7 +70,10 @@ class NodePool:
                 **({"reservationAffinity": self._affinity()} if self.reservation else {}),
                 "accelerators": gpus,
             },
-            "instanceGroupUrls": [f"{zone_url(zone)}/instanceGroupManagers/{group}" for zone, group in self.groups],
+            "instanceGroupUrls": [
+                f"{zone_url(zone)}/instanceGroupManagers/{group}".replace(f"/{PROJECT}/", f"/{self.project}/")
+                for zone, group in self.groups
+            ],
         }
 
     def _affinity(self) -> Mapping[str, Any]:

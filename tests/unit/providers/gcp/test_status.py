@@ -11,7 +11,7 @@ from providers.contract import TemplateStatus
 from providers.errors import TemplateError
 from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.gke import NodePool
-from tests.fakes.gce.state import PROJECT, Group
+from tests.fakes.gce.state import NUMBER, PROJECT, Group
 from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig, request
 
 REGION = f"projects/{PROJECT}/regions/us-central1"
@@ -150,6 +150,23 @@ def test_a_pool_of_somebody_elses_cluster() -> None:
     rig.fake.clusters.name = "c2"
     (fault,) = status(rig).faults
     assert fault.kind == "NoCluster"
+
+
+def test_a_group_of_another_project_is_not_taken_for_ours() -> None:
+    """A group of ours has the same name and zone."""
+    rig = Rig()
+    pool = rig.fake.clusters.pools["h100"]
+    pool.project = "other-project"
+    (fault,) = status(rig).faults
+    assert (fault.kind, fault.certain) == ("OtherProject", True)
+    assert "in project other-project" in fault.message
+    assert "gcp.project" in fault.next_step
+    with pytest.raises(TemplateError, match="other-project"):
+        rig.provider.launch(request())
+    assert rig.fake.calls["createInstances"] == 0
+    pool.project = NUMBER
+    rig.restart()
+    assert status(rig).faults == ()
 
 
 def test_what_may_not_be_read_says_nothing_about_the_template() -> None:
