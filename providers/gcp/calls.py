@@ -48,6 +48,8 @@ CALLS: Final = (
     Call("instances.aggregatedList", ("compute.instances.list",)),
     Call("globalOperations.aggregatedList", ("compute.globalOperations.list",)),
     Call("zoneOperations.get", ("compute.zoneOperations.get",)),
+    Call("machineTypes.aggregatedList", ("compute.machineTypes.list",), by_person=True),
+    Call("acceleratorTypes.aggregatedList", ("compute.acceleratorTypes.list",), by_person=True),
     Call("advice.calendarMode", ("compute.advice.calendarMode",), by_person=True),
     Call("container.clusters.get", ("container.clusters.get",)),
     Call("container.nodePools.get", ("container.clusters.get",)),

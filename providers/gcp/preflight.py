@@ -8,6 +8,7 @@ from typing import Any
 from providers.contract import Finding
 from providers.errors import ProviderError
 from providers.gcp.names import FILTER
+from providers.gcp.node_template.sold import not_sold
 from providers.gcp.node_template.status import Verdicts
 from providers.gcp.session import Gcp
 
@@ -17,7 +18,7 @@ def findings(gcp: Gcp, verdicts: Verdicts) -> tuple[Finding, ...]:
     project = _project(gcp)
     if not project.passed:
         return (project,)
-    return (project, *_templates(verdicts))
+    return (project, *_templates(verdicts), *_sold(gcp, verdicts))
 
 
 def _project(gcp: Gcp) -> Finding:
@@ -28,6 +29,13 @@ def _project(gcp: Gcp) -> Finding:
         return Finding("project", False, error.message, error.next_step)
     tried = "whether they may be started and ended, `foreslice gcp trial` shows"
     return Finding("project", True, f"machines of {gcp.project} can be listed; {tried}")
+
+
+def _sold(gcp: Gcp, verdicts: Verdicts) -> tuple[Finding, ...]:
+    try:
+        return tuple(not_sold(gcp, verdicts.readable_groups()))
+    except ProviderError:
+        return ()  # the templates' own findings say so
 
 
 def _templates(verdicts: Verdicts) -> Iterator[Finding]:

@@ -43,6 +43,8 @@ _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "instanceGroupManagerResizeRequests.insert": (compute_v1.InstanceGroupManagerResizeRequestsClient, "insert_unary"),
     "instanceGroupManagerResizeRequests.cancel": (compute_v1.InstanceGroupManagerResizeRequestsClient, "cancel_unary"),
     "instanceGroupManagerResizeRequests.delete": (compute_v1.InstanceGroupManagerResizeRequestsClient, "delete_unary"),
+    "machineTypes.aggregatedList": (compute_v1.MachineTypesClient, "aggregated_list"),
+    "acceleratorTypes.aggregatedList": (compute_v1.AcceleratorTypesClient, "aggregated_list"),
     "advice.calendarMode": (compute_v1.AdviceClient, "calendar_mode"),
     "reservations.aggregatedList": (compute_v1.ReservationsClient, "aggregated_list"),
     "reservations.get": (compute_v1.ReservationsClient, "get"),

@@ -19,8 +19,8 @@ def check_gcp(ctx: click.Context, kubeconfig: str, context: str, project: str, o
     """Launches nothing.
 
     The project, the permission to list machines, and the cluster's GCPNodeTemplates: node pools and instance groups,
-    what they start, GKE's autoscaling, auto-repair, the GPU driver that GKE installs, and room for names. What is wrong
-    comes with the gcloud command that corrects it.
+    what they start, whether their zones have such machines, GKE's autoscaling, auto-repair, the GPU driver that GKE
+    installs, and room for names. What is wrong comes with the gcloud command that corrects it.
 
     \b
     Try:

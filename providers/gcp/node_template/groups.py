@@ -41,7 +41,8 @@ class Group:
     `reason` is that of the condition, and `step` what to do about it, where that is more than to name another group.
     `run_duration` is how long its machines run, of flex-start ones. `unreadable` is what to do where its reservation
     may not be read. `domain`: its machines are in one NVLink domain, and it has this many at most, or 0. `queues`: it
-    takes resize requests, as far as that is known."""
+    takes resize requests, as far as that is known. `accelerators` are those that its instance template adds to the
+    machine type."""
 
     ref: GroupRef
     base: str
@@ -60,6 +61,7 @@ class Group:
     unreadable: str = ""
     domain: int = 0
     queues: bool = True
+    accelerators: tuple[str, ...] = ()
 
     @property
     def hosts(self) -> int:
@@ -218,6 +220,7 @@ class Groups:
             reserved=reserved,
             unreadable=self._reservations.unreadable(reserved) if reserved is not None else "",
             domain=placement.domain,
+            accelerators=tuple(one.accelerator_type.rpartition("/")[2] for one in properties.guest_accelerators),
         )
 
     def forget(self) -> None:

@@ -39,11 +39,14 @@ class Verdicts:
 
     def usable_groups(self) -> Iterator[Group]:
         """The groups that something can be launched in."""
+        return (group for group in self.readable_groups() if not group.unsupported)
+
+    def readable_groups(self) -> Iterator[Group]:
+        """The groups that there are."""
         for reference in self._templates.references():
             with suppress(RefusedError):
-                for group, _ in self._groups.existing(self._templates.template(reference)):
-                    if group is not None and not group.unsupported:
-                        yield group
+                found = self._groups.existing(self._templates.template(reference))
+                yield from (group for group, _ in found if group is not None)
 
     def _of(self, reference: TemplateRef) -> TemplateStatus:
         known, now = self._said.get(reference), self._clock.monotonic()

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from google.cloud import compute_v1
 
 from providers.contract import Clock
-from tests.fakes.gce import answers, reserved, resize_requests
+from tests.fakes.gce import answers, reserved, resize_requests, sold
 from tests.fakes.gce.answers import rendered
 from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
@@ -59,6 +59,9 @@ class FakeGce:
     unreachable: set[str] = field(default_factory=set)
     owners: set[str] = field(default_factory=set)  # other projects that share reservations
     unreadable: set[str] = field(default_factory=set)  # those of them that this project may not read
+    sold: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # zones of types and accelerators, if not the groups'
     hidden: set[str] = field(default_factory=set)  # reservations that lists do not show yet
     calls: Counter[str] = field(default_factory=Counter)
     clusters: Clusters = field(default_factory=Clusters)
@@ -90,6 +93,7 @@ class FakeGce:
                 ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
                 ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
                 *((verb, name, f"{_PROJECT}/{tail}", call) for verb, name, tail, call in reserved.methods(self)),
+                *((verb, name, f"{_PROJECT}/{tail}", call) for verb, name, tail, call in sold.methods(self)),
                 ("GET", "operations.aggregatedList", _aggregated("operations"), self._events),
                 ("GET", "zoneOperations.get", rf"{_ZONAL}/operations/(?P<name>[^/]+)", self._operation),
                 (
