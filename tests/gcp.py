@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
+
+from google.oauth2.credentials import Credentials
 
 from autoscaler.clock import VirtualClock
 from instance_catalog.frozen_map import FrozenMap
@@ -42,6 +44,22 @@ def server() -> Server:
 def gcp() -> Gcp:
     """Clients as production makes them. Making one takes longer than most tests do."""
     return Gcp(PROJECT, endpoint=server().url)
+
+
+def expired() -> Gcp:
+    """The same clients with credentials that have expired and are not renewed."""
+    of: Any = Credentials  # its constructor is not annotated
+    found = of(
+        "t",
+        refresh_token="r",
+        client_id="c",
+        client_secret="s",
+        token_uri=f"{server().url}/token",
+        expiry=datetime(2020, 1, 1),  # noqa: DTZ001  # the client compares it with a moment without a zone
+    )
+    clients = Gcp(PROJECT, endpoint=server().url)
+    clients._found = (found, None)
+    return clients
 
 
 @cache

@@ -88,6 +88,7 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
 # What a message says although its code says less. The first that matches counts.
 _PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
     (("gpus_all_regions",), AccountLimitError),  # of the project, whatever the region, type and capacity type
+    (("gpus-all-regions",), AccountLimitError),
     (("requires reservation to be in ready state",), ReservationExhaustedError),
     (("reservation", "does not have available resources"), ReservationExhaustedError),
     (("no available resources in specified reservations",), ReservationExhaustedError),

@@ -70,8 +70,11 @@ class Verdicts:
         expected = tuple(self._expected())
         for group, missing in self._groups.existing(template):
             if missing is not None:
-                faults.append(_fault("spec", missing))
-                known &= faults[-1].certain
+                fault = _fault("spec", missing)
+                known &= fault.certain
+                # What keeps one group from being read keeps the others as well: said once, for a hundred groups too.
+                same = [one for one in faults if (one.kind, one.next_step) == (fault.kind, fault.next_step)]
+                faults += [] if same and not fault.certain else [fault]
             if group is None:
                 continue
             wrong = [*_of_group(template, group), *self._of_pool(template, group, expected)]

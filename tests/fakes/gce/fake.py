@@ -25,6 +25,10 @@ _PROJECT: Final = r"/compute/v1/projects/(?P<project>[^/]+)"
 _ZONAL: Final = rf"{_PROJECT}/zones/(?P<zone>[^/]+)"
 _GROUP: Final = rf"{_ZONAL}/instanceGroupManagers/(?P<group>[^/]+)"
 _OF_RESERVATIONS: Final = frozenset({"reservations.get", "reservationBlocks.get", "reservationSubBlocks.get"})
+_DISABLED: Final = (
+    "Compute Engine API has not been used in project 424242424242 before or it is disabled. Enable it by visiting "
+    "https://console.developers.google.com/apis/api/compute.googleapis.com/overview then retry."
+)
 # Google takes at most so many names in one call.
 _MOST: Final = 1000
 
@@ -56,6 +60,7 @@ class FakeGce:
     behaviour: Behaviour = PROMPT
     faults: Faults = field(default_factory=Faults)
     denied: set[str] = field(default_factory=set)
+    disabled: bool = False  # the APIs
     unreachable: set[str] = field(default_factory=set)
     owners: set[str] = field(default_factory=set)  # other projects that share reservations
     unreadable: set[str] = field(default_factory=set)  # those of them that this project may not read
@@ -119,6 +124,10 @@ class FakeGce:
 
     def answer(self, verb: str, path: str, query: Mapping[str, str], body: str) -> tuple[int, Json] | Silence:
         """(status, JSON), or nothing at all."""
+        if path == "/token":  # where credentials are refreshed
+            return 400, {"error": "invalid_grant", "error_description": "Token has been expired or revoked."}
+        if self.disabled:
+            return 403, ApiError(403, "accessNotConfigured", _DISABLED).body()
         if path.startswith("/v1/projects/"):
             self.calls["container.get"] += 1
             return self.clusters.answer(path, "container.get" in self.denied)

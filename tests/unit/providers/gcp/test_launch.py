@@ -49,6 +49,7 @@ def test_machines_have_names_of_ours_and_the_ids_of_gke() -> None:
         ("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "no more", ShortageError),
         ("QUOTA_EXCEEDED", "Quota 'NVIDIA_H100_GPUS' exceeded. Limit: 8.0 in region us-central1.", QuotaError),
         ("QUOTA_EXCEEDED", "Quota 'GPUS_ALL_REGIONS' exceeded. Limit: 8.0 globally.", AccountLimitError),
+        ("QUOTA_EXCEEDED", "Exceeded limit 'GPUS-ALL-REGIONS-per-project' on metric", AccountLimitError),
         ("IP_SPACE_EXHAUSTED", "IP space is exhausted", AddressesExhaustedError),
         ("INVALID_USAGE", "Specified reservation r does not have available resources", ReservationExhaustedError),
         ("X", "Machine type with name 'a3' does not exist in zone 'z'.", NotOfferedError),
