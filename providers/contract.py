@@ -61,6 +61,7 @@ from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import ProviderError
 from providers.finding_topic import FindingTopic
+from providers.registered import Registered
 
 # Ownership tags. Providers whose clouds allow fewer characters translate them, reversibly.
 TAG_CLUSTER: Final = labels.CLUSTER_TAG  # uid of the namespace kube-system
@@ -353,11 +354,8 @@ class Preflight(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TemplateFault:
-    """What is wrong with a node template: the field to correct, the error's kind and message, and what to do.
-
-    Beside Diagnostic because it becomes a condition: `kind` is the condition's reason, and `certain` decides between
-    False and Unknown. Not certain: the provider could not look, which says nothing about the template.
-    """
+    """What is wrong with a node template: the field to correct, the error's kind and message, and what to do. `kind` is
+    the condition's reason, and `certain` decides between False and Unknown: the provider could not look."""
 
     field: str
     kind: str
@@ -368,10 +366,10 @@ class TemplateFault:
 
 @dataclass(frozen=True, slots=True)
 class TemplateStatus:
-    """The state of a node template. `resolved` are the fields of its status that say what its names and selectors stand
-    for. `zones` are those that machines can start in; () where that is not known. `drift` is what has moved on since
-    it was resolved and is not followed, with how to follow it; "" when nothing has, None when that is not known.
-    `groups` is what its groups start; None where machines need no group, or that is not known."""
+    """The state of a node template. `resolved` are the fields of its status that say what its names stand for. `zones`
+    are those that machines can start in; () where that is not known. `drift` is what has moved on since and is not
+    followed, with how to follow it; "" when nothing has, None when that is not known. `groups` is what its groups
+    start; None without groups, or where that is not known. `registers`: what nodes of theirs are known to have."""
 
     template: TemplateRef
     resolved: Mapping[str, Any] = EMPTY
@@ -379,6 +377,7 @@ class TemplateStatus:
     zones: tuple[str, ...] = ()
     drift: str | None = None
     groups: frozenset[OfferingKey] | None = None
+    registers: Mapping[OfferingKey, Registered] = field(default_factory=FrozenMap)
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from autoscaler.clock import ClockJumps
 from autoscaler.cluster.isolation import Isolation, Trouble
@@ -20,17 +20,19 @@ from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
 from autoscaler.lifecycle.reflect import SeenReservation, World
-from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupOffering, NodeTemplateRef
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, GroupOffering, NodeTemplateRef
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.words import advised
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.abilities import BootTimes, NoticeReader
 from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
     Instance,
+    OfferingKey,
     Provider,
     Reservation,
     ReservationState,
@@ -229,17 +231,24 @@ def verdicts(providers: Providers) -> tuple[tuple[TemplateStatus, ...], tuple[Tr
 
 
 def with_groups(pools: Iterable[CapacityPool], templates: Iterable[TemplateStatus]) -> tuple[CapacityPool, ...]:
-    """The pools with what the groups of their node templates start, where that is known."""
-    known = {
-        NodeTemplateRef(status.template.kind, status.template.name): frozenset(
-            GroupOffering(key.instance_type, key.zone, key.capacity_type, key.reservation) for key in status.groups
-        )
-        for status in templates
-        if status.groups is not None
-    }
+    """The pools with what the groups of their node templates start, and what nodes of theirs register with, where that
+    is known."""
+    known = {NodeTemplateRef(one.template.kind, one.template.name): one for one in templates}
     return tuple(
-        replace(pool, groups=known[pool.node_template]) if pool.node_template in known else pool for pool in pools
+        replace(pool, **_groups(known[pool.node_template])) if pool.node_template in known else pool for pool in pools
     )
+
+
+def _groups(status: TemplateStatus) -> dict[str, Any]:
+    """The fields of a pool that say what the groups of its node template are."""
+    nodes = sorted(status.registers.items(), key=lambda item: repr(item[0]))
+    registers = tuple(GroupNodes(_offering(key), FrozenMap(seen.labels), seen.taints) for key, seen in nodes)
+    groups = None if status.groups is None else frozenset(map(_offering, status.groups))
+    return {"registers": registers, "groups": groups}
+
+
+def _offering(key: OfferingKey) -> GroupOffering:
+    return GroupOffering(key.instance_type, key.zone, key.capacity_type, key.reservation)
 
 
 def with_unserved(blocks: Iterable[CapacityBlock], pools: Sequence[CapacityPool]) -> tuple[CapacityBlock, ...]:

@@ -79,7 +79,10 @@ def assemble(manifests: ManifestSet, profile: KubernetesProfile) -> Snapshot:
         attachments=tuple(manifests.attachments),
         storage_capacities=tuple(manifests.storage_capacities),
         capacity_trackers=frozenset(manifests.capacity_trackers),
-        pools=tuple(_ordered(manifests.pools).values()),
+        pools=tuple(
+            replace(pool, registers=manifests.registers.get(pool.node_template, ()))
+            for pool in _ordered(manifests.pools).values()
+        ),
         blocks=tuple(_ordered(manifests.blocks).values()),
         provisioned=tuple(sorted(manifests.provisioned, key=lambda found: found.name)),
         claim_templates=_ordered(manifests.templates),

@@ -13,7 +13,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.plan_context import PlanContext
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, NodeTemplateRef
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
 from autoscaler.model.node import Node
@@ -63,6 +63,7 @@ class ManifestSet:
     provisioned: list[ProvisionedNode] = field(default_factory=list)
     overlays: list[Document] = field(default_factory=list)
     node_templates: list[Document] = field(default_factory=list)
+    registers: dict[NodeTemplateRef, tuple[GroupNodes, ...]] = field(default_factory=dict)  # of nodes of a template
     pod_templates: dict[str, PodTemplate] = field(default_factory=dict)
     provisioning_requests: list[ProvisioningRequest] = field(default_factory=list)
     capacity_buffers: list[CapacityBuffer] = field(default_factory=list)

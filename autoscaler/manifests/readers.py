@@ -26,6 +26,7 @@ from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
+from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.requested_capacity import RequestClass
 from instance_catalog.kubernetes import labels
 
@@ -157,7 +158,7 @@ def read_overlay(manifests: ManifestSet, document: Document, problems: Problems)
 def read_node_template(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """A node template: its provider gets it. Those of providers in the cloud are checked by the provider."""
     from autoscaler.kube.custom.aws_node_template import parse_aws_group_node_template, parse_aws_node_template
-    from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
+    from autoscaler.kube.custom.gcp_node_template import nodes_of, parse_gcp_node_template
     from autoscaler.kube.custom.node_template import parse_kwok_node_template, parse_simulated_node_template
 
     match header(document.value)[1]:
@@ -170,5 +171,7 @@ def read_node_template(manifests: ManifestSet, document: Document, problems: Pro
         case "AWSGroupNodeTemplate":
             parse_aws_group_node_template(document.value, problems)
         case "GCPNodeTemplate":
-            parse_gcp_node_template(document.value, problems)
+            spec = parse_gcp_node_template(document.value, problems)
+            name = Fields(document.value).child("metadata").text("name")
+            manifests.registers[NodeTemplateRef("GCPNodeTemplate", name)] = nodes_of(spec) if spec is not None else ()
     manifests.node_templates.append(document)

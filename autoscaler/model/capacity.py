@@ -117,6 +117,16 @@ class Disruption:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupNodes:
+    """What nodes of groups that exist already register with, beside what follows from their machine. `offering` is what
+    the groups start; None: whatever they start."""
+
+    offering: GroupOffering | None
+    labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class GroupOffering:
     """What a group of machines that exists already starts more of."""
 
@@ -167,6 +177,7 @@ class CapacityPool:
     launcher: Launcher = Launcher.FORESLICE
     boot_timeout: timedelta | None = None  # from launch to Node; None: the node template's, or that of the machine
     groups: frozenset[GroupOffering] | None = None  # what its node template's groups start; None: it needs none
+    registers: tuple[GroupNodes, ...] = ()  # what nodes of these groups have beside `labels` and `taints`
     implicit: bool = False
     held_back: bool = False  # a check before buying failed: it only proposes until that is put right
     uid: str = ""

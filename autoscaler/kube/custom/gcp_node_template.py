@@ -20,6 +20,9 @@ from autoscaler.kube.custom.schema import (
     duration,
 )
 from autoscaler.kube.problem import Problems
+from autoscaler.model.capacity import GroupNodes
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 
 # Names of Google Cloud resources (RFC 1035).
 _NAME = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
@@ -119,3 +122,10 @@ class GCPNodeTemplateStatus(NodeTemplateStatus):
 def parse_gcp_node_template(raw: object, problems: Problems | None = None) -> GCPNodeTemplateSpec | None:
     """The spec of a GCPNodeTemplate; None when it cannot be used."""
     return read_spec(GCPNodeTemplateSpec, raw, problems)[1]
+
+
+def nodes_of(spec: GCPNodeTemplateSpec) -> tuple[GroupNodes, ...]:
+    """What nodes of the template register with, as far as that is known without Google: its only node pool's name."""
+    if len(spec.node_pools) != 1 or spec.instance_groups:
+        return ()
+    return (GroupNodes(None, FrozenMap({labels.GKE_NODE_POOL: spec.node_pools[0]})),)

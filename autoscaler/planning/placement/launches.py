@@ -25,7 +25,7 @@ from autoscaler.planning.placement.existing import Placed
 from autoscaler.planning.placement.repeats import Repeats
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
-from autoscaler.planning.supply.offering_labels import OFFERING_KEYS, offering_labels
+from autoscaler.planning.supply.offering_labels import offering_keys, offering_labels
 from autoscaler.planning.supply.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
@@ -218,10 +218,10 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
 
 def _common_labels(purchase: Purchase, future: Hypothetical) -> FrozenMap[str, str]:
     """The labels that are right whichever of the offerings is obtained."""
-    found = dict(future.node.labels)
+    found, keys = dict(future.node.labels), offering_keys(purchase.candidate.pool)
     for other in purchase.alternates:
         theirs = offering_labels(other)
-        for key in OFFERING_KEYS & found.keys():
+        for key in keys & found.keys():
             if theirs.get(key) != found[key]:
                 del found[key]
     return FrozenMap(found) if len(found) != len(future.node.labels) else future.node.labels

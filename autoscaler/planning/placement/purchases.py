@@ -22,7 +22,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import hypothetical
 from autoscaler.planning.supply.limits import binding_after, uses_of
-from autoscaler.planning.supply.offering_labels import OFFERING_KEYS
+from autoscaler.planning.supply.offering_labels import offering_keys
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 
@@ -202,7 +202,8 @@ def _alternates(
 def _registered(packing: PackingInput, candidate: int) -> dict[str, str]:
     """The labels of the offering that somebody looks at."""
     seen = packing.shapes[packing.shape_of[candidate]].node.labels
-    return {key: value for key, value in seen.items() if key in OFFERING_KEYS}
+    keys = offering_keys(packing.candidates[candidate].pool)
+    return {key: value for key, value in seen.items() if key in keys}
 
 
 def _takes(packing: PackingInput, candidate: int, pattern: Pattern) -> bool:

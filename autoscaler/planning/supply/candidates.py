@@ -17,6 +17,7 @@ from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
 from autoscaler.planning.supply.drivers import driver_sets, handed_out, plans_slices, readable, running_drivers
+from autoscaler.planning.supply.groups import group_keys, in_groups
 from autoscaler.planning.supply.offering_labels import capacity_type_facts, offering_labels, type_facts
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
 from autoscaler.planning.supply.remembered import LastAnswers, Same
@@ -30,7 +31,6 @@ from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, Instanc
 
 # What makes an offering no choice at all, rather than one that cannot be had now.
 _EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS})
-_HELD = frozenset({CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED})
 # What a provider answers when there is nothing to have, "" where that was not written down.
 _SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
 
@@ -202,6 +202,7 @@ def admits_type(pool: CapacityPool, instance_type: InstanceType) -> bool:
 def has_label(key: str, pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> bool:
     """Whether any node of the pool may have a label: whether the pool's requirements may name it."""
     facts = {labels.ZONE, labels.REGION, labels.ACCELERATOR, *capacity_type_facts(CapacityType.ON_DEMAND), *pool.labels}
+    facts |= group_keys(pool)
     if key in facts or any(key in type_facts(instance_type) for instance_type in catalog):
         return True
     running = running_drivers(snapshot)
@@ -250,7 +251,7 @@ def _barred(
         return Reason.of(Code.SLICE_NOT_LAUNCHED, subject, hosts=candidate.hosts, instance_type=ref.instance_type)
     if candidate.instance_type.share and candidate.pool.fractional != "Allow":
         return Reason.of(Code.FRACTION_UNASKED, subject, share=candidate.instance_type.share)
-    if not _in_groups(ref, candidate.pool):
+    if not in_groups(ref, candidate.pool):
         template = candidate.pool.node_template
         held = {"block": ref.block} if ref.block else {}
         return Reason.of(Code.NOT_IN_GROUPS, subject, kind=template.kind, template=template.name, **held)
@@ -270,22 +271,6 @@ def _barred(
             }
             return Reason.of(Code.QUARANTINED, subject, until=quarantine.until.isoformat(), **what)
     return None
-
-
-def _in_groups(ref: OfferingRef, pool: CapacityPool) -> bool:
-    """Whether a group of the pool's node template starts such machines, as far as that is known. What names no
-    reservation lacks a CapacityBlock, whichever the groups start."""
-    if pool.groups is None:
-        return True
-    # A CapacityBlock may hold any kind of reservation, so a group of either kind may start its machines.
-    paid = _HELD if ref.capacity_type in _HELD else {ref.capacity_type}
-    return any(
-        group.instance_type == ref.instance_type
-        and group.capacity_type in paid
-        and ref.zone in (ANY_ZONE, group.zone)
-        and (not ref.reservation or group.reservation in ("", ref.reservation))
-        for group in pool.groups
-    )
 
 
 def _unavailable(backoff: Backoff, subject: str) -> Reason:
@@ -331,7 +316,7 @@ def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
     if listed is not None and listed != candidate.drivers:
         runs = f"its nodes run {', '.join(pool.drivers)}" if pool.drivers else "its nodes run no such driver"
         return f"{runs}; set spec.drivers: {{profiles: [{', '.join(candidate.profiles)}]}}"
-    if not _in_groups(candidate.offering, pool):
+    if not in_groups(candidate.offering, pool):
         return f"no group of {pool.node_template.kind} {pool.node_template.name} starts it"
     return ""
 

@@ -19,6 +19,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
 from autoscaler.planning.supply.drivers import handed_out
+from autoscaler.planning.supply.groups import registered
 from autoscaler.planning.supply.node_basis import NodeBasis
 from autoscaler.planning.supply.offering_labels import offering_labels
 from autoscaler.planning.supply.places import OLD_KEYS
@@ -134,8 +135,9 @@ def _labels(basis: NodeBasis, name: str) -> dict[str, str]:
 
 
 def _taints(basis: NodeBasis) -> tuple[Taint, ...]:
-    block = basis.block
-    return (*basis.pool.taints, *((block.taint,) if block and block.taint else ()))
+    pool, block = basis.pool, basis.block
+    theirs = (taint for taint in registered(pool, basis.offering).taints if taint not in pool.startup_taints)
+    return tuple(dict.fromkeys((*pool.taints, *((block.taint,) if block and block.taint else ()), *theirs)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.planning.supply.groups import group_keys, registered
 from autoscaler.planning.supply.node_basis import NodeBasis
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS, capacity_labels, type_labels
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType
 
-# Labels that follow from the offering. The nodes of a launch register with one set of labels, whichever of its
-# offerings is obtained: offerings that differ in one that pods look at are not joined, and the others are left out.
-OFFERING_KEYS = SYSTEM_KEYS
 # Node templates whose nodes register with labels that Foreslice does not write.
 _OTHERS_REGISTER = frozenset({"AWSGroupNodeTemplate"})
+
+
+def offering_keys(pool: CapacityPool) -> frozenset[str]:
+    """Labels that follow from the offering.
+
+    The nodes of a launch register with one set of labels, whichever of its offerings is obtained: offerings that differ
+    in one that pods look at are not joined, and the others are left out.
+    """
+    return SYSTEM_KEYS | group_keys(pool)
 
 
 def offering_labels(basis: NodeBasis) -> dict[str, str]:
@@ -27,13 +35,15 @@ def offering_labels(basis: NodeBasis) -> dict[str, str]:
 
 
 def system_labels(basis: NodeBasis) -> dict[str, str]:
-    """Labels that GKE and Karpenter give their nodes, where the node will carry them.
+    """Labels that GKE and Karpenter give their nodes, where the node will carry them, and those of its group.
 
     A node group decides itself which labels its nodes register with.
     """
+    groups = registered(basis.pool, basis.offering).labels
     if basis.pool.node_template.kind in _OTHERS_REGISTER:
-        return {}
+        return {**groups}
     return {
+        **groups,
         **type_labels(basis.instance_type),
         **capacity_labels(basis.instance_type.cloud, basis.offering.capacity_type),
     }

@@ -1,7 +1,8 @@
-"""What nodes of a GKE node pool register with, beside what plans for their CapacityPool assume.
+"""What nodes of a GKE node pool register with, and what of it a CapacityPool says otherwise.
 
-A launch cannot add labels or taints: those of the node pool count. A pod that a plan places on such a node would stay
-pending where the two differ, so each difference is a fault with the step that ends it.
+A launch cannot add labels or taints: those of the node pool count, and plans know them. What the CapacityPool says
+beside them is not there: a pod that a plan places on such a node for it would stay pending, or one that its taint keeps
+away would come. So each such difference is a fault with the step that ends it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.gcp.node_template.groups import Group
 from providers.gcp.node_template.pools import PODS, Pool, PoolFault, create, pairs, taint_list
 from providers.gcp.node_template.template import GroupTemplate, PoolNodes
+from providers.registered import Registered
 
 # Labels below this domain are GKE's own, and nobody sets them but those that its guides have people set.
 _GKE: Final = "cloud.google.com/"
@@ -21,12 +24,17 @@ _SETTABLE: Final = frozenset(
 )
 
 
+def registered_of(group: Group, pool: Pool) -> Registered:
+    """What plans know of the nodes of a group. Each has the name of its node pool as a label."""
+    return Registered(FrozenMap({**group.labels, **pool.labels, labels.GKE_NODE_POOL: pool.name}), pool.taints)
+
+
 def differences(
     template: GroupTemplate, group: Group, pool: Pool, expected: Iterable[PoolNodes]
 ) -> Iterator[PoolFault]:
     """How the nodes of a group differ from what the CapacityPools of its template assume. None of it blocks."""
     of = f"{pool.name} --cluster {template.cluster} --location {template.location}"
-    registered = {**group.labels, **pool.labels, labels.GKE_NODE_POOL: pool.name}
+    registered = registered_of(group, pool).labels
     for wanted in expected:
         if wanted.template == template.name:
             yield from _of_labels(wanted, pool, registered, of)
@@ -61,16 +69,6 @@ def _of_labels(wanted: PoolNodes, pool: Pool, registered: Mapping[str, str], of:
 
 
 def _of_taints(wanted: PoolNodes, pool: Pool, of: str) -> Iterator[PoolFault]:
-    known = {*wanted.taints, *wanted.startup_taints}
-    unexpected = [taint for taint in pool.taints if taint not in known and taint.key != labels.CAPACITY_BLOCK]
-    if unexpected:
-        yield PoolFault(
-            "PoolTaints",
-            f"nodes of node pool {pool.name} have the taint {taint_list(unexpected)}, which plans for CapacityPool "
-            f"{wanted.pool} do not know: pods that do not tolerate it would stay pending beside a new node",
-            f"add it to spec.taints of CapacityPool {wanted.pool}",
-            blocking=False,
-        )
     lacking = [taint for taint in wanted.taints if taint not in pool.taints]
     if lacking:
         yield PoolFault(

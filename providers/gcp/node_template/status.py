@@ -7,13 +7,15 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
+from instance_catalog.frozen_map import FrozenMap
 from providers.contract import Clock, OfferingKey, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.names import Names
 from providers.gcp.node_template.groups import Group, Groups, try_it
 from providers.gcp.node_template.pools import pool_faults
-from providers.gcp.node_template.registered import differences
+from providers.gcp.node_template.registered import differences, registered_of
 from providers.gcp.node_template.template import GroupTemplate, GroupTemplates, PoolNodes
+from providers.registered import Registered
 
 _LIFETIME: Final = timedelta(minutes=5)
 
@@ -66,6 +68,7 @@ class Verdicts:
         rows: list[dict[str, Any]] = []
         zones: list[str] = []
         usable: set[OfferingKey] = set()
+        registers: dict[OfferingKey, Registered] = {}
         known = True  # whether every group could be read, or is certainly not there
         expected = tuple(self._expected())
         for group, missing in self._groups.existing(template):
@@ -79,13 +82,17 @@ class Verdicts:
                 continue
             wrong = [*_of_group(template, group), *self._of_pool(template, group, expected)]
             faults += [fault for fault in wrong if fault not in faults]
+            if group.pool:
+                nodes = registered_of(group, self._groups.pool(template, group.pool))
+                registers[group.offering] = nodes.beside(registers.get(group.offering, nodes))
             rows.append(_row(group))
             zones.append(group.ref.zone)
             if not group.unsupported and self._groups.blocked(template, group) is None:
                 usable.add(group.offering)
         resolved = {"groups": sorted(rows, key=lambda row: (row["zone"], row["name"]))}
         groups = frozenset(usable) if known else None
-        return TemplateStatus(reference, resolved, tuple(faults), tuple(sorted(set(zones))), groups=groups)
+        where = tuple(sorted(set(zones)))
+        return TemplateStatus(reference, resolved, tuple(faults), where, groups=groups, registers=FrozenMap(registers))
 
     def _of_pool(self, template: GroupTemplate, group: Group, expected: Iterable[PoolNodes]) -> Iterator[TemplateFault]:
         if not group.pool:

@@ -320,3 +320,30 @@ def test_services_and_controllers_are_kept_as_what_they_select() -> None:
     (pod,) = found.snapshot.pods
     assert pod.owner == "Deployment/web"
     assert all(entry.selector.matches(pod.labels) for entry in found.snapshot.selections)
+
+
+@pytest.mark.parametrize(
+    ("spec", "known"),
+    [
+        ("cluster: {name: c1, location: us-central1}, nodePools: [h100]", {"cloud.google.com/gke-nodepool": "h100"}),
+        ("cluster: {name: c1, location: us-central1}, nodePools: [h100, h200]", None),
+        ("instanceGroups: [{name: a, zone: us-central1-a}]", None),
+        ("nodePools: [h100]", None),  # it lacks its cluster
+    ],
+)
+def test_the_nodes_of_an_only_node_pool_have_its_name(spec: str, known: dict[str, str] | None) -> None:
+    pool = """
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: gpu}
+spec: {nodeTemplateRef: {kind: GCPNodeTemplate, name: gpu}, limits: {nodes: 1}}
+"""
+    template = f"""
+apiVersion: foreslice.dev/v1alpha1
+kind: GCPNodeTemplate
+metadata: {{name: gpu}}
+spec: {{{spec}}}
+"""
+    for files in ((pool, template), (template, pool)):
+        (found,) = loaded(*files).snapshot.pools
+        assert [nodes.labels for nodes in found.registers] == ([] if known is None else [known])

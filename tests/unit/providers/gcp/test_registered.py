@@ -11,6 +11,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.taint import Taint
 from providers.contract import TemplateFault
 from providers.gcp.node_template.template import BlockNodes, PoolNodes
+from providers.registered import Registered
 from tests.fakes.gce.gke import DRA_LABELS
 from tests.gcp import A3, ZONE, Rig
 
@@ -37,13 +38,31 @@ def test_nodes_that_register_as_planned() -> None:
     assert faults(replace(RIGHT, labels=FrozenMap(own))) == ()
 
 
-def test_a_taint_that_something_removes_is_no_difference() -> None:
-    assert faults(replace(RIGHT, taints=(), startup_taints=(GPU,))) == ()
+def test_a_taint_that_the_capacity_pool_does_not_name_is_known_all_the_same() -> None:
+    assert faults(replace(RIGHT, taints=())) == ()
 
 
-def test_the_taint_of_a_capacity_block_is_no_difference() -> None:
-    taints = (("nvidia.com/gpu", "present", "NO_SCHEDULE"), ("foreslice.dev/capacity-block", "b", "NO_SCHEDULE"))
-    assert faults(RIGHT, taints=taints) == ()
+def test_plans_are_told_what_the_nodes_of_each_group_register_with() -> None:
+    rig = Rig()
+    pools = rig.fake.clusters.pools
+    pools["h100"] = replace(pools["h100"], labels={**OWN, "team": "a"})
+    rig.group(A3).kube_labels = {"cloud.google.com/gke-os-distribution": "cos"}
+    (found,) = rig.provider.template_statuses()
+    theirs = found.registers[A3]
+    assert theirs.labels == {
+        **OWN,
+        "team": "a",
+        "cloud.google.com/gke-nodepool": "h100",
+        "cloud.google.com/gke-os-distribution": "cos",
+    }
+    assert theirs.taints == (GPU,)
+
+
+def test_nodes_of_two_pools_that_start_the_same_have_what_both_have() -> None:
+    """And they may have the taints of either."""
+    one = Registered(FrozenMap({"team": "a", "cloud.google.com/gke-nodepool": "x"}), (GPU,))
+    other = Registered(FrozenMap({"team": "a", "cloud.google.com/gke-nodepool": "y"}), (Taint("team", "a"), GPU))
+    assert one.beside(other) == Registered(FrozenMap({"team": "a"}), (GPU, Taint("team", "a")))
 
 
 def test_a_pool_of_another_template_assumes_nothing() -> None:
@@ -71,7 +90,6 @@ def test_a_pool_of_another_template_assumes_nothing() -> None:
             "PoolLabels",
             "correct cloud.google.com/gke-nodepool in spec.labels of CapacityPool gpu",
         ),
-        (replace(RIGHT, taints=()), {}, "PoolTaints", "add it to spec.taints of CapacityPool gpu"),
         (
             replace(RIGHT, taints=(GPU, Taint("team", "a", "NoExecute"))),
             {},

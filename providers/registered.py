@@ -1,0 +1,23 @@
+"""What nodes of groups that exist already register with. A person chose it when the group was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.kubernetes.taint import Taint
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What nodes register with, beside what follows from their machine: `labels` that all of them have, and `taints`
+    that some have."""
+
+    labels: Mapping[str, str] = EMPTY
+    taints: tuple[Taint, ...] = ()
+
+    def beside(self, other: Registered) -> Registered:
+        """What is known of a node that may be of either kind."""
+        shared = FrozenMap(self.labels.items() & other.labels.items())
+        return Registered(shared, tuple(dict.fromkeys((*self.taints, *other.taints))))
