@@ -110,7 +110,7 @@ class GcpGroupStatus(ApiModel):
     """The id of the reservation that its machines start in: what a CapacityBlock names."""
     node_pool: LongText = ""
     placement: LongText = ""
-    """What its workload policy says of where its machines are, of machines that form NVLink domains."""
+    """What its workload policy says of where its machines are: in one NVLink domain, or how far apart at most."""
 
 
 class GCPNodeTemplateStatus(NodeTemplateStatus):

@@ -12,7 +12,15 @@ from providers.contract import Clock, OfferingKey, Reservation
 from providers.errors import BackoffScope, GoneError, NotOfferedError, ProviderError, TemplateError
 from providers.gcp.capacity import Reservations
 from providers.gcp.names import Names
-from providers.gcp.node_template.placement import Placement, missing, needs_policy, policy_of, read_placement, remedy
+from providers.gcp.node_template.placement import (
+    Placement,
+    missing,
+    needs_policy,
+    policy_of,
+    read_distance,
+    read_placement,
+    remedy,
+)
 from providers.gcp.node_template.pools import Pool, pool_faults, pool_of
 from providers.gcp.node_template.refusal import Refusal, in_bulk
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
@@ -40,9 +48,9 @@ class Group:
     """A group and what it starts. `unsupported` says why nothing is launched in it; "" when something may be,
     `reason` is that of the condition, and `step` what to do about it, where that is more than to name another group.
     `run_duration` is how long its machines run, of flex-start ones. `unreadable` is what to do where its reservation
-    may not be read. `domain`: its machines are in one NVLink domain, and it has this many at most, or 0. `queues`: it
-    takes resize requests, as far as that is known. `accelerators` are those that its instance template adds to the
-    machine type."""
+    may not be read. `domain`: its machines are in one NVLink domain, and it has this many at most, or 0. `distance`:
+    the SUBBLOCK, BLOCK or CLUSTER that its machines share, by its policy. `queues`: it takes resize requests, as far as
+    that is known. `accelerators` are those that its instance template adds to the machine type."""
 
     ref: GroupRef
     base: str
@@ -60,6 +68,7 @@ class Group:
     reserved: Ref | None = None
     unreadable: str = ""
     domain: int = 0
+    distance: str = ""
     queues: bool = True
     accelerators: tuple[str, ...] = ()
 
@@ -220,6 +229,7 @@ class Groups:
             reserved=reserved,
             unreadable=self._reservations.unreadable(reserved) if reserved is not None else "",
             domain=placement.domain,
+            distance=placement.distance,
             accelerators=tuple(one.accelerator_type.rpartition("/")[2] for one in properties.guest_accelerators),
         )
 
@@ -239,11 +249,11 @@ class Groups:
 
     def _placement(self, ref: GroupRef, manager: Any, pool: Pool | None, machine_type: str) -> Placement:
         """Where its machines are, with the commands that mend what is wrong with its policy."""
-        if not needs_policy(machine_type):
-            return Placement()
-        name, found = policy_of(manager, ref, pool), missing(machine_type)
+        name, needed = policy_of(manager, ref, pool), needs_policy(machine_type)
+        found = missing(machine_type) if needed else Placement()
         if name:
-            found = self._remembered(("policy", ref.zone, name), lambda: read_placement(self._gcp, name, ref))
+            read = read_placement if needed else read_distance
+            found = self._remembered(("policy", ref.zone, name, needed), lambda: read(self._gcp, name, ref))
         if found.refusal is None or found.refusal.step:
             return found
         of = {"project": self._gcp.project, "machine_type": machine_type, "size": manager.target_size}

@@ -2,8 +2,9 @@
 
 Such machines need a policy of the type HIGH_THROUGHPUT with the accelerator topology 1x72. All machines of the group
 are in one sub-block then, which is one NVLink domain of 18 machines with four GPUs each, and the group never has more.
-One policy may serve many groups: each is a domain of its own. A policy never changes. Other types need none, and no
-plan depends on theirs, so it is not read; TPU slices are read from labels (tpu.py). Source: Compute Engine and AI
+One policy may serve many groups: each is a domain of its own. A policy never changes. Other types need none. How far
+apart a policy lets their machines be is shown, and no plan depends on it: Google places them so, or starts none. TPU
+slices are read from labels (tpu.py). Source: Compute Engine and AI
 Hypercomputer documentation, workload policies and managed instance groups of A4X; API reference v1
 (ResourcePolicy.workloadPolicy); client google-cloud-compute 1.56.0.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from providers.errors import GoneError, PermissionDeniedError
+from providers.errors import GoneError, PermissionDeniedError, ProviderError
 from providers.gcp.node_template.pools import Pool
 from providers.gcp.node_template.refusal import Refusal
 from providers.gcp.node_template.template import GroupRef
@@ -30,9 +31,12 @@ _NEW: Final = "foreslice-1x72"
 @dataclass(frozen=True, slots=True)
 class Placement:
     """What is known of where the machines of a group are. `domain`: all of them are in one NVLink domain, and this many
-    it has at most; 0: of a type that needs no policy, or refused. A `refusal` without a step gets that of `remedy`."""
+    it has at most; 0: of a type that needs no policy, or refused. `distance` is the maxTopologyDistance of a policy:
+    the machines of the group are in the same SUBBLOCK, BLOCK or CLUSTER. A `refusal` without a step gets that of
+    `remedy`."""
 
     domain: int = 0
+    distance: str = ""
     refusal: Refusal | None = None
 
 
@@ -46,6 +50,16 @@ def policy_of(manager: Any, ref: GroupRef, pool: Pool | None) -> str:
     made with one, and not whether the group of the pool names it, too."""
     url = str(manager.resource_policies.workload_policy)
     return (url or (pool.policy if pool is not None else "")).rpartition("/")[2]
+
+
+def read_distance(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
+    """How far apart a policy lets machines be that need none. One that cannot be read says nothing."""
+    about, region = f"workload policy {name}", _region(ref)
+    try:
+        found = gcp.call("resourcePolicies.get", about=about, region=region, resource_policy=name)
+    except ProviderError:
+        return Placement()
+    return Placement(distance=found.workload_policy.max_topology_distance)
 
 
 def read_placement(gcp: Gcp, name: str, ref: GroupRef) -> Placement:

@@ -134,8 +134,14 @@ def _row(group: Group) -> dict[str, Any]:
         "capacityType": group.capacity_type.value,
         **({"reservation": group.reservation} if group.reservation else {}),
         "nodePool": group.pool,
-        **({"placement": f"one NVLink domain of at most {group.domain} machines"} if group.domain else {}),
+        **({"placement": placement} if (placement := _placement(group)) else {}),
     }
+
+
+def _placement(group: Group) -> str:
+    if group.domain:
+        return f"one NVLink domain of at most {group.domain} machines"
+    return f"all machines in the same {group.distance.lower()}" if group.distance else ""
 
 
 def _fault(field: str, error: ProviderError) -> TemplateFault:

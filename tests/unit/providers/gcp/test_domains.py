@@ -250,7 +250,32 @@ def test_a_policy_that_cannot_be_read_now_says_nothing_of_the_template() -> None
     assert found.groups is None
 
 
-def test_policies_of_other_types_are_not_read() -> None:
-    rig = rig_with(policy="gone", machine_type="a4-highgpu-8g")
+@pytest.mark.parametrize(
+    ("distance", "shown"),
+    [
+        ("SUBBLOCK", "all machines in the same subblock"),
+        ("BLOCK", "all machines in the same block"),
+        ("CLUSTER", "all machines in the same cluster"),
+        ("", None),
+    ],
+)
+def test_how_far_apart_a_policy_lets_other_machines_be_is_shown(distance: str, shown: str | None) -> None:
+    rig = rig_with(policy="near", machine_type="a3-ultragpu-8g")
+    rig.fake.project.policies["near"] = {
+        "type_": "HIGH_THROUGHPUT",
+        **({"max_topology_distance": distance} if distance else {}),
+    }
+    (row,) = (row for row in status(rig).resolved["groups"] if row["name"] == name(0))
+    assert row.get("placement") == shown
+
+
+@pytest.mark.parametrize("trouble", ["denied", "fails", "deleted"])
+def test_a_policy_that_no_plan_depends_on_refuses_nothing(trouble: str) -> None:
+    rig = rig_with(policy="near", machine_type="a3-ultragpu-8g")
+    if trouble == "denied":
+        rig.fake.denied.add("resourcePolicies.get")
+    elif trouble == "fails":
+        rig.fake.faults.inject("resourcePolicies.get", *[refused("backendError", 500)] * 9)
+    (row,) = (row for row in status(rig).resolved["groups"] if row["name"] == name(0))
+    assert "placement" not in row
     assert status(rig).faults == ()
-    assert rig.fake.calls["resourcePolicies.get"] == 0
