@@ -61,8 +61,10 @@ def missing_volume_claims(asked: Situation) -> Iterator[Change]:
 
 
 def unconsumed_requests(asked: Situation) -> Iterator[Change]:
-    """Without the annotation by which the pods wait for the nodes of a ProvisioningRequest."""
-    if Code.PROVISIONING_REQUEST in asked.codes:
+    """Without the annotation by which the pods wait for the nodes of a ProvisioningRequest, where there is none: one
+    that another autoscaler serves may still bring them."""
+    waiting = [reason.detail for reason in asked.reasons if reason.code is Code.PROVISIONING_REQUEST]
+    if any("missing" in detail or "ended" in detail for detail in waiting):
         named = [key for key in CONSUMES_REQUEST if key in asked.pod.annotations]
         edit = on_pods(asked.keys, partial(_without_annotations, keys=named))
         yield Change.of(ChangeKind.DROP_ANNOTATION, _subject(asked), edit, annotation=" and ".join(named))

@@ -35,6 +35,7 @@ class RequestCondition(StrEnum):
 
 
 CONSUMES_REQUEST: Final = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
+_CLASS_OF_REQUEST: Final = (labels.PROVISIONING_CLASS_NAME, labels.CA_PROVISIONING_CLASS_NAME)
 ENDS_REQUEST: Final = (RequestCondition.FAILED, RequestCondition.BOOKING_EXPIRED, RequestCondition.CAPACITY_REVOKED)
 
 
@@ -163,6 +164,11 @@ class ProvisioningRequest:
 def consumed_request(pod: Pod) -> str:
     """The name of the ProvisioningRequest whose capacity the pod uses; "" if none."""
     return next((pod.annotations[key] for key in CONSUMES_REQUEST if key in pod.annotations), "")
+
+
+def named_class(pod: Pod) -> str:
+    """The class of that ProvisioningRequest, as the pod says; "" where it says none."""
+    return next((pod.annotations[key] for key in _CLASS_OF_REQUEST if key in pod.annotations), "")
 
 
 class ScalableRef(NamedTuple):

@@ -135,6 +135,8 @@ CA_SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-dis
 CA_TO_BE_DELETED_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 LEAVING_TAINTS: Final = frozenset({KARPENTER_DISRUPTED_TAINT, CA_TO_BE_DELETED_TAINT})  # another autoscaler removes it
 CONSUME_PROVISIONING_REQUEST: Final = "autoscaling.x-k8s.io/consume-provisioning-request"  # pod: no scale-up of its own
+PROVISIONING_CLASS_NAME: Final = "autoscaling.x-k8s.io/provisioning-class-name"  # pod: the class of that request
+CA_PROVISIONING_CLASS_NAME: Final = "cluster-autoscaler.kubernetes.io/provisioning-class-name"  # the old key
 CA_CONSUME_PROVISIONING_REQUEST: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"  # the old key
 KUEUE_MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"  # label: after that Kueue ends the workload
 ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"  # of namespaces whose claims may have it
@@ -193,5 +195,7 @@ POD_ANNOTATIONS: Final = frozenset(
         POD_DELETION_COST,
         CONSUME_PROVISIONING_REQUEST,
         CA_CONSUME_PROVISIONING_REQUEST,
+        PROVISIONING_CLASS_NAME,
+        CA_PROVISIONING_CLASS_NAME,
     }
 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.pool_opening import openings
 from autoscaler.advice.situation import Situation
 from autoscaler.model.pod import Container, Pod
+from autoscaler.model.requested_capacity import Condition, PodSet, ProvisioningRequest
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines, change_text
@@ -31,6 +34,52 @@ def test_a_pod_of_a_provisioning_request_is_planned_without_its_annotation() -> 
     found = changes(pod("p", "c", annotations=FrozenMap({CONSUMES: "batch"})))
     assert [entry.change.kind for entry in found] == [ChangeKind.DROP_ANNOTATION]
     assert f"remove the annotation {CONSUMES}, so that a node is planned" in advice_lines(found)[0]
+
+
+def test_nobody_is_told_to_leave_a_request_that_is_open() -> None:
+    """Another autoscaler may bring its nodes at any moment."""
+    waiting = pod("p", "c", annotations=FrozenMap({CONSUMES: "batch"}))
+    request = ProvisioningRequest("default", "batch", "queued-provisioning.gke.io", pod_sets=(PodSet("t", 1),))
+    given = replace(snapshot([waiting], [claim("c", gpus())]), provisioning_requests=(request,))
+    catalog = shipped("g6.xlarge")
+    plan = plan_for(given, catalog, Policy(), NOW)
+    assert advise(given.pods[0], given, catalog, plan, Policy(), NOW) == ()
+    over = replace(request, conditions=(Condition("Failed", "True", message="no capacity"),))
+    given = replace(given, provisioning_requests=(over,))
+    plan = plan_for(given, catalog, Policy(), NOW)
+    found = advise(given.pods[0], given, catalog, plan, Policy(), NOW)
+    assert [entry.change.kind for entry in found] == [ChangeKind.DROP_ANNOTATION]
+
+
+CLASS = "autoscaling.x-k8s.io/provisioning-class-name"
+OF_GKE = "queued-provisioning.gke.io"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "there", "says"),
+    [
+        (
+            {CLASS: OF_GKE},
+            False,
+            f"names ProvisioningRequest batch of class {OF_GKE}, which is not known: create it and",
+        ),
+        ({}, False, "names ProvisioningRequest batch, which is not known: create it, or remove the annotation"),
+        (
+            {CLASS: "check-capacity.autoscaling.x-k8s.io"},
+            True,
+            f"the class check-capacity.autoscaling.x-k8s.io, and the request is of class {OF_GKE}: correct",
+        ),
+        ({CLASS: OF_GKE}, True, "another autoscaler serves and has not answered yet"),
+    ],
+)
+def test_what_is_said_of_the_request(annotations: dict[str, str], there: bool, says: str) -> None:
+    waiting = pod("p", "c", annotations=FrozenMap({CONSUMES: "batch", **annotations}))
+    request = ProvisioningRequest("default", "batch", OF_GKE, pod_sets=(PodSet("t", 1),))
+    given = snapshot([waiting], [claim("c", gpus())])
+    given = replace(given, provisioning_requests=(request,) if there else ())
+    table = left_out_table(plan_for(given, CATALOG, Policy(), NOW))
+    assert table is not None
+    assert says in " ".join(" ".join(table.notes).split())
 
 
 def test_what_it_selects_besides_shows_only_then() -> None:
