@@ -33,6 +33,7 @@ class ProviderError(Exception):
     │   ├── ShortageError           the cloud has none left
     │   ├── ReservationExhaustedError  all machines of the reservation are taken
     │   ├── NotOfferedError         the type is not sold there
+    │   ├── NotInGroupsError        no group of the node template starts it now
     │   ├── AddressesExhaustedError the zone's subnets are full
     │   ├── QuotaError              the account may not have more
     │   └── AccountLimitError       the account may not have more of what every machine needs
@@ -112,6 +113,18 @@ class NotOfferedError(CapacityError):
     first_backoff = timedelta(hours=6)
     longest_backoff = timedelta(hours=24)
     advice = "Correct the catalog with an InstanceTypeOverlay, or leave the zone out of the pool's requirements."
+
+
+class NotInGroupsError(CapacityError):
+    """No group of the node template starts such machines now. A person changes that in minutes, so it rests briefly."""
+
+    kind = "NotInGroups"
+    scope = BackoffScope.OFFERING
+    first_backoff = timedelta(minutes=2)
+    longest_backoff = timedelta(minutes=30)
+    advice = (
+        "Name a group that starts such machines in the node template, or leave them out of the pool's requirements."
+    )
 
 
 class AddressesExhaustedError(CapacityError):
@@ -291,6 +304,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     ShortageError,
     ReservationExhaustedError,
     NotOfferedError,
+    NotInGroupsError,
     AddressesExhaustedError,
     QuotaError,
     AccountLimitError,

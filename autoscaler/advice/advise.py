@@ -21,7 +21,7 @@ from autoscaler.advice.claim_changes import (
     renamed_capacities,
 )
 from autoscaler.advice.disks import larger_disks
-from autoscaler.advice.named_models import renamed_models
+from autoscaler.advice.named_models import renamed_models, renamed_products
 from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
     gives_up_accelerator,
@@ -70,6 +70,7 @@ _PREPARING = frozenset(
     }
     | {
         ChangeKind.REWRITE_LABEL,
+        ChangeKind.REWRITE_TYPE,
         ChangeKind.DROP_ANNOTATION,
         ChangeKind.TOLERATE,
         ChangeKind.ADD_VOLUME_CLAIMS,
@@ -201,6 +202,7 @@ def _prepares(change: Change) -> bool:
 
 def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:
     if first.kind is ChangeKind.DROP_ANNOTATION:  # no node was tried before
+        yield from renamed_products(after.asked)
         yield from renamed_models(after.asked)
         yield from node_labels(after.asked)
     yield from tolerations(after.asked)
@@ -291,6 +293,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from renamed_capacities(asked)
     yield from renamed_types(asked)
     yield from feature_discovery(asked)
+    yield from renamed_products(asked)
     yield from renamed_models(asked)
     yield from _requests(asked, trials, budget)
     yield from counts(asked)

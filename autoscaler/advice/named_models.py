@@ -20,6 +20,7 @@ from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.prediction.drivers.nvidia_labels import product_label
 from instance_catalog.prediction.system_labels import type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Accelerator
@@ -41,6 +42,7 @@ MACHINE_KEYS: Final = (
         "karpenter.k8s.aws/instance-gpu-name",
     }
 )
+_GENERATION: Final = re.compile(r"(?<=[a-z])(?=[0-9])")  # where the number of a family begins
 _MOST_VALUES: Final = 16  # more are no names of models
 _WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
 _MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")
@@ -60,7 +62,28 @@ def families_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
         return ()
     families = {family for one in catalog if (family := type_labels(one).get(labels.KARPENTER_FAMILY))}
     text = value.lower()
-    return tuple(sorted(f for f in families if re.search(rf"(?<![a-z0-9]){re.escape(f)}(?![a-z0-9])", text)))
+    return tuple(sorted(f for f in families if re.search(rf"(?<![a-z0-9]){_spelt(f)}(?![a-z0-9])", text)))
+
+
+def _spelt(family: str) -> str:
+    """The family as people write it: trn2 or trn-2."""
+    return _GENERATION.sub("-?", re.escape(family), count=1)
+
+
+def renamed_products(asked: Situation) -> Iterator[Change]:
+    """The product's name as GPU feature discovery writes it, where the pod selects it with another spelling."""
+    key = labels.NVIDIA_GPU_PRODUCT
+    values = _selected(asked.pod).get(key, ())
+    if Code.NODE_SELECTOR_MISMATCH not in asked.codes or len(values) != 1 or key not in asked.pod.node_selector:
+        return
+    (was,) = values
+    cards = {one.accelerator for one in asked.catalog if one.accelerator is not None and not one.accelerator.virtual}
+    keys = accelerators_named(key, was, asked.catalog)
+    products = {product_label(card) for card in cards if card.key in keys} - {""}
+    if len(products) == 1 and was not in products:
+        (value,) = products
+        edit = on_pods(asked.keys, lambda pod: replace(pod, node_selector=pod.node_selector.with_items({key: value})))
+        yield Change.of(ChangeKind.REWRITE_TYPE, f"pod {asked.pod.key}", edit, key=key, was=was, value=value)
 
 
 def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:

@@ -158,12 +158,14 @@ def _others_settled(asked: Situation, snapshot: Snapshot) -> Snapshot:
                 claims[key] = replace(
                     claims[key], allocation=allocation, reserved_for=(Consumer("pods", user.name, user.uid),)
                 )
+    # What is launched without pods, such as the rest of a CapacityBlock, takes nothing from those that are asked about.
+    launches = tuple(node for node in plan.launches if node.pods or node.whole)
     return replace(
         snapshot,
         pods=pods,
         claims=FrozenMap(claims),
-        pools=tuple(_less(pool, plan.launches, asked.catalog) for pool in snapshot.pools),
-        blocks=tuple(_used(block, plan.launches) for block in snapshot.blocks),
+        pools=tuple(_less(pool, launches, asked.catalog) for pool in snapshot.pools),
+        blocks=tuple(_used(block, launches) for block in snapshot.blocks),
     )
 
 

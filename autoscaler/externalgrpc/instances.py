@@ -26,6 +26,7 @@ _OUT_OF_RESOURCES: Final = {
     "Shortage": "OUT_OF_RESOURCES",
     "ReservationExhausted": "OUT_OF_RESOURCES",
     "NotOffered": "OUT_OF_RESOURCES",
+    "NotInGroups": "OUT_OF_RESOURCES",
     "AddressesExhausted": "IP_SPACE_EXHAUSTED",
     "Quota": "QUOTA_EXCEEDED",
 }

@@ -116,7 +116,8 @@ def load(
         problems.append(Diagnostic("no Kubernetes objects found", step, file=", ".join(paths)))
     return Loaded(
         snapshot=assemble(manifests, decided),
-        problems=tuple(sorted(problems, key=lambda problem: (problem.file, problem.line))),
+        # A template that is read for two purposes has each of its mistakes twice.
+        problems=tuple(dict.fromkeys(sorted(problems, key=lambda problem: (problem.file, problem.line)))),
         context=context,
         documents=tuple(found.document for found in objects),
         overlays=tuple(manifests.overlays),

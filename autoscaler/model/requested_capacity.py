@@ -166,6 +166,11 @@ def consumed_request(pod: Pod) -> str:
     return next((pod.annotations[key] for key in CONSUMES_REQUEST if key in pod.annotations), "")
 
 
+def consuming_key(pod: Pod) -> str:
+    """The annotation in which the pod says so; "" if it does not."""
+    return next((key for key in CONSUMES_REQUEST if key in pod.annotations), "")
+
+
 def named_class(pod: Pod) -> str:
     """The class of that ProvisioningRequest, as the pod says; "" where it says none."""
     return next((pod.annotations[key] for key in _CLASS_OF_REQUEST if key in pod.annotations), "")

@@ -25,6 +25,7 @@ from providers.contract import (
     ReservationState,
 )
 from providers.errors import (
+    NotInGroupsError,
     NotOfferedError,
     ProviderError,
     ReservationExhaustedError,
@@ -66,7 +67,7 @@ class Launcher:
             try:
                 found = self.groups.serving(template, offering, topology_of(request.labels))
                 attempts += [(offering, self._attempt(request, group)) for group in found]
-            except (NotOfferedError, MissingGroupError) as error:
+            except (NotInGroupsError, NotOfferedError, MissingGroupError) as error:
                 refused.append(OfferingFailure(offering, error))
         begun = [(offering, attempt) for offering, attempt in attempts if attempt.begun()]
         if not begun:

@@ -17,7 +17,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut, LeftOutVerdict
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.requested_capacity import CONSUMES_REQUEST, ENDS_REQUEST, consumed_request, named_class
+from autoscaler.model.requested_capacity import ENDS_REQUEST, consumed_request, consuming_key, named_class
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.naming import named_like_ours
@@ -132,9 +132,8 @@ def _asked_for(pod: Pod, snapshot: Snapshot) -> Reason:
         known = "ProvisioningRequest" not in snapshot.unreadable
         if not known:
             return why(request=name)
-        annotation = next(key for key in CONSUMES_REQUEST if key in pod.annotations)
         of_class = {"of_class": named} if (named := named_class(pod)) else {}
-        return why(missing=name, annotation=annotation, **of_class)
+        return why(missing=name, annotation=consuming_key(pod), **of_class)
     if request.class_name and named_class(pod) not in ("", request.class_name):
         return why(request=name, class_name=request.class_name, says=named_class(pod))
     if request.served is not None or not request.class_name:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -117,10 +117,8 @@ def every_candidate(
     found: list[Candidate] = []
     running, handed = running_drivers(snapshot), handed_out(snapshot)
     for pool in (narrowed(pool, policy.where) for pool in pools_of(snapshot)):
-        offers = [
-            *_block_offers(pool, snapshot, catalog, now=now),
-            *_catalog_offers(pool, snapshot, catalog, named.places),
-        ]
+        held = list(_block_offers(pool, snapshot, catalog, now=now))
+        offers = [*held, *_catalog_offers(pool, snapshot, catalog, named.places, _types_of(held))]
         numbered = [
             (variant, _candidate(pool, drivers, offer, snapshot, policy=policy, now=now))
             for offer in offers
@@ -151,6 +149,10 @@ class _Offer:
     block: CapacityBlock | None = None
 
 
+def _types_of(offers: Iterable[_Offer]) -> frozenset[str]:
+    return frozenset(offer.instance_type.name for offer in offers)
+
+
 def _order(numbered: tuple[int, Candidate]) -> tuple[object, ...]:
     variant, candidate = numbered
     price = candidate.usd_per_hour
@@ -176,9 +178,10 @@ def _block_offers(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, *, n
 
 
 def _catalog_offers(
-    pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, named: tuple[Place, ...]
+    pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, named: tuple[Place, ...], held: Collection[str]
 ) -> Iterator[_Offer]:
-    """What the catalog lists and the pool may buy; a pool with a reservation does not overflow unless it says so."""
+    """What the catalog lists and the pool may buy; a pool with a reservation does not overflow unless it says so. Of
+    types `held` in blocks that are open nobody buys another block before that one is used."""
     reserved_only = pool.overflow == "Never" and any(block.pool == pool.name for block in snapshot.blocks)
     wanted = places_of(pool, named)
     for instance_type in catalog:
@@ -187,6 +190,8 @@ def _catalog_offers(
                 continue
             for kind in instance_type.capacity_types:
                 if kind.value not in pool.capacity_types:
+                    continue
+                if kind is CapacityType.CAPACITY_BLOCK and instance_type.name in held:
                     continue
                 offering = instance_type.offering(kind, zone=place.zone, region=place.region)
                 if offering.capacity_type.needs_reservation or not reserved_only:

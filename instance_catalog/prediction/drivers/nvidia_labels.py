@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from instance_catalog.kubernetes import labels
-from instance_catalog.types.instance_type import InstanceType
+from instance_catalog.types.instance_type import Accelerator, InstanceType
 
 OPTION: Final = "feature-discovery"
 _FAMILIES: Final = {"Ada Lovelace": "ada-lovelace"}
@@ -34,7 +34,12 @@ def discovered(instance_type: InstanceType, *, partitioned: bool) -> dict[str, s
     found |= {labels.NVIDIA_GPU_SHARING: "none", labels.NVIDIA_MPS_CAPABLE: "false"}
     found |= {labels.NVIDIA_GPU_COUNT: str(instance_type.device_count), labels.NVIDIA_GPU_REPLICAS: "1"}
     if card.product_name:
-        found[labels.NVIDIA_GPU_PRODUCT] = "-".join(_UNWRITABLE.sub("", card.product_name).split())
+        found[labels.NVIDIA_GPU_PRODUCT] = product_label(card)
     if card.memory is not None and card.memory_bounds is None:
         found[labels.NVIDIA_GPU_MEMORY] = str(card.memory.int64_value() // _MEBI)
     return found
+
+
+def product_label(card: Accelerator) -> str:
+    """The name of the product as the value of a label; "" where it is not known."""
+    return "-".join(_UNWRITABLE.sub("", card.product_name or "").split())

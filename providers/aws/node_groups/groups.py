@@ -16,7 +16,7 @@ from providers.aws.node_groups.slots import SLOT_TAG, slot_of
 from providers.aws.node_template.template import GroupTemplate
 from providers.aws.session import Aws
 from providers.contract import Clock, LaunchForm, OfferingKey
-from providers.errors import NotOfferedError, ProviderError, TemplateError
+from providers.errors import NotInGroupsError, ProviderError, TemplateError
 from providers.ttl_cache import TtlCache
 
 # What a launch template says does not change under a version number; numbers such as $Latest are read again soon.
@@ -113,12 +113,12 @@ class Groups:
                     yield from self.of(alone)
 
     def serving(self, template: GroupTemplate, offering: OfferingKey) -> Group:
-        """The group that starts such machines. Raises NotOfferedError when none does."""
+        """The group that starts such machines. Raises NotInGroupsError when none does."""
         groups = self.of(template)
         chosen = next((group for group in groups if group.serves(offering)), None)
         if chosen is None:
             known = ", ".join(f"{g.name} ({'/'.join(g.types)} in {'/'.join(g.zones)})" for g in groups)
-            raise NotOfferedError(f"no group of AWSGroupNodeTemplate {template.name} starts {offering}: {known}")
+            raise NotInGroupsError(f"no group of AWSGroupNodeTemplate {template.name} starts {offering}: {known}")
         return chosen
 
     def named(self, group: Group) -> Group:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.contract import Clock, OfferingKey, Reservation
-from providers.errors import BackoffScope, GoneError, NotOfferedError, ProviderError, TemplateError
+from providers.errors import BackoffScope, GoneError, NotInGroupsError, ProviderError, TemplateError
 from providers.gcp.capacity import Reservations
 from providers.gcp.names import Names
 from providers.gcp.node_template.placement import (
@@ -117,7 +117,7 @@ class Groups:
 
     def serving(self, template: GroupTemplate, offering: OfferingKey, topology: str = "") -> tuple[Group, ...]:
         """The group that starts such machines; where a group is one TPU slice or one NVLink domain all of them, since
-        the room in each is limited. Raises NotOfferedError when none does, MissingGroupError when one that is gone
+        the room in each is limited. Raises NotInGroupsError when none does, MissingGroupError when one that is gone
         might have, TemplateError when nothing is launched in any of them."""
         groups, gone = self._there(template)
         chosen = [group for group in groups if group.serves(offering, topology)]
@@ -126,7 +126,7 @@ class Groups:
         if not chosen:
             known = ", ".join(f"{g.ref} ({g.unsupported or g.offering})" for g in groups)
             wanted = f"{offering} {topology}".rstrip()
-            raise NotOfferedError(f"no group of GCPNodeTemplate {template.name} starts {wanted}: {known}")
+            raise NotInGroupsError(f"no group of GCPNodeTemplate {template.name} starts {wanted}: {known}")
         judged = [(group, self.blocked(template, group)) for group in chosen]
         usable = tuple(group for group, error in judged if error is None)
         errors = [error for _, error in judged if error is not None]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.advice_text import advice_lines
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
-from tests.builders import LARGE, NOW, SMALL, claim, gpus, machine, pod, shipped, snapshot
+from tests.builders import LARGE, NOW, SMALL, block, claim, gpus, machine, pod, shipped, snapshot
 
 HOURLY = machine("hourly", SMALL, 1, "1.00")
 BOUGHT = replace(machine("bought", LARGE, 1, None), capacity_types=(CapacityType.CAPACITY_BLOCK,))
@@ -55,3 +59,23 @@ def test_a_block_is_in_the_region_that_is_asked_for() -> None:
     catalog = shipped("a4-highgpu-8g", "p6-b200.48xlarge")
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
     assert [entry.change.kind for entry in found][:1] == [ChangeKind.ADD_BLOCK]
+
+
+@pytest.mark.parametrize("hold", ["Always", "WhileNeeded"])
+def test_who_has_a_block_is_told_of_its_taint_and_not_to_buy_another(hold: str) -> None:
+    """Also where the plan launches the machines of the block that no pod may use yet."""
+    march = Taint("foreslice.dev/capacity-block", "march")
+    held = block(
+        "march", instance_type="bought", pool="team", reservation="cr-1", count=1, taint=march, hold=hold, uid="u"
+    )
+    pool = CapacityPool("team", Mode.ACT, drivers=("nvidia",), limits=Limits(nodes=1))
+    given = snapshot([pod("p", "c")], [claim("c", gpus(product="Large L9"))], pools=(pool,), blocks=(held,))
+    found = plan_for(given, CATALOG, POLICY, NOW)
+    (entry,) = found.left_out
+    assert Code.NEEDS_RESERVATION not in {reason.code for reason in entry.reasons}
+    assert len(found.launches) == (1 if hold == "Always" else 0)
+    (first, *_) = advise(given.pods[0], given, CATALOG, found, POLICY, NOW)
+    assert (first.change.kind, first.change.detail["taint"]) == (
+        ChangeKind.TOLERATE,
+        "foreslice.dev/capacity-block=march:NoSchedule",
+    )

@@ -56,6 +56,8 @@ def test_which_accelerators_a_value_names(key: str, value: str, named: tuple[str
         ("karpenter.sh/nodepool", "amd-neuron-trn1", ("trn1",)),
         ("eks.amazonaws.com/nodegroup", "g5-12xlarge", ("g5",)),
         ("node-group", "P6-B200", ("p6-b200",)),
+        ("karpenter.sh/nodepool", "neuron-trn-2", ("trn2",)),
+        ("karpenter.sh/nodepool", "trn-22", ()),
         ("karpenter.sh/nodepool", "trn1x", ()),
         ("karpenter.sh/nodepool", "gpu", ()),
         ("rack", "p5", ()),  # says nothing about machines
@@ -82,7 +84,7 @@ def test_a_pool_named_for_one_family_has_its_machines(value: str, family: str, m
 
 
 def test_a_label_in_other_words_and_a_volume_that_is_not_there_are_one_change() -> None:
-    selector = FrozenMap({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-X"})
+    selector = FrozenMap({KEY: "NVIDIA-A100-SXM4-80GB-X"})
     given = snapshot([pod("p", "c", node_selector=selector, volumes=("models",))], [claim("c", gpus())])
     policy = Policy(considered=1000)
     found = advise(given.pods[0], given, SOME, plan_for(given, SOME, policy, NOW), policy, NOW)
@@ -183,3 +185,16 @@ def test_who_names_a_model_that_cannot_serve_gets_no_other(selector: dict[str, s
     parts = [part.kind for entry in found for part in entry.change.parts or (entry.change,)]
     assert ChangeKind.DROP_REQUIREMENT not in parts
     assert machines <= ({"g6.48xlarge"} if "team" in selector else {"a2-megagpu-16g"})
+
+
+def test_a_product_is_written_as_feature_discovery_writes_it() -> None:
+    """People write the form factor, and the label has the memory."""
+    key = "nvidia.com/gpu.product"
+    selecting = pod("p", "c", node_selector=FrozenMap({key: "NVIDIA-H100-SXM4-80GB"}))
+    given, policy = snapshot([selecting], [claim("c", gpus())]), Policy(considered=100)
+    catalog = shipped("p5.4xlarge", "g6.xlarge")
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    assert (
+        "write NVIDIA-H100-80GB-HBM3 instead of NVIDIA-H100-SXM4-80GB for nvidia.com/gpu.product"
+        in (advice_lines(found)[0])
+    )

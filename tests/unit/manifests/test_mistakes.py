@@ -249,3 +249,22 @@ def test_what_is_only_worth_knowing_is_a_warning(text: str, expected: str) -> No
     (problem,) = found.problems
     assert problem.severity is Severity.WARNING
     assert expected in problem.block
+
+
+def test_a_mistake_in_a_pod_template_of_ray_is_told_once() -> None:
+    """It is read for the pods and for what the group declares."""
+    found = loaded("""
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: ray}
+spec:
+  headGroupSpec: {template: {spec: {containers: [{name: head, image: x}]}}}
+  workerGroupSpecs:
+  - groupName: gpu
+    replicas: 1
+    template:
+      spec:
+        nodeSelector: {cloud.google.com/gke-accelerator-count: 8}
+        containers: [{name: worker, image: x}]
+""")
+    assert [problem.message for problem in found.problems] == ["expected a string, found the number 8"]

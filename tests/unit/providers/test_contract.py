@@ -14,6 +14,7 @@ from providers.errors import (
     ERRORS,
     BackoffScope,
     CapacityError,
+    NotInGroupsError,
     NotOfferedError,
     ProviderError,
     RefusedError,
@@ -92,6 +93,7 @@ def test_every_scope_is_used_by_an_error() -> None:
         pytest.param(ShortageError("none"), 3, timedelta(minutes=12), id="doubles"),
         pytest.param(ShortageError("none"), 50, timedelta(minutes=30), id="bounded"),
         pytest.param(NotOfferedError("never"), 1, timedelta(hours=6), id="long where it will not change"),
+        pytest.param(NotInGroupsError("now"), 1, timedelta(minutes=2), id="short where a person is changing it"),
         pytest.param(
             ThrottledError("slow down", retry_after=timedelta(seconds=40)), 1, timedelta(seconds=40), id="as asked for"
         ),

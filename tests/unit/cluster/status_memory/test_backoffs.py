@@ -10,6 +10,7 @@ import pytest
 from autoscaler.model.provisioned_node import OfferingRef
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import (
+    NotInGroupsError,
     NotOfferedError,
     ProviderError,
     QuotaError,
@@ -69,7 +70,8 @@ def test_a_back_off_reaches_as_far_as_its_error(
 
 
 @pytest.mark.parametrize(
-    "error", [NotOfferedError("no group"), ReservationExhaustedError("full"), ShortageError("none")]
+    "error",
+    [NotInGroupsError("no group"), NotOfferedError("never"), ReservationExhaustedError("full"), ShortageError("none")],
 )
 def test_what_fails_for_a_reservation_delays_only_that_one(desk: Desk, error: ProviderError) -> None:
     held = replace(A, capacity_type=CapacityType.CAPACITY_BLOCK, reservation="cr-1")

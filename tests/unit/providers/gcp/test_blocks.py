@@ -9,7 +9,7 @@ import pytest
 
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey, Reservation, ReservationState
-from providers.errors import NotOfferedError, ReservationExhaustedError
+from providers.errors import NotInGroupsError, ReservationExhaustedError
 from tests.fakes.gce.holdings import Block, SubBlock
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour
 from tests.gcp import A3, ZONE, Rig, request
@@ -84,7 +84,7 @@ def test_the_whole_reservation_is_not_the_part() -> None:
     rig, offering = held(RACK)
     whole = OfferingKey(A3.instance_type, ZONE, CapacityType.CAPACITY_BLOCK, f"zones/{ZONE}/futureReservations/block")
     (failure,) = rig.provider.launch(request(offerings=(whole,))).failures
-    assert isinstance(failure.error, NotOfferedError)
+    assert isinstance(failure.error, NotInGroupsError)
     assert rig.fake.calls["createInstances"] == 0
     assert read(rig, offering).available == 3
 

@@ -8,7 +8,7 @@ import pytest
 
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey, Reservation, ReservationState
-from providers.errors import NotOfferedError, ReservationExhaustedError, WaitingError
+from providers.errors import NotInGroupsError, ReservationExhaustedError, WaitingError
 from providers.gcp.capacity import STATES
 from providers.gcp.parts import Ref, ref_of
 from tests.fakes.gce.holdings import Holding
@@ -196,7 +196,7 @@ def test_groups_that_start_nothing_say_why(named: str, model: str, why: str) -> 
     group.reservation, group.model = named, model
     rig.restart()
     (failure,) = rig.provider.launch(request()).failures
-    assert isinstance(failure.error, NotOfferedError)
+    assert isinstance(failure.error, NotInGroupsError)
     assert why in failure.error.message
 
 
@@ -208,7 +208,7 @@ def test_a_group_whose_machines_may_come_from_elsewhere_is_not_on_demand(affinit
     group.reservation, group.affinity = "block-res", affinity
     rig.restart()
     (failure,) = rig.provider.launch(request()).failures
-    assert isinstance(failure.error, NotOfferedError)
+    assert isinstance(failure.error, NotInGroupsError)
     assert f"the reservation affinity {affinity} is not supported yet" in failure.error.message
     assert rig.fake.calls["createInstances"] == 0
 

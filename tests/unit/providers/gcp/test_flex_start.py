@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from providers.contract import LaunchAnswer, LaunchRequest, describe_all
-from providers.errors import AmbiguousError, NotOfferedError, WaitingError
+from providers.errors import AmbiguousError, NotInGroupsError, WaitingError
 from tests.gcp import FLEX, Rig, request
 
 LASTS = timedelta(hours=2)
@@ -82,7 +82,7 @@ def test_it_is_off_until_the_template_and_a_trial_allow_it(change: dict[str, obj
     rig = flex_rig()
     rig.templates.found = replace(rig.templates.found, **change)
     (failure,) = rig.provider.launch(request("a", offerings=(FLEX,))).failures
-    assert isinstance(failure.error, NotOfferedError)
+    assert isinstance(failure.error, NotInGroupsError)
     assert why in failure.error.message
     assert FLEX not in [status.offering for status in rig.provider.offerings()]
     (status,) = rig.provider.template_statuses()

@@ -13,6 +13,7 @@ from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
     BackoffScope,
+    NotInGroupsError,
     NotOfferedError,
     PermissionDeniedError,
     ProviderError,
@@ -251,7 +252,7 @@ def test_what_is_not_supported_is_not_offered(change: dict[str, str], why: str) 
         setattr(rig.group(A2), name, value)
     rig.restart()
     (failure,) = rig.provider.launch(request(offerings=(A2,))).failures
-    assert isinstance(failure.error, NotOfferedError)
+    assert isinstance(failure.error, NotInGroupsError)
     assert why in failure.error.message
     assert A2 not in [status.offering for status in rig.provider.offerings()]
 

@@ -19,7 +19,7 @@ from providers.contract import TAG_CLUSTER, LaunchForm, LaunchRequest, OfferingK
 from providers.errors import (
     AmbiguousError,
     BusyError,
-    NotOfferedError,
+    NotInGroupsError,
     PermissionDeniedError,
     RefusedError,
     ShortageError,
@@ -95,7 +95,7 @@ def test_what_no_group_starts_is_not_offered(offering: OfferingKey) -> None:
     group(rig, "plain")
     answer = provider(rig, groups=("plain",)).launch(asked("a", offering=offering))
     (failure,) = answer.failures
-    assert isinstance(failure.error, NotOfferedError)
+    assert isinstance(failure.error, NotInGroupsError)
     assert "plain (p5.48xlarge in us-east-1a)" in failure.error.message
 
 
@@ -223,7 +223,7 @@ def test_a_group_in_an_on_demand_reservation_serves_the_capacity_block_that_name
     groups = provider(rig, groups=("reserved",))
     assert len(groups.launch(asked("a", offering=replace(P5, **block_of(reservation)))).instances) == 1
     answer = groups.launch(asked("b", batch="b2", offering=replace(P5, **block_of("cr-another"))))
-    assert [type(failure.error) for failure in answer.failures] == [NotOfferedError]
+    assert [type(failure.error) for failure in answer.failures] == [NotInGroupsError]
     assert len(rig.fake.account.machines) == 1
 
 
