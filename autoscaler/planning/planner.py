@@ -43,7 +43,7 @@ from autoscaler.planning.placement.existing import (
     with_room,
 )
 from autoscaler.planning.placement.launches import Launches, launch
-from autoscaler.planning.placement.nothing_has import PassedOver, asks_in_vain
+from autoscaler.planning.placement.nothing_has import PassedOver, asks_in_vain, no_type_has
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input, started_members
 from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone
 from autoscaler.planning.placement.topology import PlacedGang, place_gang
@@ -94,7 +94,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         now=now,
         ledger=hints,
     )
-    left_out = tuple(_left_out(packing, decided, whole, policy))
+    left_out = tuple(_left_out(packing, decided, whole, policy, catalog))
     planned = {entry.node for entry in decided.assigned.placed}
     return Plan(
         launches=launches,
@@ -264,7 +264,7 @@ def _why(entry: Placed, waiting_since: str) -> Iterator[Reason]:
 
 
 def _left_out(
-    packing: PackingInput, decided: _Decided, whole: Callable[[], PackingInput], policy: Policy
+    packing: PackingInput, decided: _Decided, whole: Callable[[], PackingInput], policy: Policy, catalog: Catalog
 ) -> Iterator[LeftOut]:
     outcome = Outcome(
         placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed))
@@ -276,7 +276,13 @@ def _left_out(
         undecided=decided.assigned.undecided,
     )
     outside = cache(whole)
-    return unplaced(packing, outcome, policy, lambda item: _outside_the_pools(outside(), packing.snapshot.pools, item))
+
+    def elsewhere(item: int) -> Iterable[Reason]:
+        if no_type_has(packing, catalog, item):
+            return ()
+        return _outside_the_pools(outside(), packing.snapshot.pools, item)
+
+    return unplaced(packing, outcome, policy, elsewhere)
 
 
 def _postponed(packing: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import Device
 from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.types.instance_type import InstanceType
 
@@ -26,6 +27,9 @@ class Prediction:
     in_implicit_pools  whether implicit pools run the driver where it has devices; False: an operator's choice
     in_auto_pools      whether pools that take the drivers of the cluster expect it on the type. False where nobody has
                        measured what it publishes: a node is waited for until its drivers have published
+    most               a device with texts and capacities that follow from the type alone, as implicit pools run the
+                       driver: every device that publishes the attribute has this text, and none has more of the
+                       capacity. None where nothing is known so cheaply
     """
 
     runs_on: Callable[[InstanceType], bool]
@@ -36,3 +40,4 @@ class Prediction:
     hosts: Callable[[InstanceType, DriverProfile], int] = lambda _type, _profile: 1
     in_implicit_pools: bool = True
     in_auto_pools: Callable[[InstanceType], bool] = lambda _type: True
+    most: Callable[[InstanceType], Device] | None = None

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.profile import DriverProfile, DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
-from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.prediction.concrete import for_node
 from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.prediction.driver import Prediction
@@ -105,6 +106,18 @@ def expected_unasked(instance_type: InstanceType, profile: DriverProfile) -> boo
         return runs_on(instance_type, profile)
     found = _prediction(profile)
     return found.runs_on(instance_type) and found.in_auto_pools(instance_type)
+
+
+def at_most(instance_type: InstanceType) -> tuple[tuple[str, Device], ...]:
+    """What devices can have on the type in implicit pools, with the driver's name; see Prediction.most.
+
+    Nothing is predicted for it, and drivers that say nothing are left out.
+    """
+    return tuple(
+        (driver_facts()[name].driver, found.most(instance_type))
+        for name, found in PREDICTIONS.items()
+        if found.most is not None and found.runs_on(instance_type)
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import demands_of
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable
+from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.placement.packing_input import PackingInput
+from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly
+from instance_catalog.prediction.predict import at_most
 from instance_catalog.spelling import completed
+from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import InstanceType
 
 V = TypeVar("V")
+Published: TypeAlias = tuple[InstanceType, str, Device]  # with the name of the driver
+_MOST: Final = LastAnswers[list[Published]]()
 _INTERFACE = "ifName"
 _GI = Quantity.parse("1Gi")
 
@@ -54,11 +59,31 @@ def asks_in_vain(market: PackingInput, item: int) -> bool:
     Costs no trial and no selector. False says nothing. Devices that are there already may have what nothing new has,
     and an allocated claim asks for nothing any more.
     """
-    pods = market.classes[item].sample.pods
-    claims = [market.snapshot.claims.get(key) for pod in pods for key in claim_keys(pod)]
-    if market.trials.devices_anywhere or any(claim is None or claim.allocation for claim in claims):
+    claims = _open_claims(market, item)
+    return bool(claims) and any(reason.code is Code.NOTHING_HAS for reason in nothing_has(market, item))
+
+
+def no_type_has(market: PackingInput, catalog: Catalog, item: int) -> bool:
+    """The same of all types of the catalog in implicit pools, as far as facts of the types say so.
+
+    Nothing is predicted and nothing of the catalog is offered for it. False says nothing.
+    """
+    claims = _open_claims(market, item)
+    if not claims or any(instance_type.custom_drivers for instance_type in catalog):
         return False
-    return any(reason.code is Code.NOTHING_HAS for reason in nothing_has(market, item))
+    # A part of a card is no choice in an implicit pool, as for asks_in_vain.
+    offered = (instance_type for instance_type in catalog if not instance_type.share)
+    most = _MOST.of((Same(catalog),), lambda: [(t, *found) for t in offered for found in at_most(t)])
+    requests = (request for claim in claims for request in claim.requests if isinstance(request, DeviceRequest))
+    return any(_exceeds(most, demand) for request in requests for demand in _demands(market, request))
+
+
+def _open_claims(market: PackingInput, item: int) -> list[ResourceClaim]:
+    """The claims of the class where only devices of a new node can satisfy them, else none."""
+    keys = (key for pod in market.classes[item].sample.pods for key in claim_keys(pod))
+    claims = [market.snapshot.claims.get(key) for key in keys]
+    found = [claim for claim in claims if claim is not None and not claim.allocation]
+    return found if len(found) == len(claims) and not market.trials.devices_anywhere else []
 
 
 @dataclass(slots=True)
@@ -138,21 +163,18 @@ def _unmet(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
     return _no_such_text(market, demand, subject)
 
 
+def _exceeds(devices: Iterable[Published], demand: Demand) -> bool:
+    """Whether some of the devices publish what is asked for, and none of them as wanted."""
+    if demand.path[0] == "capacity":
+        return _largest_below(devices, demand) is not None
+    known = _texts(devices, demand)
+    return known is not None and len(known) > 0 and demand.wanted not in known
+
+
 def _too_little(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
-    """The capacity is nowhere as large; the largest that it can be counts."""
-    try:
-        wanted = Quantity.parse(demand.wanted)
-    except QuantityError:
-        return None
-    best: tuple[Quantity, InstanceType] | None = None
-    for instance_type, driver, device in _devices(market):
-        for amount in _named(device.capacity, demand, driver):
-            if amount.guess and amount.bounds is None:
-                return None
-            most = amount.bounds[1] if amount.guess and amount.bounds else amount.value
-            if best is None or most > best[0]:
-                best = most, instance_type
-    if best is None or best[0] >= wanted:
+    """The capacity is nowhere as large."""
+    best = _largest_below(_devices(market), demand)
+    if best is None:
         return None
     detail = {"largest": _shown(best[0]), "instance_type": best[1].name, "accelerator": _model(best[1])}
     return Reason.of(
@@ -160,17 +182,42 @@ def _too_little(market: PackingInput, demand: Demand, subject: str) -> Reason | 
     )
 
 
-def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
-    """The text is no value of the attribute anywhere; a value that is not known at all could be it."""
+def _largest_below(devices: Iterable[Published], demand: Demand) -> tuple[Quantity, InstanceType] | None:
+    """The largest that the capacity can be, if that is less than wanted."""
+    try:
+        wanted = Quantity.parse(demand.wanted)
+    except QuantityError:
+        return None
+    best: tuple[Quantity, InstanceType] | None = None
+    for instance_type, driver, device in devices:
+        for amount in _named(device.capacity, demand, driver):
+            if amount.guess and amount.bounds is None:
+                return None
+            most = amount.bounds[1] if amount.guess and amount.bounds else amount.value
+            if best is None or most > best[0]:
+                best = most, instance_type
+    return best if best is not None and best[0] < wanted else None
+
+
+def _texts(devices: Iterable[Published], demand: Demand) -> dict[str, InstanceType] | None:
+    """All values of the attribute, with a type that has it; None where one is not known at all."""
     known: dict[str, InstanceType] = {}
-    for instance_type, driver, device in _devices(market):
+    for instance_type, driver, device in devices:
         for value in _named(device.attributes, demand, driver):
             if isinstance(value, RuntimeOnly) and not value.one_of:
-                return _made_by_software(market, demand, subject)
+                return None
             values: Iterable[object] = value.one_of if isinstance(value, RuntimeOnly) else (value,)
             for text in values:
                 if isinstance(text, str):
                     known.setdefault(text, instance_type)
+    return known
+
+
+def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
+    """The text is no value of the attribute anywhere; a value that is not known at all could be it."""
+    known = _texts(_devices(market), demand)
+    if known is None:
+        return _made_by_software(market, demand, subject)
     if not known or demand.wanted in known:
         return None
     near = completed(demand.wanted, known, most=1)
@@ -203,7 +250,7 @@ def _named(values: Mapping[str, V], demand: Demand, driver: str) -> Iterator[V]:
             yield values[key]
 
 
-def _devices(market: PackingInput) -> Iterator[tuple[InstanceType, str, Device]]:
+def _devices(market: PackingInput) -> Iterator[Published]:
     """Everything that some candidate would publish, but for types that are no choice."""
     for shape in market.shapes:
         if not shape.candidate.excluded:

@@ -22,6 +22,7 @@ from autoscaler.planning.supply.offering_labels import capacity_type_facts, offe
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.profile import DriverSet
+from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
 from instance_catalog.prediction.predict import hosts, node_labels
@@ -97,7 +98,7 @@ def candidates_of(
     """
 
     def compute() -> tuple[Candidate, ...]:
-        return tuple(c for c in every_candidate(snapshot, catalog, policy, now=now, named=named) if not refusals(c))
+        return tuple(c for c in _candidates(snapshot, catalog, policy, now=now, named=named) if not refusals(c))
 
     if snapshot.blocks or snapshot.backoffs or snapshot.quarantines:
         return compute()  # these begin and end with time
@@ -113,12 +114,26 @@ def every_candidate(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, named: Named | None = None
 ) -> tuple[Candidate, ...]:
     """The same with what the requirements of the pools exclude, for explanations."""
+    return _candidates(snapshot, catalog, policy, now=now, named=named, excluded=True)
+
+
+def _candidates(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    policy: Policy,
+    *,
+    now: datetime,
+    named: Named | None,
+    excluded: bool = False,
+) -> tuple[Candidate, ...]:
+    """Without `excluded`, types are left out that a requirement of the pool refuses by their names."""
     named = named or Named()
     found: list[Candidate] = []
     running, handed = running_drivers(snapshot), handed_out(snapshot)
     for pool in (narrowed(pool, policy.where) for pool in pools_of(snapshot)):
         held = list(_block_offers(pool, snapshot, catalog, now=now))
-        offers = [*held, *_catalog_offers(pool, snapshot, catalog, named.places, _types_of(held))]
+        types = [t for t in catalog if excluded or _may_be_named(t, pool)]
+        offers = [*held, *_catalog_offers(pool, snapshot, types, named.places, _types_of(held))]
         numbered = [
             (variant, _candidate(pool, drivers, offer, snapshot, policy=policy, now=now))
             for offer in offers
@@ -178,13 +193,17 @@ def _block_offers(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, *, n
 
 
 def _catalog_offers(
-    pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, named: tuple[Place, ...], held: Collection[str]
+    pool: CapacityPool,
+    snapshot: Snapshot,
+    types: Iterable[InstanceType],
+    named: tuple[Place, ...],
+    held: Collection[str],
 ) -> Iterator[_Offer]:
     """What the catalog lists and the pool may buy; a pool with a reservation does not overflow unless it says so. Of
     types `held` in blocks that are open nobody buys another block before that one is used."""
     reserved_only = pool.overflow == "Never" and any(block.pool == pool.name for block in snapshot.blocks)
     wanted = places_of(pool, named)
-    for instance_type in catalog:
+    for instance_type in types:
         for place in wanted:
             if not place.in_cloud(instance_type.cloud) or not instance_type.sold_in(place.zone, region=place.region):
                 continue
@@ -335,6 +354,15 @@ def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: In
         return requirement_matches(requirement, facts)
     answers = [requirement_matches(requirement, {requirement.key: name}) for name in names]
     return all(answers) if requirement.operator == "NotIn" else any(answers)
+
+
+def _may_be_named(instance_type: InstanceType, pool: CapacityPool) -> bool:
+    """Whether the pool's requirements on the names of types and accelerators admit it, whatever the offering."""
+    return all(
+        _meets(requirement, EMPTY, instance_type)
+        for requirement in pool.requirements
+        if _names(requirement.key, instance_type)
+    )
 
 
 def _names(key: str, instance_type: InstanceType) -> tuple[str, ...]:

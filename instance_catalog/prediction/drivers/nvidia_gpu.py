@@ -40,7 +40,7 @@ from instance_catalog.kubernetes.resource_slice import (
 from instance_catalog.kubernetes.semver import SemanticVersion
 from instance_catalog.prediction.contents import MOST_COUNTER_SETS, SliceContents
 from instance_catalog.prediction.driver import Prediction
-from instance_catalog.prediction.drivers import nvidia_labels, nvidia_mig, nvidia_sharing, nvidia_vfio
+from instance_catalog.prediction.drivers import nvidia_labels, nvidia_mig, nvidia_model, nvidia_sharing, nvidia_vfio
 from instance_catalog.prediction.drivers.nvidia_mig import Placed
 from instance_catalog.prediction.pci import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, bus_id, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
@@ -256,13 +256,7 @@ def _partitions_of(node: _Node, table: MigTable, gpu: _Gpu) -> tuple[Device, ...
 
 
 def _whole_gpu(node: _Node, gpu: _Gpu) -> Device:
-    memory = node.accelerator.memory or node.accelerator.api_memory
-    # The driver leaves memory out where NVML has none; a figure of the cloud's API is only near what NVML will say.
-    guess, bounds = node.accelerator.memory is None, node.accelerator.memory_bounds
-    if memory is None and bounds is not None:
-        memory = bounds[1]
-    capacity = {} if memory is None else {"memory": Capacity(_bytes(memory), guess=guess, bounds=bounds)}
-    return Device(gpu.name, gpu.attributes, FrozenMap(capacity))
+    return Device(gpu.name, gpu.attributes, nvidia_model.memory(node.accelerator))
 
 
 def _dynamic_instance(node: _Node, gpu: _Gpu, placed: Placed) -> Device:
@@ -306,7 +300,7 @@ def _gpu_attributes(node: _Node, minor: int) -> FrozenMap[str, AttributeValue]:
     values: dict[str, AttributeValue] = {
         "type": "gpu",
         "uuid": on_node("string", name, "uuid"),
-        **_model_attributes(node.accelerator),
+        **nvidia_model.attributes(node.accelerator),
         "driverVersion": _image_version(profile.option("driver"), "driverVersion"),
         "cudaDriverVersion": _image_version(profile.option("cuda"), "cudaDriverVersion"),
         PCIE_ROOT: pcie_root(node.type, placement.pcie_root, name),
@@ -322,22 +316,6 @@ def _gpu_attributes(node: _Node, minor: int) -> FrozenMap[str, AttributeValue]:
         as_list = bool(node.profile.gates.get("DRAListTypeAttributes"))
         values[NUMA_NODE] = numa_node(node.type, placement.numa_node, name, as_list=as_list)
     return FrozenMap(values)
-
-
-def _model_attributes(accelerator: Accelerator) -> dict[str, AttributeValue]:
-    def known(value: str | None, name: str) -> AttributeValue:
-        return value if value is not None else catalog_gap("string", accelerator.key, name)
-
-    capability = accelerator.cuda_compute_capability
-    return {
-        "productName": accelerator.product_name
-        or catalog_gap("string", accelerator.key, "productName", one_of=accelerator.product_names),
-        "brand": known(accelerator.brand, "brand"),
-        "architecture": known(accelerator.architecture, "architecture"),
-        "cudaComputeCapability": (
-            Version(capability) if capability else catalog_gap("version", accelerator.key, "cudaComputeCapability")
-        ),
-    }
 
 
 def _image_version(text: str | None, name: str) -> AttributeValue:
@@ -384,11 +362,11 @@ def _mig_name(node: _Node, gpu: _Gpu, placed: Placed) -> str:
     return nvidia_mig.device_name(gpu.minor, placed, with_profile=node.has("profile-in-mig-name"))
 
 
-def _bytes(quantity: Quantity) -> Quantity:
-    """As the driver publishes it: resource.NewQuantity(bytes, BinarySI)."""
-    return Quantity.of(quantity.int64_value(), "BinarySI")
-
-
 PREDICTION: Final = Prediction(
-    runs_on, contents, why_unpredictable=why_unpredictable, node_labels=node_labels, variants=variants
+    runs_on,
+    contents,
+    why_unpredictable=why_unpredictable,
+    node_labels=node_labels,
+    variants=variants,
+    most=nvidia_model.most,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -12,11 +13,13 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.demand.demand import pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
-from autoscaler.planning.placement.nothing_has import asks_in_vain
+from autoscaler.planning.placement.nothing_has import asks_in_vain, no_type_has
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach
 from instance_catalog.types.catalog import Catalog
@@ -58,13 +61,30 @@ def _market(state: Snapshot) -> PackingInput:
 def test_no_type_takes_what_asks_in_vain(expression: str) -> None:
     market = _market(_state(expression))
     assert asks_in_vain(market, 0)
+    assert no_type_has(market, CATALOG, 0)
     assert len(market.shapes) >= 3
     assert not any(market.trials.takes(shape, 0) for shape in range(len(market.shapes)))
 
 
 @pytest.mark.parametrize("expression", NOT_IN_VAIN)
 def test_what_may_be_there_is_tried(expression: str) -> None:
-    assert not asks_in_vain(_market(_state(expression)), 0)
+    market = _market(_state(expression))
+    assert not asks_in_vain(market, 0)
+    assert not no_type_has(market, CATALOG, 0)
+
+
+def test_a_part_of_a_card_is_no_choice() -> None:
+    nameless = replace(SMALL, product_name=None)
+    market = _market(_state(IN_VAIN[0]))
+    assert not no_type_has(market, Catalog.of([*CATALOG, machine("nameless", nameless, 1, "4")]), 0)
+    part = replace(machine("part", nameless, 1, "4"), accelerator_count=Fraction(1, 2))
+    assert no_type_has(market, Catalog.of([*CATALOG, part]), 0)
+
+
+def test_a_driver_that_the_catalog_describes_may_publish_it() -> None:
+    mine = CustomDriver("mine", "mine.example.com", "v1", ())
+    described = replace(CATALOG.types["small"], custom_drivers=FrozenMap({"mine": mine}))
+    assert not no_type_has(_market(_state(IN_VAIN[0])), Catalog.of([described]), 0)
 
 
 def test_devices_that_every_node_reaches_may_have_it() -> None:
@@ -72,8 +92,12 @@ def test_devices_that_every_node_reaches_may_have_it() -> None:
     (piece, *_) = published("g6.xlarge", "there").slices
     anywhere = replace(piece, reach=NodeReach(all_nodes=True))
     assert asks_in_vain(_market(state), 0)
-    assert not asks_in_vain(_market(replace(state, slices=(anywhere,))), 0)
+    with_it = _market(replace(state, slices=(anywhere,)))
+    assert not asks_in_vain(with_it, 0)
+    assert not no_type_has(with_it, CATALOG, 0)
 
 
 def test_an_allocated_claim_asks_for_nothing_any_more() -> None:
-    assert not asks_in_vain(_market(_state(IN_VAIN[0], allocation=Allocation(()))), 0)
+    market = _market(_state(IN_VAIN[0], allocation=Allocation(())))
+    assert not asks_in_vain(market, 0)
+    assert not no_type_has(market, CATALOG, 0)
