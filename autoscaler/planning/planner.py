@@ -18,7 +18,7 @@ from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.gang import Gang
-from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, PlannedNode, Target
+from autoscaler.model.plan import Considered, Demand, LeftOut, Placement, Plan, PlannedNode, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
@@ -323,11 +323,11 @@ def _demands(packing: PackingInput, decided: _Decided, policy: Policy) -> tuple[
     rest = {i: c.members for i, c in enumerate(packing.classes) if c.sample.gang in decided.dropped}
     rest |= decided.assigned.rest
     each = max(_LEAST_CONSIDERED, _CONSIDERED // max(1, len(rest)))
-    policy = replace(policy, considered=min(policy.considered, each))
+    policy, known = replace(policy, considered=min(policy.considered, each)), dict[int, Considered]()
     return tuple(
         Demand(
             pods=tuple(pod.key for bundle in bundles for pod in bundle.pods),
-            considered=considered(packing, item, decided.buying.chosen_for(item), decided.buying.bought, policy),
+            considered=considered(packing, item, decided.buying.chosen_for(item), decided.buying.bought, policy, known),
         )
         for item, bundles in sorted(rest.items())
         if item not in decided.assigned.stuck

@@ -13,9 +13,8 @@ every unit of fresh work is paid from it. Remembered answers cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 from typing import Any, Final, TypeAlias
 
 from autoscaler.cel.common.values import Value
@@ -141,18 +140,30 @@ class Account:
         self.kin.left -= kin
         self.shared.left -= units - own - kin
 
+    def refund(self, own: int) -> None:
+        """Back to so many own units: there is no bound on work that finds a place, and only what was shared stays
+        paid."""
+        self.most += own - self.own
+        self.own = own
+
 
 ACCOUNT: Final[ContextVar[Account | None]] = ContextVar("ACCOUNT", default=None)
 
 
-@contextmanager
-def on_account(account: Account | None) -> Iterator[None]:
+class on_account:  # noqa: N801  # read as a function, and entered tens of thousands of times in a plan
     """What is done inside is paid from the account; None counts nothing."""
-    token = ACCOUNT.set(account)
-    try:
-        yield
-    finally:
-        ACCOUNT.reset(token)
+
+    __slots__ = ("_account", "_token")
+    _token: Token[Account | None]
+
+    def __init__(self, account: Account | None) -> None:
+        self._account = account
+
+    def __enter__(self) -> None:
+        self._token = ACCOUNT.set(self._account)
+
+    def __exit__(self, *_: object) -> None:
+        ACCOUNT.reset(self._token)
 
 
 def pay(units: int, expression: str = "") -> None:

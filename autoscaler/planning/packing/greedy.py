@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 from autoscaler.planning.packing.exact import assemble
@@ -17,7 +18,7 @@ from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.objective import Score, on_rank
 from autoscaler.planning.packing.problem import Column, Kind, Pattern, Problem, Solution, State
 
-Rate: TypeAlias = tuple[Fraction, ...]
+Rate: TypeAlias = tuple[int | Fraction, ...]
 
 
 def solve_greedily(problem: Problem, fillings: Fillings[State]) -> Solution:
@@ -48,7 +49,8 @@ class _Filler:
         self._residual = list(problem.demand)
         self._used = (Decimal(0),) * len(problem.limits)
         self._lone = frozenset(i for i, item in enumerate(problem.items) if item.gang is None)
-        self._zero = problem.zero
+        ranks = {kind.rank for kind in problem.kinds}
+        self._ranks = {rank: on_rank(1, rank=rank, zero=problem.zero) for rank in ranks}
         self.columns: list[Column] = []
 
     def serve(self, unit: tuple[int, ...]) -> None:
@@ -71,7 +73,7 @@ class _Filler:
 
     def _best(self, item: int, allowed: frozenset[int]) -> Column | None:
         best: tuple[Rate, Column] | None = None
-        pods = sum(i.pods * n for i, n in zip(self._problem.items, self._residual, strict=True))
+        pods = sum(i.pods * n for i, n in zip(self._problem.items, self._residual, strict=True) if n)
         later = [i for i in range(item, len(self._residual)) if self._residual[i] and i in allowed]
 
         # Cheap kinds come first, so that dear ones need not be filled at all.
@@ -101,11 +103,7 @@ class _Filler:
 
     def _least(self, kind: Kind, pods: int) -> Rate:
         """No node of the kind can be better per pod than one that takes all of these."""
-        return (
-            Fraction(0),
-            *map(Fraction, on_rank(1, rank=kind.rank, zero=self._zero)),
-            Fraction(kind.usd_per_hour) / pods,
-        )
+        return (0, *self._ranks[kind.rank], _per_pod(kind.usd_per_hour, pods))
 
     def _affordable(self, kind: int) -> bool:
         uses = self._problem.kinds[kind].uses
@@ -133,7 +131,13 @@ def _rate(score: Score, pods: int) -> Rate:
         score.fragmentation,
         score.weight,
     )
-    return (*(Fraction(part) / pods for part in parts), Fraction(score.order))
+    return (*(_per_pod(part, pods) if part else 0 for part in parts), score.order)
+
+
+@lru_cache(maxsize=65_536)
+def _per_pod(part: int | Decimal, pods: int) -> Fraction:
+    """Prices and counts are few, and asked for again and again."""
+    return Fraction(part) / pods
 
 
 def fills(problem: Problem, fillings: Fillings[State], *, puts: int) -> Iterator[tuple[int, Pattern]]:

@@ -87,14 +87,18 @@ class _Program:
         self._sum = self._highs.qsum
         demand = problem.demand
         self._takes = [Counter(column.pattern) for column in columns]
-        self._bought = [
-            self._highs.addIntegral(0, min(demand[item] // count for item, count in takes.items()))
-            for takes in self._takes
-        ]
-        self._left = [self._highs.addIntegral(0, count) for count in demand]
+        self._bought = self._integers(
+            [min(demand[item] // count for item, count in takes.items()) for takes in self._takes]
+        )
+        self._left = self._integers(demand)
         self._add_demand()
         self._add_limits()
         self._add_gangs()
+
+    def _integers(self, most: Sequence[int]) -> list[Any]:
+        """A variable for each bound; all at once, since HiGHS takes longer for each one than the program to solve."""
+        found = self._highs.addIntegrals(len(most), lb=0, ub=list(most), out_array=False) if most else {}
+        return [found[number] for number in range(len(most))]
 
     def _add_demand(self) -> None:
         terms: list[list[Any]] = [[left * 1] for left in self._left]

@@ -51,23 +51,26 @@ def _groups(
     problem: Problem, oracle: Oracle[State], rooms: Mapping[int, Sizes], *, offered: Sequence[int], placed: Counts
 ) -> tuple[Group, ...]:
     found: dict[tuple[frozenset[tuple[Hashable, int]], frozenset[int]], list[int]] = {}
+    shapes = [(i, problem.kinds[i].shape, problem.kinds[i].refuses) for i in offered]
     for item, count in enumerate(placed):
         sizes = oracle.sizes(item) if count else None
         if sizes is None:
             continue  # nothing is known of it, so it counts for nothing
-        takers = {
-            shape
-            for shape, room in rooms.items()
-            if all(size <= room.get(d, size) for d, size in sizes.items()) and oracle.may_take(shape, item)
-        }
-        kinds = frozenset(
-            i for i in offered if problem.kinds[i].shape in takers and item not in problem.kinds[i].refuses
-        )
+        takers = {shape for shape, room in rooms.items() if _within(sizes, room) and oracle.may_take(shape, item)}
+        kinds = frozenset(i for i, shape, refuses in shapes if shape in takers and item not in refuses)
         found.setdefault((frozenset(sizes.items()), kinds), []).append(item)
     return tuple(
         Group(dict(sizes), kinds, tuple(items), sum(placed[item] for item in items))
         for (sizes, kinds), items in found.items()
     )
+
+
+def _within(sizes: Sizes, room: Sizes) -> bool:
+    """Whether the room suffices, where it has a bound."""
+    for dimension, size in sizes.items():  # noqa: SIM110  # a generator takes twice as long
+        if size > room.get(dimension, size):
+            return False
+    return True
 
 
 def _undominated(

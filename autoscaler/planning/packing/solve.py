@@ -33,7 +33,7 @@ def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
     hopeful = _without_hopeless(problem, oracle)
     wanted = _wanted(hopeful)
     hopeful = _narrowed(hopeful, wanted)
-    narrowed = _Narrowed(oracle, wanted)
+    narrowed = oracle if len(wanted) == len(problem.items) else _Narrowed(oracle, wanted)
     fillings = Fillings(hopeful, narrowed)
     simple = (solve_greedily(hopeful, fillings), solve_by_first_fit(hopeful, fillings))
     starts = sorted(simple, key=lambda solution: solution.score)

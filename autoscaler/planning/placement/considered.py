@@ -14,7 +14,7 @@ from autoscaler.model.plan import Considered, ConsideredOutcome
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown
 from autoscaler.planning.demand.bundles import has_alternatives
-from autoscaler.planning.placement.packing_input import PackingInput, named_drivers
+from autoscaler.planning.placement.packing_input import ADMITTED, PackingInput, named_drivers
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import binding_after
@@ -49,11 +49,17 @@ class Bought:
 
 
 def considered(
-    packing: PackingInput, item: int, chosen: Mapping[int, int], bought: Bought, policy: Policy
+    packing: PackingInput,
+    item: int,
+    chosen: Mapping[int, int],
+    bought: Bought,
+    policy: Policy,
+    known: dict[int, Considered],
 ) -> tuple[Considered, ...]:
     """The candidates that were looked at for the class: the chosen ones, those that fit by price, and the others.
 
-    `chosen` are those that bundles of the class go to, with the number of such nodes.
+    `chosen` are those that bundles of the class go to, with the number of such nodes. `known` is what was said before
+    of candidates that fit and are not chosen, which is the same for all classes that they are admitted to.
     What is dearer than a sure answer needs no look; a few more are looked at, so that there is something to compare.
     """
     looked_at = _looked_at(packing, item, policy)
@@ -66,7 +72,16 @@ def considered(
             groups.setdefault((_SHOWN_FIRST[outcome], packing.bar(i, item) is not None), []).append(i)
     order = chain.from_iterable(groups[key] for key in sorted(groups))
     shown = islice(order, policy.considered)
-    return tuple(_considered(packing, i, item, chosen.get(i, 0), bought, fitting) for i in shown)
+    listed: list[Considered] = []
+    for i in shown:
+        same = looked_at[i] == "fits" and not chosen.get(i) and packing.admission(i, item) is ADMITTED
+        entry = known.get(i) if same else None
+        if entry is None:
+            entry = _considered(packing, i, item, chosen.get(i, 0), bought, fitting)
+            if same:
+                known[i] = entry
+        listed.append(entry)
+    return tuple(listed)
 
 
 def _looked_at(packing: PackingInput, item: int, policy: Policy) -> dict[int, ConsideredOutcome]:

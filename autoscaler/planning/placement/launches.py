@@ -24,7 +24,7 @@ from autoscaler.planning.naming import prefix_of
 from autoscaler.planning.placement.existing import Placed
 from autoscaler.planning.placement.repeats import Repeats
 from autoscaler.planning.supply.candidates import Candidate
-from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
+from autoscaler.planning.supply.hypothetical import Hypothetical, hypotheticals
 from autoscaler.planning.supply.offering_labels import offering_keys, offering_labels
 from autoscaler.planning.supply.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
@@ -159,12 +159,12 @@ class _Replay:
 def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> list[Hypothetical]:
     """The planned nodes, each with its own name."""
     taken = {*world.nodes, *(name for node in snapshot.provisioned for name in (node.name, node.node_name))}
-    futures: list[Hypothetical] = []
+    named: list[tuple[Candidate, str]] = []
     for purchase in purchases:
         name = node_name(purchase, taken)
         taken.add(name)
-        futures.append(hypothetical(purchase.candidate, snapshot, name=name))
-    return futures
+        named.append((purchase.candidate, name))
+    return hypotheticals(named, snapshot)
 
 
 def node_name(purchase: Purchase, taken: Set[str]) -> str:

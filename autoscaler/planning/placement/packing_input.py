@@ -19,7 +19,8 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.demand.demand import claim_keys, running_members
 from autoscaler.planning.demand.scope import Scopes, pools_of, requested_resources
-from autoscaler.planning.packing.problem import GangRule, Item, Kind, Problem
+from autoscaler.planning.packing.problem import Budget, GangRule, Item, Kind, Problem, Solution
+from autoscaler.planning.packing.solve import solve
 from autoscaler.planning.placement.architecture import asks_for_architecture, offered_unasked
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.placement.whole_slices import SliceOracle
@@ -69,8 +70,14 @@ class PackingInput:
 
     @cached_property
     def oracle(self) -> SliceOracle:
-        """What the optimizer asks: `trials`, with slices of several hosts as one node."""
+        """`trials`, with slices of several hosts as one node."""
         return SliceOracle(self.trials, [shape.candidate.hosts for shape in self.shapes])
+
+    def solved(self, problem: Problem, budget: Budget) -> Solution:
+        """The best set of nodes for the problem: where all are single machines, `trials` are asked directly."""
+        if all(shape.candidate.hosts == 1 for shape in self.shapes):
+            return solve(problem, self.trials, budget)
+        return solve(problem, self.oracle, budget)
 
     @cached_property
     def by_cost(self) -> tuple[int, ...]:

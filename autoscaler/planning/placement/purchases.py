@@ -13,7 +13,6 @@ from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Pattern, Solution
-from autoscaler.planning.packing.solve import solve
 from autoscaler.planning.placement.considered import Bought, preference_of, why_chosen
 from autoscaler.planning.placement.launches import Purchase
 from autoscaler.planning.placement.packing_input import Offered, PackingInput, Supply
@@ -85,7 +84,7 @@ def buy(
     banned: dict[int, int] = {}
     while True:
         supply = packing.problem(counts, started, offered, frozenset(banned))
-        solution = solve(supply.problem, packing.oracle, policy.budget)
+        solution = packing.solved(supply.problem, policy.budget)
         breaking = _breaking(packing, supply, solution, offered.protected)
         if not breaking:
             return _bought(packing, rest, offered, supply, solution, banned, policy)

@@ -91,8 +91,20 @@ class Shape:
 
 def hypothetical(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypothetical:
     """The node `name`, with the pods of DaemonSets."""
-    node = future_node(basis, name, allocatable=_allocatable(basis, plugins_of(snapshot)), profile=snapshot.profile)
-    return Hypothetical(node, _slices(basis, snapshot.profile, name), daemon_pods(node, snapshot.daemon_sets))
+    return hypotheticals([(basis, name)], snapshot)[0]
+
+
+def hypotheticals(named: Sequence[tuple[NodeBasis, str]], snapshot: Snapshot) -> list[Hypothetical]:
+    """The same for many nodes, of which most are alike."""
+    plugins, found = plugins_of(snapshot), list[Hypothetical]()
+    amounts: dict[int, FrozenMap[str, Quantity]] = {}  # by identity: a candidate stands for many nodes
+    for basis, name in named:
+        if id(basis) not in amounts:
+            amounts[id(basis)] = _allocatable(basis, plugins)
+        node = future_node(basis, name, allocatable=amounts[id(basis)], profile=snapshot.profile)
+        daemons = daemon_pods(node, snapshot.daemon_sets)
+        found.append(Hypothetical(node, _slices(basis, snapshot.profile, name), daemons))
+    return found
 
 
 def template_of(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypothetical:

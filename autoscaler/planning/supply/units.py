@@ -52,8 +52,8 @@ class DeviceUnits:
 
     def total(self, drivers: Iterable[str]) -> int:
         """Units of these drivers; of all, if none is named."""
-        wanted = set(drivers) or set(self.totals)
-        return sum(count for driver, count in self.totals.items() if driver in wanted)
+        totals, wanted = self.totals, set(drivers)
+        return sum(totals.get(driver, 0) for driver in wanted) if wanted else sum(totals.values())
 
 
 def devices_of(allocations: Iterable[Allocation]) -> tuple[DeviceId, ...]:
