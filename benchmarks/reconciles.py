@@ -16,6 +16,7 @@ from contextlib import contextmanager
 import yaml
 
 from autoscaler.clock import SystemClock
+from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import BY_KIND, KWOK_NODE_TEMPLATES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from autoscaler.composition.kwok import KwokMachines
@@ -35,12 +36,11 @@ PARTS = ("observe", "plan", "record", "carry_out", "publish")
 _WAITS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 
-class Cluster:
-    """An API server in memory with the loop on it. `seconds` is the CPU time of the parts of the last reconcile."""
+class Objects:
+    """An API server in memory with nodes of eight GPUs and their slices."""
 
     def __init__(self, nodes: int) -> None:
         self.api = ApiServer(SystemClock())
-        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._templates = {}
         for document in yaml.safe_load_all(OBJECTS):
             if document["kind"] == "ResourceClaimTemplate":
@@ -56,10 +56,28 @@ class Cluster:
             self.api.create(NODES, write_node(made.node))
             for piece in made.slices:
                 self.api.create(RESOURCE_SLICES, slice_manifest(piece))
-        catalog, objects = load_catalog(), ProviderObjects(self.api)
+
+    def ask(self, name: str, template: str = "l4") -> None:
+        """A pod with a claim, as the controllers leave it: with its claim, unschedulable. No node has an L4."""
+        made = self.api.create(PODS, pod(name, template))
+        uid = made["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+        metadata = {"name": f"{name}-gpu", "namespace": "default", "ownerReferences": [owner]}
+        self.api.create(RESOURCE_CLAIMS, {"metadata": metadata, "spec": self._templates[template]})
+        claims = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
+        status = {"phase": "Pending", "resourceClaimStatuses": claims, "conditions": [_WAITS]}
+        self.api.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
+
+
+class Reconciles:
+    """The loop on an API server. `seconds` is the CPU time of the parts of the last reconcile."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        catalog, objects = load_catalog(), ProviderObjects(api)
         kwok = KwokProvider(objects, KwokMachines(objects, catalog, REFERENCE))
         self._loop = Loop(
-            api=self.api,
+            api=api,
             providers=Providers({KWOK_NODE_TEMPLATES.kind: kwok}, cluster="cluster"),
             catalog=catalog,
             profile=REFERENCE,
@@ -73,28 +91,25 @@ class Cluster:
         yield
         self.seconds[name] += time.process_time() - begin
 
-    def ask(self, name: str, template: str = "l4") -> None:
-        """A pod with a claim, as the controllers leave it: with its claim, unschedulable. No node has an L4."""
-        made = self.api.create(PODS, pod(name, template))
-        uid = made["metadata"]["uid"]
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
-        metadata = {"name": f"{name}-gpu", "namespace": "default", "ownerReferences": [owner]}
-        self.api.create(RESOURCE_CLAIMS, {"metadata": metadata, "spec": self._templates[template]})
-        claims = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
-        status = {"phase": "Pending", "resourceClaimStatuses": claims, "conditions": [_WAITS]}
-        self.api.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
-
     def act(self, act: Callable[[Loop], object] = Loop.tick) -> None:
         """One reconcile."""
         self.seconds.clear()
         act(self._loop)
 
+
+class Cluster(Objects):
+    """Objects, and the loop on them."""
+
+    def __init__(self, nodes: int) -> None:
+        super().__init__(nodes)
+        self._reconciles = Reconciles(self.api)
+
     def round(self, what: str, act: Callable[[Loop], object] = Loop.tick) -> None:
         """One reconcile, and a line about it."""
-        writes = self.api.writes
-        self.act(act)
-        parts = " | ".join(f"{self.seconds[part]:.2f}" for part in PARTS)
-        print(f"| {what} | {sum(self.seconds.values()):.2f} | {parts} | {self.api.writes - writes} |", flush=True)
+        writes, seconds = self.api.writes, self._reconciles.seconds
+        self._reconciles.act(act)
+        parts = " | ".join(f"{seconds[part]:.2f}" for part in PARTS)
+        print(f"| {what} | {sum(seconds.values()):.2f} | {parts} | {self.api.writes - writes} |", flush=True)
 
 
 def main() -> None:

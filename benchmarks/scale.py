@@ -4,8 +4,8 @@ python -m benchmarks.scale [--nodes 5000] [--ticks 100] [--churn 10] [--growth 1
 
 The shape is that of Kubernetes' load test for dynamic resource allocation (kubernetes/perf-tests,
 clusterloader2/testing/dra): nodes of eight devices, 90 % of them in use by pods with one device each, then pods that
-come and go. API server, scheduler and kubelet are in memory and not measured. Garbage collection is that of
-`foreslice run`, and is measured.
+come and go. API server, scheduler and kubelet are in the memory of another process and not measured. Garbage collection
+is that of `foreslice run`, and is measured; so is what it takes to read the API server's answers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import Final
 from autoscaler.cli.main import collect_rarely
 from autoscaler.cluster.resources import PODS, RESOURCE_CLAIMS
 from autoscaler.loop.loop import Loop
+from benchmarks.apart import Apart
 from benchmarks.documents import Document, distinct, mixed, warming
-from benchmarks.reconciles import Cluster
+from benchmarks.reconciles import Objects, Reconciles
 from benchmarks.workload import measured
 
 DEVICES: Final = 8
@@ -40,7 +41,7 @@ class Place:
     device: str
 
 
-class Filled(Cluster):
+class Filled(Objects):
     """A cluster of which a share of the devices is in use. Everything drawn follows from the seed."""
 
     def __init__(self, nodes: int, *, full: float = 0.9) -> None:
@@ -55,7 +56,6 @@ class Filled(Cluster):
         for _ in range(int(len(places) * full)):
             self._bind(self._create("any"), self._free.popleft())
 
-    @property
     def claims(self) -> int:
         """How many claims hold devices."""
         return len(self._running)
@@ -74,17 +74,6 @@ class Filled(Cluster):
         for name in self._draw.sample(list(self._running), changes // 2):
             self._end(name)
         self._waiting = [self._create("any") for _ in range(changes - changes // 2)]
-
-    def changed(self, changes: int) -> float:
-        """CPU seconds of a reconcile after so many changes."""
-        self.churn(changes)
-        return self.timed()
-
-    def timed(self, act: Callable[[Loop], object] = Loop.tick) -> float:
-        """CPU seconds of one reconcile, collections of garbage included."""
-        began = time.process_time()
-        self.act(act)
-        return time.process_time() - began
 
     def _create(self, template: str) -> str:
         self._made += 1
@@ -116,6 +105,34 @@ class Filled(Cluster):
         self._free.append(self._running.pop(name))
 
 
+class Controlled:
+    """The loop of this process on the cluster of another one."""
+
+    def __init__(self, nodes: int) -> None:
+        self._objects = Apart(Filled, nodes)
+        self.claims: int = self._objects.call("claims")
+        self._reconciles = Reconciles(self._objects.api)
+
+    def new_selector(self) -> None:
+        """A pod comes whose selector no device has answered yet."""
+        self._objects.call("new_selector")
+
+    def changed(self, changes: int) -> float:
+        """CPU seconds of a reconcile after so many changes."""
+        self._objects.call("churn", changes)
+        return self.timed()
+
+    def timed(self, act: Callable[[Loop], object] = Loop.tick) -> float:
+        """CPU seconds of one reconcile, collections of garbage included."""
+        began = time.process_time()
+        self._reconciles.act(act)
+        return time.process_time() - began
+
+    def close(self) -> None:
+        """End the other process."""
+        self._objects.close()
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -125,13 +142,14 @@ def main() -> None:
     parser.add_argument("--growth", type=int, default=1000, help="nodes, and pods of a plan, to double; 0: none")
     options = parser.parse_args()
     collect_rarely()
-    cluster = Filled(options.nodes)
+    cluster = Controlled(options.nodes)
     before = _memory()
     print(f"{options.nodes} nodes of {DEVICES} devices, {cluster.claims} claims; CPU seconds")
     for what, seconds in _rounds(cluster, ticks=options.ticks, churn=options.churn):
         print(f"| {what} | {seconds} |", flush=True)
     print(f"| memory, at most (MiB) | {_memory()} |")
-    print(f"| of it before the first reconcile: the API server | {before} |")
+    print(f"| of it before the first reconcile | {before} |")
+    cluster.close()
     del cluster
     for what, once, twice in _growth(options.growth) if options.growth else ():
         print(f"| {what}: {once:.3f}, then {twice:.3f} | {twice / once:.1f} times |", flush=True)
@@ -144,18 +162,20 @@ def _memory() -> int:
 
 def _growth(size: int) -> Iterator[tuple[str, float, float]]:
     """What takes how long, and with twice as many."""
-    yield "nodes, with their pods: a reconcile with churn", *(_tick(Filled(n)) for n in (size, 2 * size))
+    yield "nodes, with their pods: a reconcile with churn", *(_tick(Controlled(n)) for n in (size, 2 * size))
     measured(warming())
     yield "equal pods of a plan", *(_planned(mixed(n)) for n in (size, 2 * size))
     yield "different pods of a plan", *(_planned(distinct(n)) for n in (size // 5, 2 * size // 5))
     yield "instance types of a plan", *(_planned(mixed(size, times=n)) for n in (1, 2))
 
 
-def _tick(cluster: Filled) -> float:
+def _tick(cluster: Controlled) -> float:
     """The median of a few reconciles with churn."""
     for act in (Loop.tick, Loop.warm_up, Loop.tick):
         cluster.timed(act)
-    return statistics.median(cluster.changed(10) for _ in range(7))
+    taken = [cluster.changed(10) for _ in range(7)]
+    cluster.close()
+    return statistics.median(taken)
 
 
 def _planned(document: Document) -> float:
@@ -163,7 +183,7 @@ def _planned(document: Document) -> float:
     return min(measured(document).cpu_seconds for _ in range(3))
 
 
-def _rounds(cluster: Filled, *, ticks: int, churn: int) -> Iterator[tuple[str, str]]:
+def _rounds(cluster: Controlled, *, ticks: int, churn: int) -> Iterator[tuple[str, str]]:
     yield "the first one (everything is listed)", f"{cluster.timed():.2f}"
     yield "warm-up", f"{cluster.timed(Loop.warm_up):.2f}"
     yield "nothing changed", f"{cluster.timed():.3f}"
