@@ -25,7 +25,7 @@ from autoscaler.manifests.document import Document, UnreadableError
 from autoscaler.manifests.load import load
 from autoscaler.manifests.sources import STDIN, Source, read_sources
 from autoscaler.manifests.yaml_documents import read_yaml
-from autoscaler.report.study.outcome import study_document
+from autoscaler.report.study.gap import Gap, study_document
 from autoscaler.report.study.page import study_page
 from autoscaler.report.study.table import COLUMNS, outcome_rows, summary_lines
 from autoscaler.simulation.study.numbers import span
@@ -145,15 +145,16 @@ def simulate(
     width = processes or os.cpu_count() or 1
     outcomes = run_all(prepared.study, variants, prepared.catalog, processes=width, told=told.say)
     told.end()
+    gap = Gap.of(prepared.at_least, outcomes)
     if output == "table":
-        print_table(COLUMNS, outcome_rows(outcomes))
+        print_table(COLUMNS, outcome_rows(outcomes, gap))
         click.echo("")
-        for line in summary_lines(study.name, outcomes):
+        for line in summary_lines(study.name, outcomes, gap):
             click.echo(line)
     else:
-        print_data(study_document(study.name, outcomes), output)
+        print_data(study_document(study.name, outcomes, gap), output)
     if html is not None:
-        replace_file(html, study_page(study.name, outcomes))
+        replace_file(html, study_page(study.name, outcomes, gap))
         click.echo(f"{html} is written; open it in a browser", err=True)
     if any(outcome.never_started for outcome in outcomes):
         sys.exit(3)

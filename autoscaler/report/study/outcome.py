@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -132,14 +132,4 @@ def _point_document(point: Point) -> dict[str, float]:
         "allocated": round(point.allocated, 2),
         "idle": round(point.idle, 2),
         "waiting": round(point.waiting, 2),
-    }
-
-
-def study_document(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """All variants of one study as plain data."""
-    return {
-        "apiVersion": "simulation.foreslice.dev/v1alpha1",
-        "kind": "SimulationResult",
-        "name": name,
-        "runs": [outcome_document(outcome) for outcome in outcomes],
     }

@@ -8,6 +8,7 @@ from typing import Final
 
 from autoscaler.report.printable import one_line
 from autoscaler.report.study.chart import Series, area_chart, line_chart
+from autoscaler.report.study.gap import Gap
 from autoscaler.report.study.outcome import Outcome
 from autoscaler.report.study.table import COLUMNS, outcome_rows, summary_lines
 
@@ -24,22 +25,23 @@ svg { width: 100%; height: auto; display: block; } svg text { font: 11px system-
 """
 
 
-def study_page(name: str, outcomes: Sequence[Outcome]) -> str:
+def study_page(name: str, outcomes: Sequence[Outcome], gap: Gap) -> str:
     """The HTML text. Every text of a user is escaped, and no script runs."""
     title = escape(one_line(name))
-    said = "".join(f"<p>{escape(one_line(line))}</p>" for line in summary_lines(name, outcomes))
+    said = "".join(f"<p>{escape(one_line(line))}</p>" for line in summary_lines(name, outcomes, gap))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>foreslice simulate: {title}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{title}</h1>{said}{_table(outcomes)}{''.join(_pictures(outcomes))}</body></html>\n"
+        f"<h1>{title}</h1>{said}{_table(outcomes, gap)}{''.join(_pictures(outcomes))}</body></html>\n"
     )
 
 
-def _table(outcomes: Sequence[Outcome]) -> str:
+def _table(outcomes: Sequence[Outcome], gap: Gap) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in COLUMNS)
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in outcome_rows(outcomes))
+    found = outcome_rows(outcomes, gap)
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in found)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from autoscaler.report.study.gap import Gap
 from autoscaler.report.study.outcome import Outcome
 from autoscaler.report.words import counted
 
@@ -12,6 +13,7 @@ COLUMNS: Final = (
     "policy",
     "keep-alive",
     "cost $",
+    "gap closed",
     "wait p50",
     "p95",
     "p99",
@@ -26,16 +28,18 @@ COLUMNS: Final = (
 )
 
 
-def outcome_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+def outcome_rows(outcomes: Sequence[Outcome], gap: Gap) -> list[tuple[str, ...]]:
     """One row a variant, in the order in which they were asked for."""
-    return [_row(outcome) for outcome in outcomes]
+    return [_row(outcome, gap) for outcome in outcomes]
 
 
-def _row(outcome: Outcome) -> tuple[str, ...]:
+def _row(outcome: Outcome, gap: Gap) -> tuple[str, ...]:
+    closed = gap.closed(outcome)
     return (
         outcome.policy,
         outcome.keep_alive,
         f"{outcome.usd:,.2f}",
+        "-" if closed is None else f"{closed:.0%}",
         *(wait_text(outcome.wait(percent)) for percent in (50, 95, 99)),
         f"{outcome.gpu_hours_paid:,.1f}",
         f"{outcome.gpu_hours_allocated:,.1f}",
@@ -60,12 +64,14 @@ def wait_text(seconds: float | None) -> str:
     return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
 
 
-def summary_lines(name: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """What the table does not say: the size of the study, and which variant is cheapest."""
+def summary_lines(name: str, outcomes: Sequence[Outcome], gap: Gap) -> Iterator[str]:
+    """What the table does not say: the size of the study, what it costs at least, and which variant is cheapest."""
     if not outcomes:
         return
     first = outcomes[0]
     yield f"{name}: {counted(first.pods, 'pod')} over {first.hours:,.1f} hours of virtual time"
+    yield f"at least: {gap.at_least:,.2f} $, each task's devices at the cheapest price that fits"
+    yield from _best_of_others(outcomes, gap)
     for moving in (outcome for outcome in outcomes if outcome.moved):
         yield f"{moving.name}: {counted(moving.moved, 'pod')} moved to where they cost less"
     if len(outcomes) < 2:
@@ -79,3 +85,13 @@ def summary_lines(name: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
     if len({outcome.wait(95) for outcome in quick}) > 1:
         best = min(quick, key=lambda outcome: outcome.wait(95) or 0.0)
         yield f"shortest waiting (p95): {best.name}, {wait_text(best.wait(95))}"
+
+
+def _best_of_others(outcomes: Sequence[Outcome], gap: Gap) -> Iterator[str]:
+    """The run that closes most of the gap without longer waiting, if there is one beside greedy ones."""
+    shares = [(outcome, gap.closed(outcome)) for outcome in outcomes if outcome.policy != "greedy"]
+    found = [(share, outcome) for outcome, share in shares if share is not None and gap.as_quick(outcome)]
+    if gap.greedy is None or not found:
+        return
+    share, best = max(found, key=lambda each: each[0])
+    yield f"{best.name} closes {share:.0%} of the gap between that and {gap.greedy.name}, with waiting (p95) no longer"

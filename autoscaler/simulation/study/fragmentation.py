@@ -43,10 +43,10 @@ def fragmented(room: Room, shapes: Sequence[tuple[Shape, float]]) -> float:
     """The expected idle GPUs of a node that a task drawn from the workload cannot use."""
     if room.gpus <= 0:
         return 0.0
-    return room.gpus * sum(share for shape, share in shapes if not _fits(shape, room))
+    return room.gpus * sum(share for shape, share in shapes if not fits(shape, room))
 
 
-def _fits(shape: Shape, room: Room) -> bool:
+def fits(shape: Shape, room: Room) -> bool:
     """Whether a task of the shape uses idle GPUs of the node. Selectors are not asked, only the model's name."""
     enough = 0 < shape.gpus <= room.gpus and shape.cpu <= room.cpu and shape.memory <= room.memory
     return enough and (not shape.models or room.model in shape.models)

@@ -20,6 +20,7 @@ from autoscaler.planning.supply.candidates import candidates_of
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.words import counted
 from autoscaler.simulation.api_server import copied
+from autoscaler.simulation.study.bound import Machines
 from autoscaler.simulation.study.entrance import kind_of
 from autoscaler.simulation.study.objects import task_objects, template_name, templates_of
 from autoscaler.simulation.study.run import START
@@ -43,11 +44,13 @@ _PLENTY: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`study` has tasks that can be placed only, `catalog` the types that a pool admits; `left_out` are the others."""
+    """`study` has tasks that can be placed only, `catalog` the types that a pool admits; `left_out` are the others.
+    `at_least`: dollars that the study costs whatever the policy."""
 
     study: Study
     catalog: Catalog
     left_out: tuple[str, ...]
+    at_least: Decimal
 
 
 def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
@@ -78,7 +81,8 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
     tasks = tuple(task for task in study.tasks if kind_of(task) not in without)
     if not tasks:
         raise BadInputError("no task is left to simulate", next_step="\n  ".join(told[:_SHOWN]))
-    return Prepared(replace(study, tasks=tasks), kept, told)
+    study = replace(study, tasks=tasks)
+    return Prepared(study, kept, told, Machines.of(offered, loaded.snapshot).at_least(study))
 
 
 def _beyond_limits(

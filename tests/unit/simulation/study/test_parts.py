@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from autoscaler.report.study.chart import Series, area_chart, line_chart, ticks
+from autoscaler.report.study.gap import Gap
 from autoscaler.report.study.outcome import Outcome, Point
 from autoscaler.report.study.page import study_page
 from autoscaler.report.study.table import outcome_rows, wait_text
@@ -42,6 +43,7 @@ OUTCOME = Outcome(
     reconciles=20,
     timeline=(Point(0, 0, 0, 0, 0, 0), Point(1, 5, 1, 2, 1, 0), Point(2, 12.5, 0, 4, 0, 1)),
 )
+NO_GAP = Gap.of(Decimal(0), [OUTCOME])
 
 
 def test_fragments_are_idle_devices_that_the_shapes_cannot_use() -> None:
@@ -114,7 +116,7 @@ def test_axes_have_round_numbers(top: float, found: list[float]) -> None:
 
 
 def test_pictures_name_every_series_and_run_nothing() -> None:
-    page = study_page("<b>two</b>\x1b[2J", [OUTCOME, replace(OUTCOME, policy="greedy")])
+    page = study_page("<b>two</b>\x1b[2J", [OUTCOME, replace(OUTCOME, policy="greedy")], NO_GAP)
     assert "<b>" not in page
     assert "\x1b" not in page
     assert "<script" not in page
@@ -127,5 +129,5 @@ def test_pictures_name_every_series_and_run_nothing() -> None:
 
 
 def test_rows_are_for_people() -> None:
-    assert outcome_rows([OUTCOME])[0][:6] == ("foreslice", "5m", "12.50", "10s", "6m40s", "6m40s")
+    assert outcome_rows([OUTCOME], NO_GAP)[0][:7] == ("foreslice", "5m", "12.50", "-", "10s", "6m40s", "6m40s")
     assert [wait_text(seconds) for seconds in (None, 59.4, 61, 3661)] == ["-", "59s", "1m01s", "1h01m"]

@@ -1,0 +1,58 @@
+"""How much of the way from the best greedy run to the least that a study can cost each run goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from autoscaler.report.study.outcome import Outcome, outcome_document
+
+_GREEDY: Final = "greedy"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """`at_least`: what the study costs at least in dollars; `greedy`: the cheapest greedy run in which every pod has
+    started, None if there is none."""
+
+    at_least: Decimal
+    greedy: Outcome | None
+
+    @staticmethod
+    def of(at_least: Decimal, outcomes: Sequence[Outcome]) -> Gap:
+        """The gap that these runs can close."""
+        complete = [outcome for outcome in outcomes if outcome.policy == _GREEDY and not outcome.never_started]
+        return Gap(at_least, min(complete, key=lambda outcome: outcome.usd, default=None))
+
+    def closed(self, outcome: Outcome) -> float | None:
+        """The share of the gap that the run closes: 0 for the best greedy one, 1 at the bound, negative if dearer.
+
+        None where it says nothing: nobody was greedy, there is no gap, or pods of the run never started.
+        """
+        if self.greedy is None or outcome.never_started or self.greedy.usd <= self.at_least:
+            return None
+        return float((self.greedy.usd - outcome.usd) / (self.greedy.usd - self.at_least))
+
+    def as_quick(self, outcome: Outcome) -> bool:
+        """Whether 95 % of its pods wait no longer than 95 % of those of the best greedy run."""
+        if self.greedy is None:
+            return False
+        wait, least = outcome.wait(95), self.greedy.wait(95)
+        return wait is not None and least is not None and wait <= least
+
+
+def study_document(name: str, outcomes: Sequence[Outcome], gap: Gap) -> dict[str, Any]:
+    """All variants of one study as plain data."""
+    return {
+        "apiVersion": "simulation.foreslice.dev/v1alpha1",
+        "kind": "SimulationResult",
+        "name": name,
+        "usdAtLeast": f"{gap.at_least:.2f}",
+        "runs": [outcome_document(outcome) | {"gapClosed": _share(gap.closed(outcome))} for outcome in outcomes],
+    }
+
+
+def _share(closed: float | None) -> float | None:
+    return None if closed is None else round(closed, 4)
