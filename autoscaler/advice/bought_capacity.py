@@ -20,6 +20,7 @@ from autoscaler.model.snapshot import Snapshot
 from instance_catalog.types.instance_type import CapacityType
 
 _NAME: Final = "bought"
+_BOUGHT: Final = frozenset({CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED})
 _FIRST_ZONE: Final = {"aws": "a", "gcp": "-a"}  # after the region: any zone of it stands for the one of the block
 # Longer than any pod says that it runs: how long people buy is theirs to decide.
 _BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -31,7 +32,7 @@ def capacity_blocks(asked: Situation) -> Iterator[Change]:
     price were known."""
     fitting = [entry for entry in asked.considered if entry.outcome == "fits"]
     entries = [entry for entry in fitting if any(r.code is Code.NEEDS_RESERVATION for r in entry.reasons)]
-    blocks = [entry for entry in entries if entry.offering.capacity_type == CapacityType.CAPACITY_BLOCK]
+    blocks = [entry for entry in entries if entry.offering.capacity_type in _BOUGHT]
     if blocks and len(entries) == len(fitting):
         found = min(blocks, key=lambda entry: _size(asked, entry.offering))
         cloud = asked.catalog.types[found.offering.instance_type].cloud

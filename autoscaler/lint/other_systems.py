@@ -15,6 +15,7 @@ from autoscaler.lint.advice import surprise
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
@@ -39,6 +40,15 @@ _OF_EVERY_NODE: Final = (
     *("/opt/cni", "/home/kubernetes", "/tmp", "/bin", "/sbin"),
 )
 TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
+# Who selects by one of these has said which machine it has to be.
+_OF_MACHINES: Final = TYPE_KEYS | {
+    labels.ACCELERATOR,
+    labels.GKE_ACCELERATOR,
+    labels.GKE_COMPUTE_CLASS,
+    labels.GKE_MACHINE_FAMILY,
+    labels.GKE_NODE_POOL,
+    labels.HOSTNAME,
+}
 
 
 def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
@@ -50,6 +60,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
+    for protocol in gpudirect_protocols():
+        yield from _of_first(snapshot, partial(_direct, protocol=protocol), partial(_gpudirect, protocol=protocol))
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
@@ -167,6 +179,24 @@ def _path(path: str) -> tuple[tuple[str, ...], str, str]:
         f"mounts {path} of its node, which must be there before{{rest}} (hostPath): it does not start on a new node "
         "whose image or start script does not make the path",
         "put the data on a PersistentVolume, or have your nodes make the path when they start",
+    )
+
+
+def _direct(pod: Pod, protocol: GpuDirectProtocol) -> str:
+    """The image by which the pod shows that it uses the protocol, where it selects no machine."""
+    if _selected(pod, _OF_MACHINES):
+        return ""
+    images = (container.image for container in (*pod.containers, *pod.init_containers))
+    return next((image for image in images if any(part in image for part in protocol.images)), "")
+
+
+def _gpudirect(image: str, protocol: GpuDirectProtocol) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("spec", "nodeSelector"),
+        f"uses {protocol.name} of Google Cloud (image {image}){{rest}}, which works only on "
+        f"{', '.join(protocol.types)}, and selects no machine: the plan takes the cheapest with as many GPUs, on which "
+        "it does not work",
+        f"add {labels.INSTANCE_TYPE}: {protocol.types[0]} to its nodeSelector, or to spec.requirements of its pool",
     )
 
 

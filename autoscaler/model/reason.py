@@ -98,7 +98,7 @@ class Code(Enum):
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
     NO_POOL = "NoPool"  # no pool admits the offering that would fit
     NOT_PREDICTED = "NotPredicted"  # driver, device_class: nothing says what the driver publishes; nodes: that do
-    NOTHING_HAS = "NothingHas"  # name, wanted, where; largest or best, instance_type, accelerator
+    NOTHING_HAS = "NothingHas"  # name, wanted, where; largest or best, and (instance_type, accelerator) or simulated_by
     ALTERNATIVE_NOWHERE = "AlternativeNowhere"  # alternative, passed over; the rest as of NothingHas
     GIVES_WAY = "GivesWay"  # node: kept for a buffer until a real pod needed what it takes of a limit
     POOL_LIMIT = "PoolLimit"  # resource, limit, wanted

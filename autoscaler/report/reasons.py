@@ -148,6 +148,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "published by {driver} there alone: give the node's ResourceSlices",
         "no accelerator {where} has {name} {wanted}; the nearest is {best} ({accelerator}, {instance_type})",
         "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
+        "no device of {simulated_by} has {name} {wanted}; the nearest is {best}",
+        "no device of {simulated_by} has {name} {wanted}; the largest has {largest}",
         "no accelerator {where} has {name} {wanted}: give the ResourceSlices of nodes that are there, or add a type of "
         "yours with `foreslice catalog add`",
     ),
@@ -156,6 +158,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "{instance_type})",
         "not alternative {alternative}: no device {where} has {name} {wanted}; the largest is {accelerator} with "
         "{largest} ({instance_type})",
+        "not alternative {alternative}: no device of {simulated_by} has {name} {wanted}; the nearest is {best}",
+        "not alternative {alternative}: no device of {simulated_by} has {name} {wanted}; the largest has {largest}",
         "not alternative {alternative}: no device {where} has {name} {wanted}",
     ),
     Code.NO_POOL: (

@@ -205,6 +205,25 @@ def broken_gpudirect() -> tuple[BrokenGpuDirect, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class GpuDirectProtocol:
+    """How GPUs of these types of Google Cloud reach the network, and parts of the names of the images that use it."""
+
+    name: str
+    images: tuple[str, ...]
+    types: tuple[str, ...]
+    source: str
+
+
+@cache
+def gpudirect_protocols() -> tuple[GpuDirectProtocol, ...]:
+    """The protocols of Google Cloud (gpudirect.yaml)."""
+    return tuple(
+        GpuDirectProtocol(row["name"], tuple(row["images"]), tuple(row["types"]), row["source"])
+        for row in contents("drivers")["gpudirect"]["protocols"]
+    )
+
+
 @cache
 def facts_of(custom: CustomDriver) -> DriverFacts:
     """A driver that the catalog describes, in the terms of the shipped ones: one release, no gates, no options."""

@@ -176,10 +176,8 @@ def _too_little(market: PackingInput, demand: Demand, subject: str) -> Reason | 
     best = _largest_below(_devices(market), demand)
     if best is None:
         return None
-    detail = {"largest": _shown(best[0]), "instance_type": best[1].name, "accelerator": _model(best[1])}
-    return Reason.of(
-        Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, where=_where(market), **detail
-    )
+    detail = {"largest": _shown(best[0]), **_whose(market, demand, best[1])}
+    return Reason.of(Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, **detail)
 
 
 def _largest_below(devices: Iterable[Published], demand: Demand) -> tuple[Quantity, InstanceType] | None:
@@ -221,15 +219,12 @@ def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason 
     if not known or demand.wanted in known:
         return None
     near = completed(demand.wanted, known, most=1)
-    detail: dict[str, str] = {}
+    detail = {"where": _where(market)}
     if any(facts.driver == demand.path[1] and facts.cards for facts in driver_facts().values()):
-        detail = {"driver": demand.path[1]}
+        detail["driver"] = demand.path[1]
     elif near:
-        found = known[near[0]]
-        detail = {"best": near[0], "instance_type": found.name, "accelerator": _model(found)}
-    return Reason.of(
-        Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, where=_where(market), **detail
-    )
+        detail = {"best": near[0], **_whose(market, demand, known[near[0]])}
+    return Reason.of(Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, **detail)
 
 
 def _made_by_software(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
@@ -264,6 +259,14 @@ def _where(market: PackingInput) -> str:
         return "that a pool offers"
     whole = all(candidate.pool == IMPLICIT for candidate in market.candidates)
     return "in the catalog" if whole else "on offer"  # the command line says where and how to buy
+
+
+def _whose(market: PackingInput, demand: Demand, instance_type: InstanceType) -> dict[str, str]:
+    """Whose device it is: one that a driver makes up is none of the machine's accelerators."""
+    driver = demand.path[1]
+    if any(facts.driver == driver and facts.simulated for facts in driver_facts().values()):
+        return {"simulated_by": driver}
+    return {"where": _where(market), "instance_type": instance_type.name, "accelerator": _model(instance_type)}
 
 
 def _model(instance_type: InstanceType) -> str:

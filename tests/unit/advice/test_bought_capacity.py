@@ -39,6 +39,14 @@ def test_a_block_is_the_change_and_no_condition_is_dropped() -> None:
     ]
 
 
+def test_what_is_only_reserved_is_bought_before_its_accelerator_is_given_up() -> None:
+    """A4X machines are sold as reservations alone; their GB200 is not exchanged for a T4."""
+    given = snapshot([pod("p", "c")], [claim("c", gpus(product="NVIDIA GB200"))])
+    catalog = shipped("a4x-highgpu-4g", "n1-standard-4+1xnvidia-tesla-t4")
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, POLICY, NOW), POLICY, NOW)
+    assert [entry.change.kind for entry in found] == [ChangeKind.ADD_BLOCK]
+
+
 def test_a_type_that_would_fit_is_no_near_miss() -> None:
     """Its MIG layouts have no whole GPU, which is no news where the GPUs may stay whole."""
     given = snapshot([pod("p", "c")], [claim("c", gpus(product="NVIDIA B200"))])

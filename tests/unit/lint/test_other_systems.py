@@ -10,6 +10,7 @@ from autoscaler.lint.other_systems import ec2_name, foreign_advice
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -119,3 +120,24 @@ def test_one_node_by_its_name(there: bool, expected: int) -> None:
 def test_a_path_that_a_new_node_does_not_have(path: str, expected: int) -> None:
     found = told(pod("p", host_paths=(path,)))
     assert [f"mounts {path} of its node" in one.message for one in found] == [True] * expected
+
+
+@pytest.mark.parametrize(
+    ("image", "types"),
+    [
+        ("us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpx/tcpgpudmarxd-dev:v2.0.12", "a3-highgpu-8g, a3-edgegpu-8g"),
+        ("us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/tcpgpudmarxd-dev:v1.0.21", "a3-megagpu-8g"),
+        ("example.com/gpudirect-tcpx/nccl", ""),
+    ],
+)
+def test_gpudirect_of_google_cloud_names_the_machines_that_have_it(image: str, types: str) -> None:
+    used = replace(pod("p"), containers=(Container("main", image=image),))
+    found = [one for one in told(used, replace(used, name="q")) if "GPUDirect" in one.message]
+    assert [f"(and 1 more), which works only on {types}," in one.message for one in found] == ([True] if types else [])
+    chosen = replace(used, node_selector=FrozenMap({labels.GKE_ACCELERATOR: "nvidia-h100-80gb"}))
+    assert not [one for one in told(chosen) if "GPUDirect" in one.message]
+
+
+def test_types_with_gpudirect_are_in_the_catalog() -> None:
+    named = {name for protocol in gpudirect_protocols() for name in protocol.types}
+    assert named == shipped(*named).types.keys()

@@ -130,3 +130,16 @@ def test_an_alternative_that_nothing_has_is_passed_over_aloud(first: str, words:
     catalog = Catalog.of([machine("small", SMALL, 2, "1")])
     (place,) = plan(snapshot([pod("p", "c")], [claim("c", request)]), catalog=catalog).placements
     assert [text_of(found).partition(" (")[0] for found in place.reasons] == words
+
+
+def test_a_device_that_a_driver_makes_up_is_no_accelerator_of_the_machine() -> None:
+    """The example driver's GPUs have 80Gi on any machine, also on one whose own accelerator is Inferentia."""
+    large = Selector('device.capacity["gpu.example.com"].memory.compareTo(quantity("1Ti")) >= 0')
+    big, any_of = (replace(gpus(name=name), device_class="gpu.example.com") for name in ("big", "any"))
+    request = FirstAvailable("gpu", (replace(big, selectors=(large,)), replace(any_of, selectors=())))
+    own = DeviceClass("gpu.example.com", (Selector('device.driver == "gpu.example.com"'),))
+    state = snapshot([pod("p", "c")], [claim("c", request)], classes=(own,))
+    (place,) = plan(state, catalog=shipped("inf1.xlarge")).placements
+    assert [text_of(found) for found in place.reasons] == [
+        "not alternative big: no device of gpu.example.com has memory 1Ti; the largest has 80Gi"
+    ]
