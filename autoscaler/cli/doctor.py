@@ -60,11 +60,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
     assumed = client.profile(feature_gates)
     proof = prove(client)
     store = read_store(client, proof.applied_to(assumed), report=False)
-    try:
-        client.list(CAPACITY_POOLS, limit=1)
-        installed = True
-    except NotFoundError:
-        installed = False
+    installed = _installed(client)
     live = decided(store)
     election = LeaseSettings()
     namespace = service_account.partition("/")[0] or election.namespace
@@ -85,6 +81,15 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
         print_data([{"level": i.level.value, "area": i.area, "message": i.message} for i in items], output)
     if any(item.level is Level.ERROR for item in items):
         sys.exit(SOMETHING_WRONG)
+
+
+def _installed(client: KubernetesClient) -> bool:
+    """Whether the cluster has Foreslice's own kinds."""
+    try:
+        client.list(CAPACITY_POOLS, limit=1)
+    except NotFoundError:
+        return False
+    return True
 
 
 def _missing(client: KubernetesClient, rights: tuple[Right, ...], account: str) -> tuple[Right, ...] | None:

@@ -95,10 +95,7 @@ def explain(
         found = decided(read_store(connected(kubeconfig, context)), policy=_THOROUGH, asked=asked)
     answers = [_answer(found, name, namespace)] if name else list(_without_place(found))
     if why:
-        pods = {pod.key: pod for pod in found.snapshot.pods}
-        named = [pods[data["pod"]] for data, _ in answers if isinstance(data.get("pod"), str)]
-        told = list(type_answers(why, found, named))
-        answers = [(data, list(type_answer_lines(data))) for data in told]
+        answers = _about_type(why, found, answers)
         if name and not answers:
             raise BadInputError(f"--why explains an instance type for a pod, and {name} is none")
     if output != "table":
@@ -112,6 +109,13 @@ def explain(
 
 
 _Answer = tuple[dict[str, Any], list[str]]
+
+
+def _about_type(why: str, found: Decided, answers: Sequence[_Answer]) -> list[_Answer]:
+    """The same pods asked about an instance type."""
+    pods = {pod.key: pod for pod in found.snapshot.pods}
+    named = [pods[data["pod"]] for data, _ in answers if isinstance(data.get("pod"), str)]
+    return [(data, list(type_answer_lines(data))) for data in type_answers(why, found, named)]
 
 
 def _without_place(found: Decided) -> Iterator[_Answer]:

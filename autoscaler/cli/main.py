@@ -7,14 +7,18 @@ import gc
 import os
 import signal
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from autoscaler.cel.parser.kept_tables import keep_tables_in
 from autoscaler.cli.common.commands import LazyGroup
 from autoscaler.cli.common.extras import missing_extra
 from autoscaler.cli.common.terminal import guard_streams, guarded_streams, no_styles
 from autoscaler.errors import ForesliceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # name -> ("module:function", first sentence of the help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -144,12 +148,11 @@ def set_aside(phase: str, info: dict[str, int]) -> None:
         gc.freeze()
 
 
-def _keep_tables() -> None:
+def _cache_directory() -> Path | None:
     # Nothing that a help text needs, and pathlib takes a tenth of its time.
     from autoscaler.catalog_refresh.cache_directory import cache_directory
-    from autoscaler.cel.parser.kept_tables import keep_tables_in
 
-    keep_tables_in(cache_directory())
+    return cache_directory()
 
 
 def main() -> None:
@@ -160,7 +163,7 @@ def main() -> None:
         gc.disable()
         # Other packages' plugins of pydantic have no say here, and looking for them took 0.01 s.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "true")
-        _keep_tables()
+        keep_tables_in(_cache_directory)
     else:
         collect_rarely()
     guard_streams()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -142,21 +142,21 @@ def plan(
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
-    state = loaded.snapshot
-    print_plan(
-        found.plan,
-        output,
-        pools=bool(state.pools),
-        daemons=bool(state.daemon_sets),
-        costs=costs_of(found, cost_by),
-    )
+    _print(found, helping, output, cost_by)
+    if found.plan.left_out or (strict and found.plan.outside):
+        sys.exit(SOMETHING_LEFT_OUT)
+
+
+def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str) -> None:
+    """The plan, and below its tables what it costs and what would help."""
+    state = found.snapshot
+    costs = costs_of(found, cost_by)
+    print_plan(found.plan, output, pools=bool(state.pools), daemons=bool(state.daemon_sets), costs=costs)
     if output in ("table", "wide", "markdown"):
         print_costs(found, cost_by, output)
     if output in ("table", "wide"):
         print_advice(found, helping)
         print_further_obstacles(found, helping)
-    if found.plan.left_out or (strict and found.plan.outside):
-        sys.exit(SOMETHING_LEFT_OUT)
 
 
 def _decide(

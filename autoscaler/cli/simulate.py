@@ -26,6 +26,7 @@ from autoscaler.manifests.load import load
 from autoscaler.manifests.sources import STDIN, Source, read_sources
 from autoscaler.manifests.yaml_documents import read_yaml
 from autoscaler.report.study.gap import Gap, study_document
+from autoscaler.report.study.outcome import Outcome
 from autoscaler.report.study.page import study_page
 from autoscaler.report.study.table import COLUMNS, outcome_rows, summary_lines
 from autoscaler.simulation.study.numbers import span
@@ -128,36 +129,44 @@ def simulate(
         ensure_writable(html)
     catalog = chosen_catalog(directories)
     study = _study(workload, paths, columns, models, catalog)
+    study = _changed(study, boot, first, checkpoint)
+    prepared = prepare(study, catalog, skip=skip_unplaceable)
+    for line in prepared.left_out:
+        click.echo(f"left out: {line}", err=True)
+    progress = _Progress()
+    width = processes or os.cpu_count() or 1
+    outcomes = run_all(prepared.study, variants, prepared.catalog, processes=width, told=progress.say)
+    progress.end()
+    _print(study.name, outcomes, Gap.of(prepared.at_least, outcomes), output, html)
+    if any(outcome.never_started for outcome in outcomes):
+        sys.exit(3)
+
+
+def _changed(study: Study, boot: str, first: int | None, checkpoint: str) -> Study:
+    """The study as the options change it."""
     if boot:
         study = replace(study, boot=_span("--boot", boot))
     if first is not None:
         study = replace(study, tasks=study.tasks[:first])
-    if checkpoint:
-        interval = _span("--checkpoint", checkpoint)
-        study = replace(
-            study,
-            tasks=tuple(replace(t, checkpoint=interval if t.checkpoint is None else t.checkpoint) for t in study.tasks),
-        )
-    prepared = prepare(study, catalog, skip=skip_unplaceable)
-    for line in prepared.left_out:
-        click.echo(f"left out: {line}", err=True)
-    told = _Progress()
-    width = processes or os.cpu_count() or 1
-    outcomes = run_all(prepared.study, variants, prepared.catalog, processes=width, told=told.say)
-    told.end()
-    gap = Gap.of(prepared.at_least, outcomes)
+    if not checkpoint:
+        return study
+    interval = _span("--checkpoint", checkpoint)
+    tasks = tuple(replace(t, checkpoint=interval if t.checkpoint is None else t.checkpoint) for t in study.tasks)
+    return replace(study, tasks=tasks)
+
+
+def _print(name: str, outcomes: Sequence[Outcome], gap: Gap, output: str, html: Path | None) -> None:
+    """The outcomes as a table or as data, and as a page in the file `html`."""
     if output == "table":
         print_table(COLUMNS, outcome_rows(outcomes, gap))
         click.echo("")
-        for line in summary_lines(study.name, outcomes, gap):
+        for line in summary_lines(name, outcomes, gap):
             click.echo(line)
     else:
-        print_data(study_document(study.name, outcomes, gap), output)
+        print_data(study_document(name, outcomes, gap), output)
     if html is not None:
-        replace_file(html, study_page(study.name, outcomes, gap))
+        replace_file(html, study_page(name, outcomes, gap))
         click.echo(f"{html} is written; open it in a browser", err=True)
-    if any(outcome.never_started for outcome in outcomes):
-        sys.exit(3)
 
 
 def _variants(policies: str, keep_alive: str) -> tuple[Variant, ...]:

@@ -8,6 +8,7 @@ from files. Escape sequences set titles, move the cursor and hide lines; bidirec
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 # Unicode's categories Cc, Cf, Cs, Zl and Zp, as of version 16; a test compares them with Python's own table. Lone
@@ -17,33 +18,38 @@ _STEERING: Final = (
     "\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
-_OF_TEXT: Final = re.compile(f"[{_STEERING}]")
-_OF_LINE: Final = re.compile(f"[{_STEERING}\t\n]")
+
+
+@cache
+def _steering(further: str = "") -> re.Pattern[str]:
+    """The pattern, compiled for the first text that needs it: that takes milliseconds, which `--help` does not have."""
+    return re.compile(f"[{_STEERING}{further}]")
 
 
 def printable(text: str) -> str:
     """The text with such characters as `\\x1b`, `\\u202e`; line breaks and tabs stay."""
-    return _OF_TEXT.sub(_escaped, text) if _OF_TEXT.search(text) else text
+    return _steering().sub(_escaped, text) if steers(text) else text
 
 
 def one_line(text: str) -> str:
     """The same for text that has one line, such as a name: line breaks and tabs are written out, too."""
-    return _OF_LINE.sub(_escaped, text) if _OF_LINE.search(text) else text
+    return text if text.isprintable() else _steering("\t\n").sub(_escaped, text)
 
 
 def steers(text: str) -> bool:
     """Whether anything in it would be written out."""
-    return _OF_TEXT.search(text) is not None
+    # Python calls none of these characters printable, and knows that sooner than the pattern does.
+    return not text.replace("\n", "").replace("\t", "").isprintable() and _steering().search(text) is not None
 
 
 def printable_json(text: str) -> str:
     """JSON text with such characters as JSON's own escapes; what a program reads from it is the same."""
-    return _OF_TEXT.sub(_escaped_in_json, text) if _OF_TEXT.search(text) else text
+    return _steering().sub(_escaped_in_json, text) if steers(text) else text
 
 
 def printable_yaml(text: str) -> str:
     """YAML text, in which strings with such characters are in double quotes, with YAML's own escapes."""
-    return _OF_TEXT.sub(_escaped_in_yaml, text) if _OF_TEXT.search(text) else text
+    return _steering().sub(_escaped_in_yaml, text) if steers(text) else text
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -66,6 +66,15 @@ def _on_one_line(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else one_line(str(value))
 
 
+def _as_json() -> list[Any]:
+    return [structlog.processors.JSONRenderer(default=str)]
+
+
+def _for_console(*, colors: bool) -> list[Any]:
+    plain = structlog.dev.plain_traceback
+    return [printable_fields, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+
+
 def log_to_stderr(settings: LogSettings, stream: TextIO | None = None) -> None:
     """Send every log of the process there, in the form that the settings ask for. Called once, by the command."""
     stream = stream or sys.stderr
@@ -77,21 +86,16 @@ def log_to_stderr(settings: LogSettings, stream: TextIO | None = None) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
-    rendering: list[Any] = (
-        [structlog.processors.format_exc_info, redacted, structlog.processors.JSONRenderer(default=str)]
-        if as_json
-        else [
-            structlog.processors.format_exc_info,
-            redacted,
-            printable_fields,
-            structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback),
-        ]
-    )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                redacted,
+                *(_as_json() if as_json else _for_console(colors=stream.isatty())),
+            ],
         )
     )
     root = logging.getLogger()

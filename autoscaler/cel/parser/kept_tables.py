@@ -8,26 +8,36 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-_directory: Path | None = None
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def keep_tables_in(directory: Path | None) -> None:
-    """From now on in this process; None: nowhere. The directory is made when a parser is."""
+def _nowhere() -> Path | None:
+    return None
+
+
+_directory: Callable[[], Path | None] = _nowhere
+
+
+def keep_tables_in(directory: Callable[[], Path | None] = _nowhere) -> None:
+    """From now on in this process. `directory` is asked, and the directory is created, when a parser is made."""
     global _directory
     _directory = directory
 
 
 def kept_tables(name: str) -> str | None:
     """The path of a file of that name; None where nothing is kept, or where somebody else may write."""
-    if _directory is None:
+    directory = _directory()
+    if directory is None:
         return None
     try:
-        _directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = _directory.stat()
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = directory.stat()
     except OSError:
         return None
     if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return None  # lark's files are pickles: who writes them runs code here
-    return str(_directory / name)
+    return str(directory / name)

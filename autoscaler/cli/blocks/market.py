@@ -154,13 +154,7 @@ def buy_block(
     if offer is None:
         step = "give the options it was found with; `foreslice blocks find` lists what is on offer now"
         raise BadInputError(f"{offer_id} is not on offer in {market.aws.region}, or not for this query", next_step=step)
-    what = (
-        f"{offer.count} × {offer.ultraserver or offer.instance_type} in {offer.zone} for {offer.price} {offer.currency}"
-    )
-    if offer.currency != "USD":
-        raise BadInputError(f"{what}: --max-price is in USD", next_step="nothing was bought; buy it at AWS's console")
-    if offer.price > max_price:
-        raise BadInputError(f"{what}: more than --max-price {max_price}", next_step="nothing was bought")
+    what = _affordable(offer, max_price)
     if not yes:
         click.echo(f"would buy {what}, from {offer.starts_at:%Y-%m-%d %H:%MZ} to {offer.ends_at:%Y-%m-%d %H:%MZ}")
         click.echo("nothing was bought; add --yes to buy. It is paid in advance and cannot be cancelled.")
@@ -172,6 +166,18 @@ def buy_block(
         raise BadInputError(str(error), next_step="nothing was bought") from error
     click.echo(f"# bought {what}: {_ids(bought)}", err=True)
     _print(bought, pool)
+
+
+def _affordable(offer: CapacityOffer, max_price: Decimal) -> str:
+    """What is bought, in words. Raises BadInputError where it costs more, or cannot be compared."""
+    what = (
+        f"{offer.count} × {offer.ultraserver or offer.instance_type} in {offer.zone} for {offer.price} {offer.currency}"
+    )
+    if offer.currency != "USD":
+        raise BadInputError(f"{what}: --max-price is in USD", next_step="nothing was bought; buy it at AWS's console")
+    if offer.price > max_price:
+        raise BadInputError(f"{what}: more than --max-price {max_price}", next_step="nothing was bought")
+    return what
 
 
 def _ids(bought: Iterable[Reservation]) -> str:

@@ -134,6 +134,18 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
         roots = _roots([card.placement.pcie_root for card in cards])
         yield f"network {kind}", f"{len(cards)}{' at ' + roots if roots else ''}", facts, "network"
     yield "network", t.network, facts, "network"
+    yield from _market_lines(t)
+    for resource, amount in node_allocatable(t).items():
+        reserved = {"": Provenance(f"model of {t.reservation.image or 'nothing reserved'} nodes", guess=True)}
+        measured = resource in t.allocatable
+        yield f"allocatable {resource}", str(amount), facts if measured else reserved, "allocatable"
+    for note in t.notes:
+        yield "note", note, {}, ""
+    yield "file", t.origin, {}, ""
+
+
+def _market_lines(t: InstanceType) -> Iterator[_Line]:
+    facts = t.provenance
     yield "sold as", ", ".join(kind.value for kind in t.capacity_types), facts, "shape"
     for kind, price in t.prices.items():
         text = f"{_dollars(price)} in {price.region} ({price.date})"
@@ -146,13 +158,6 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
     if not t.prices and not t.zone_prices:
         why = f" ({t.unpriced})" if t.unpriced else ""
         yield "price", f"not known{why}: never bought until an overlay gives one", {}, ""
-    for resource, amount in node_allocatable(t).items():
-        reserved = {"": Provenance(f"model of {t.reservation.image or 'nothing reserved'} nodes", guess=True)}
-        measured = resource in t.allocatable
-        yield f"allocatable {resource}", str(amount), facts if measured else reserved, "allocatable"
-    for note in t.notes:
-        yield "note", note, {}, ""
-    yield "file", t.origin, {}, ""
 
 
 def _accelerator_lines(t: InstanceType, accelerator: Accelerator) -> Iterator[_Line]:

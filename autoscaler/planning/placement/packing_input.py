@@ -86,14 +86,6 @@ class PackingInput:
         return tuple(sorted(range(len(prices)), key=lambda i: (prices[i] is None, prices[i] or Decimal(0), i)))
 
     @cached_property
-    def place_by_cost(self) -> tuple[int, ...]:
-        """Where each candidate is in `by_cost`."""
-        places = [0] * len(self.candidates)
-        for place, index in enumerate(self.by_cost):
-            places[index] = place
-        return tuple(places)
-
-    @cached_property
     def _restricted(self) -> frozenset[int]:
         """The candidates that some class may not be admitted to."""
         return frozenset(

@@ -24,7 +24,6 @@ from providers.gcp.operations import finished
 from providers.gcp.session import Gcp
 
 _PREFIX: Final = "foreslice"
-_OPEN: Final = frozenset({"CREATING", "ACCEPTED"})
 _OVER: Final = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
 
 

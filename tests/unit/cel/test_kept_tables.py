@@ -18,7 +18,7 @@ EXPRESSION = "device.attributes['a.b'].c in [1, 2] && has(device.x.y) ? !true : 
 def forget() -> Iterator[None]:
     parser.cache_clear()
     yield
-    keep_tables_in(None)
+    keep_tables_in()
     parser.cache_clear()
 
 
@@ -28,7 +28,7 @@ def test_kept_tables_parse_alike(tmp_path: Path, quoted_names: bool) -> None:
     made = parser(quoted_names=quoted_names).parse(text)
     found = []
     for _ in range(2):  # written, then read
-        keep_tables_in(tmp_path / "kept")
+        keep_tables_in(lambda: tmp_path / "kept")
         parser.cache_clear()
         found.append(parser(quoted_names=quoted_names))
     (file,) = (tmp_path / "kept").iterdir()
@@ -38,7 +38,7 @@ def test_kept_tables_parse_alike(tmp_path: Path, quoted_names: bool) -> None:
 
 
 def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
-    keep_tables_in(tmp_path)
+    keep_tables_in(lambda: tmp_path)
     first = parser(quoted_names=False).parse(EXPRESSION)
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
@@ -50,10 +50,10 @@ def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
 
 def test_nothing_is_read_where_others_write(tmp_path: Path) -> None:
     assert kept_tables("cel") is None
-    keep_tables_in(tmp_path / "mine")
+    keep_tables_in(lambda: tmp_path / "mine")
     assert kept_tables("cel") == str(tmp_path / "mine" / "cel")
     os.chmod(tmp_path / "mine", 0o777)
     assert kept_tables("cel") is None
     (tmp_path / "file").touch()
-    keep_tables_in(tmp_path / "file" / "below")
+    keep_tables_in(lambda: tmp_path / "file" / "below")
     assert kept_tables("cel") is None
