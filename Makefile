@@ -71,6 +71,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.packing
 	$(BIN)/python -m benchmarks.tenants
 	$(BIN)/python -m benchmarks.aws
+	$(BIN)/python -m benchmarks.gcp
 	$(BIN)/python -m benchmarks.external_grpc
 	$(BIN)/python -m benchmarks.upstream
 

@@ -16,6 +16,7 @@ from tests.fakes.gce.answers import rendered
 from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
 from tests.fakes.gce.gke import Clusters
+from tests.fakes.gce.rates import Rates, group_of
 from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group, Machine, Member, Project
 
 Json = Mapping[str, Any]
@@ -29,6 +30,7 @@ _DISABLED: Final = (
     "Compute Engine API has not been used in project 424242424242 before or it is disabled. Enable it by visiting "
     "https://console.developers.google.com/apis/api/compute.googleapis.com/overview then retry."
 )
+_EXHAUSTED: Final = {"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED"}}
 # Google takes at most so many names in one call.
 _MOST: Final = 1000
 
@@ -69,6 +71,7 @@ class FakeGce:
     )  # zones of types and accelerators, if not the groups'
     hidden: set[str] = field(default_factory=set)  # reservations that lists do not show yet
     calls: Counter[str] = field(default_factory=Counter)
+    rates: Rates = field(default_factory=Rates)
     clusters: Clusters = field(default_factory=Clusters)
 
     def __post_init__(self) -> None:
@@ -130,6 +133,8 @@ class FakeGce:
             return 403, ApiError(403, "accessNotConfigured", _DISABLED).body()
         if path.startswith("/v1/projects/"):
             self.calls["container.get"] += 1
+            if not self.rates.take("container.get", self.clock.now()):
+                return 429, _EXHAUSTED
             return self.clusters.answer(path, "container.get" in self.denied)
         try:
             return self._answered(verb, path, query, body)
@@ -142,6 +147,10 @@ class FakeGce:
             if found is None or verb != expected:
                 continue
             self.calls[name] += 1
+            if not self.rates.take(name, self.clock.now()):
+                raise ApiError(
+                    403, "rateLimitExceeded", f"Quota exceeded for '{group_of(name)}' per minute of {PROJECT}"
+                )
             if name in self.denied:
                 raise ApiError(403, "forbidden", f"Required 'compute.{name}' permission for 'projects/{PROJECT}'")
             if found["project"] != PROJECT and not (name in _OF_RESERVATIONS and found["project"] in self.owners):
