@@ -67,6 +67,8 @@ class Ledger:
     needs: Sequence[int] = ()
     beside: Sequence[int] = ()
     """By class, how many classes its namespace has."""
+    told: dict[tuple[int, str], tuple[BudgetSpentError | None, Unknown]] = field(default_factory=dict)
+    """By class and pod, what is said of it once it is refused."""
 
     @staticmethod
     def of(
@@ -119,6 +121,17 @@ class Ledger:
     def waits(self, item: int) -> bool:
         """Whether the class is not decided in this plan."""
         return item in self.waiting
+
+    def unknown(self, item: int, pod: Pod) -> Unknown:
+        """What is said of a pod of a class that is refused, whatever is asked."""
+        return self._unknown(item, pod, None if item in self.waiting else self.accounts[item].refused)
+
+    def _unknown(self, item: int, pod: Pod, spent: BudgetSpentError | None) -> Unknown:
+        known = self.told.get((item, pod.key))
+        if known is None or known[0] is not spent:
+            known = spent, Unknown((self.reason(item, pod, spent or BudgetSpentError()),))
+            self.told[item, pod.key] = known
+        return known[1]
 
     def crowded_out(self, item: int, pod: Pod) -> Reason | None:
         """The reason, where others of the namespace leave too little for the class."""
@@ -182,17 +195,13 @@ class Ledger:
 
     def decide(self, item: int, pods: Sequence[Pod], verdict: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
         """The same for another way to the verdict: it gets the pods, each paid for when it is taken."""
-        if item in self.waiting:
-            return Unknown((self.reason(item, pods[0], BudgetSpentError()),))
-        return self._decide(item, pods, verdict)
+        return self.unknown(item, pods[0]) if item in self.waiting else self._decide(item, pods, verdict)
 
     def glance(self, item: int, pod: Pod, verdict: Callable[[], Verdict]) -> Verdict:
         """The same for a verdict that needs nothing but amounts and what is known: each question is paid once."""
-        if item in self.waiting:
-            return Unknown((self.reason(item, pod, BudgetSpentError()),))
         account = self.accounts[item]
-        if account.refused is not None:
-            return Unknown((self.reason(item, pod, account.refused),))
+        if item in self.waiting or account.refused is not None:
+            return self.unknown(item, pod)
         own = account.own
         try:  # as _decide does, without an account for work inside: there is none, and a plan glances 10,000 times
             account.admit(_GLANCE)
@@ -207,7 +216,7 @@ class Ledger:
     def _decide(self, item: int, pods: Sequence[Pod], decide: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
         account = self.accounts[item]
         if account.refused is not None:
-            return Unknown((self.reason(item, pods[0], account.refused),))
+            return self._unknown(item, pods[0], account.refused)
         try:
             with on_account(account):
                 own = account.own

@@ -46,6 +46,9 @@ class Oracle(Protocol[State]):
     def refuses_kin(self, shape: int, item: int) -> bool:
         """Whether it is known that the shape takes no item of this kin, after it refused the item."""
 
+    def given_up(self, item: int) -> bool:
+        """Whether no empty node is known to take the item, and every further question has the answer None."""
+
     def sizes(self, item: int) -> Mapping[Hashable, int] | None:
         """What a bundle of the item takes of a node at least, by dimension; None if that is not known."""
 

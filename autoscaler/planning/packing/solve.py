@@ -97,7 +97,7 @@ def _placeable(problem: Problem, oracle: Oracle[State]) -> frozenset[int]:
                 found.add(item)
             elif oracle.refuses_kin(kind.shape, item):
                 refused.add(kin[item])
-        left = [item for item in left if item not in found]
+        left = [item for item in left if item not in found and not oracle.given_up(item)]
     return frozenset(found)
 
 
@@ -144,6 +144,10 @@ class _Narrowed(Generic[State]):
     def refuses_kin(self, shape: int, item: int) -> bool:
         """Whether the shape takes no item of this kin."""
         return self._oracle.refuses_kin(shape, self._wanted[item])
+
+    def given_up(self, item: int) -> bool:
+        """Whether no place is known for the item, and none will be found."""
+        return self._oracle.given_up(self._wanted[item])
 
     def worth_trying(self, shape: int, item: int) -> bool:
         """Whether a node of the shape is worth trying for the item."""

@@ -94,7 +94,10 @@ def _looked_at(packing: PackingInput, item: int, policy: Policy) -> dict[int, Co
         if fits >= policy.shown_fits:
             break
         if i not in found:
-            found[i] = _OUTCOMES[type(trials.verdict(shape_of[i], item))]
+            shape = shape_of[i]
+            if shape not in outcomes:
+                outcomes[shape] = _OUTCOMES[type(trials.verdict(shape, item))]
+            found[i] = outcomes[shape]
             fits += found[i] == "fits"
     return found
 

@@ -84,6 +84,7 @@ class PackingOracle:
         self.ledger = ledger
         self._empty: dict[int, Filled] = {}
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
+        self._fitting: set[int] = set()
         self._states: dict[int, DeviceStates] = {}
         self._alike: dict[Hashable, DeviceStates] = {}
         self._numbers: dict[Hashable, int] = {}
@@ -250,9 +251,19 @@ class PackingOracle:
         key = (shape, item)
         found = self._first.get(key)
         if found is None:
-            found = self._as_plain(shape, item) or self._as_kin(shape, item) or self._put(self.empty(shape), item)
+            found = self._as_plain(shape, item)
+            if found is None and self.ledger.refused(item):  # asking would come to the same, and takes far longer
+                found = self.ledger.unknown(item, self._classes[item].members[0].pods[0]), None
+            if found is None:
+                found = self._as_kin(shape, item) or self._put(self.empty(shape), item)
             self._first[key] = found
+            if isinstance(found[0], Fits):
+                self._fitting.add(item)
         return found
+
+    def given_up(self, item: int) -> bool:
+        """Whether the class has spent its share, or waits, and no shape is known to take it."""
+        return item not in self._fitting and self.ledger.refused(item)
 
     def _as_kin(self, shape: int, item: int) -> tuple[Verdict, None] | None:
         """Where devices do not suffice for equal claims, they do not for these, if the amounts get as far as that."""

@@ -34,6 +34,7 @@ class SliceOracle:
         self._hosts = hosts
         self.kin = oracle.kin
         self.refuses_kin = oracle.refuses_kin
+        self.given_up = oracle.given_up
         self.worth_trying = oracle.worth_trying
         self.sizes = oracle.sizes
         self.may_take = oracle.may_take

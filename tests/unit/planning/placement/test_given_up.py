@@ -1,0 +1,87 @@
+"""A class that has spent its share is not asked about any more, and keeps the places that are known."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.cel.common.evaluation import Purse
+from autoscaler.model.reason import Code
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import Unknown
+from autoscaler.planning.demand.bundles import bundles_of, classes_of
+from autoscaler.planning.demand.demand import pending, pending_pods
+from autoscaler.planning.demand.scope import Scopes
+from autoscaler.planning.packing.problem import Budget
+from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
+from autoscaler.planning.placement.trial import PackingOracle
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.world import World
+from instance_catalog.types.catalog import Catalog
+from tests.builders import NOW, SMALL, claim, gpus, machine, pod, snapshot
+
+CATALOG = Catalog.of([machine("one", SMALL, 1, "1"), machine("two", SMALL, 2, "2"), machine("four", SMALL, 4, "4")])
+STATE = snapshot([pod("p", "c"), pod("q", "d")], [claim("c", gpus(4)), claim("d", gpus(1))])
+
+
+def _market(state: Snapshot) -> PackingInput:
+    world, policy = World.of(state), Policy()
+    scopes = Scopes.of(state, pending_pods(state), world.extended_resources)
+    classes = classes_of(bundles_of(pending(state, scopes).wanted, state.claims), state)
+    ledger = Ledger.of(classes, policy)
+    return build_packing_input(classes, world, state, CATALOG, scopes=scopes, policy=policy, now=NOW, ledger=ledger)
+
+
+def _spend(market: PackingInput, item: int) -> None:
+    account = market.trials.ledger.accounts[item]
+    account.own, account.shared, account.kin = 0, Purse(0), Purse(0)
+
+
+def _four(market: PackingInput) -> int:
+    return next(i for i, found in enumerate(market.classes) if found.sample.pods[0].name == "p")
+
+
+def _left(market: PackingInput) -> tuple[int, ...]:
+    supply = market.problem({0: 1, 1: 1}, {}, market.everything(), frozenset())
+    return market.solved(supply.problem, Budget()).left
+
+
+def test_what_is_given_up_is_asked_once_and_others_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    market = _market(STATE)
+    item, asked = _four(market), list[tuple[int, int]]()
+    first = PackingOracle.put
+
+    def counted(oracle: PackingOracle, state: object, index: int) -> object:
+        if index == item and not state.counts:  # type: ignore[attr-defined]
+            asked.append((state.shape, index))  # type: ignore[attr-defined]
+        return first(oracle, state, index)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PackingOracle, "put", counted)
+    _spend(market, item)
+    assert sum(_left(market)) == 1
+    assert len(asked) == 1, "the first question finds out that the share is spent"
+    assert market.trials.given_up(item)
+    assert not market.trials.given_up(1 - item)
+
+
+def test_a_place_that_is_known_is_kept() -> None:
+    market = _market(STATE)
+    item = _four(market)
+    assert sum(_left(market)) == 0
+    _spend(market, item)
+    largest = next(i for i, shape in enumerate(market.shapes) if shape.candidate.instance_type.name == "four")
+    assert market.trials.takes(largest, item)
+    market.trials.ledger.glance(item, market.classes[item].sample.pods[0], lambda: pytest.fail("it is not paid for"))
+    assert market.trials.ledger.refused(item)
+    assert not market.trials.given_up(item)
+    assert sum(_left(market)) == 0
+
+
+def test_whatever_is_asked_of_it_has_one_answer() -> None:
+    market = _market(STATE)
+    item = _four(market)
+    _spend(market, item)
+    found = [market.trials.verdict(shape, item) for shape in range(len(market.shapes))]
+    assert all(isinstance(verdict, Unknown) for verdict in found)
+    assert {reason.code for verdict in found for reason in verdict.reasons} == {Code.WORK_BUDGET}
+    assert len(set(map(id, found[1:]))) == 1
