@@ -15,7 +15,7 @@ from autoscaler.kube.affinity import Affinity, parse_affinity, parse_topology_sp
 from autoscaler.kube.containers import parse_container, pod_level_requests, resource_list
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
-from autoscaler.kube.pod_delay import checkpoint_interval, expected_duration, no_node_before
+from autoscaler.kube.pod_delay import checkpoint_interval, expected_duration, max_wait, no_node_before
 from autoscaler.kube.priority import PriorityClass, resolve_priority
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resizing import resized, resized_pod
@@ -76,6 +76,7 @@ def parse_pod(
         no_node_before=no_node_before(fields, metadata),
         checkpoint_interval=checkpoint_interval(fields, metadata),
         expected_duration=expected_duration(fields, metadata),
+        max_wait=max_wait(fields, metadata),
         created=metadata.created,
     )
 
@@ -97,7 +98,7 @@ def parse_pod_template(
     own.unread()
     pod = _parse(template, metadata, Fields(None), origin=origin, priorities=priorities)
     template.unread()
-    return pod
+    return replace(pod, expected_duration=expected_duration(template, metadata), max_wait=max_wait(template, metadata))
 
 
 def uid_of(kind: str, namespace: str, name: str) -> str:

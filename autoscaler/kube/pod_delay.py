@@ -1,4 +1,5 @@
-"""Durations in annotations of a pod: how long no node is bought for it, how long it runs, what a restart loses.
+"""Durations in annotations of a pod: how long no node is bought for it, how long it waits for a block, how long it
+runs, and what a restart loses.
 
 Cluster Autoscaler 1.34 (core/static_autoscaler.go, filterOutYoungPods) reads its own, the former, with Go's
 time.ParseDuration and leaves a value that it cannot read out of account; here it is also reported.
@@ -18,6 +19,7 @@ from instance_catalog.kubernetes.labels import (
     CHECKPOINT_INTERVAL,
     EXPECTED_DURATION,
     KUEUE_MAX_EXEC_TIME,
+    MAX_WAIT,
 )
 
 _UNITS: Final = {
@@ -49,6 +51,11 @@ def no_node_before(pod: Fields, metadata: Metadata) -> datetime | None:
 def checkpoint_interval(pod: Fields, metadata: Metadata) -> timedelta | None:
     """How much of its work the pod loses at most when it is restarted; None where it does not say."""
     return _duration(pod, metadata, CHECKPOINT_INTERVAL, "so the pod is not moved to save money")
+
+
+def max_wait(pod: Fields, metadata: Metadata) -> timedelta | None:
+    """How long after its creation the pod may wait for a CapacityBlock to begin; None where it does not say."""
+    return _duration(pod, metadata, MAX_WAIT, "so the pod waits for a CapacityBlock only as long as that says")
 
 
 def expected_duration(pod: Fields, metadata: Metadata) -> timedelta | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
@@ -48,6 +48,8 @@ class BlockEdge:
     when: str
 
 
+# Providers' counts of a reservation that has just begun are some seconds old; for so long nobody buys instead of it.
+BEGINS_WITHIN: Final = timedelta(minutes=2)
 _ORDER: Final = tuple(BlockPhase)
 _ENTER: Final = {
     BlockPhase.ACTIVE: (BlockWhy.STARTED, "startsAt"),

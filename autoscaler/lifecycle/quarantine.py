@@ -56,6 +56,7 @@ _KEEPS_FROM_BUYING: Final = frozenset(
         Code.NO_PRICE,
         Code.GANG_INCOMPLETE,
         Code.GANG_TOPOLOGY,
+        Code.WAITS_FOR_BLOCK,
     }
 )
 

@@ -227,6 +227,7 @@ def _unused_blocks(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
     """Prepaid machines to which no pod goes, while others are bought or pods have no place."""
     used = {node.offering.block for node in plan.launches if node.pods}
     used |= {offering.block for node in snapshot.provisioned for offering in node.offerings[:1]}
+    used |= {str(r.detail["block"]) for left in plan.left_out for r in left.reasons if r.code is Code.WAITS_FOR_BLOCK}
     if not plan.placements and not plan.left_out:
         return
     for block in snapshot.blocks:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from autoscaler.cluster.isolation import Trouble
-from autoscaler.lifecycle.capacity_block import next_moment
+from autoscaler.lifecycle.capacity_block import BEGINS_WITHIN, next_moment
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import (
     awaits_machine,
@@ -68,10 +68,13 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
     for pod in snapshot.pods:
         if pod.no_node_before is not None and pod.node_name is None:
             yield pod.no_node_before
+    patient = any(pod.max_wait for pod in snapshot.pods)
     for block in snapshot.blocks:
         moment = next_moment(block, now)
         if moment is not None:
             yield moment
+        if block.max_wait or patient:
+            yield block.starts_at + BEGINS_WITHIN  # nobody waits for it any longer
     for backoff in snapshot.backoffs:
         yield backoff.until
     for quarantine in snapshot.quarantines:

@@ -237,6 +237,7 @@ class CapacityBlock:
     taint: Taint | None = None
     unknown_duration: Literal["Allow", "Deny"] = "Allow"
     min_remaining: timedelta = timedelta(0)
+    max_wait: timedelta = timedelta(0)  # how long after its creation a pod waits for the start, unless it says itself
     drain: Drain = Drain()
     reclaim_at: datetime | None = None
     available: int | None = None
@@ -246,6 +247,7 @@ class CapacityBlock:
     deletion_policy: DeletionPolicy = "Retain"
     uid: str = ""
     generation: int = 0  # which version of the spec this is
+    ahead: bool = False  # only in a plan that looks ahead: pods that await it are planned on it before it begins
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property
@@ -265,4 +267,4 @@ class CapacityBlock:
 
     def open_at(self, now: datetime) -> bool:
         """Whether nodes may be started and used."""
-        return self.starts_at <= now < self.drain_starts
+        return (self.ahead or self.starts_at <= now) and now < self.drain_starts

@@ -148,6 +148,8 @@ class Pod:
     no_node_before: datetime | None = None  # until then it takes places that are there, but nothing is bought for it
     checkpoint_interval: timedelta | None = None  # what of its work a restart loses at most; None: it does not say
     expected_duration: timedelta | None = None  # how long it or Kueue says that it runs; None: nothing is said
+    max_wait: timedelta | None = None  # how long after its creation it waits for a block to begin; None: as blocks say
+    awaits: frozenset[str] = frozenset()  # in a plan that looks ahead: blocks on which it may be before they begin
     termination_grace_seconds: int = 30
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)

@@ -3,8 +3,8 @@
 The steps: which pods need a node (demand/), which of them belong together or are equal (bundles), which of them
 existing and starting nodes take (placement/existing), what can be bought (supply/), the cheapest way to buy it
 (packing/), the schedule of the complete plan (placement/launches), nodes kept without pods (disruption/baseline), what
-happens to existing nodes (disruption/node_actions), why a pod gets no node (unplaced), and which nodes of
-CapacityBuffers give way to it (giving_way).
+happens to existing nodes (disruption/node_actions), why a pod gets no node (unplaced), which pods wait for a block that
+begins soon (awaiting_blocks), and which nodes of CapacityBuffers give way to a pod (giving_way).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from autoscaler.model.plan import Considered, Demand, LeftOut, Placement, Plan, 
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
+from autoscaler.planning.awaiting_blocks import await_blocks
 from autoscaler.planning.companions import without_companions
 from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
@@ -64,7 +65,11 @@ def plan_for(
     """
     kept = PlanMemory() if memory is None else memory
     make = partial(_planned, catalog=catalog, policy=policy, now=now, memory=kept)
-    plan = without_companions(make(snapshot), snapshot, make)
+
+    def whole(state: Snapshot) -> Plan:
+        return without_companions(make(state), state, make)
+
+    plan = await_blocks(whole(snapshot), snapshot, whole, now)
     return give_way(plan, snapshot, make, now, custom=catalog.drivers)
 
 
@@ -330,5 +335,5 @@ def _demands(packing: PackingInput, decided: _Decided, policy: Policy) -> tuple[
             considered=considered(packing, item, decided.buying.chosen_for(item), decided.buying.bought, policy, known),
         )
         for item, bundles in sorted(rest.items())
-        if item not in decided.assigned.stuck
+        if bundles and item not in decided.assigned.stuck
     )

@@ -280,6 +280,8 @@ def _idle(pool: CapacityPool | None) -> str:
 
 def _left_out(left: LeftOut, uid: str) -> Event:
     about = Subject.of("Pod", left.pod, uid)
+    if left.reasons and all(reason.code is Code.WAITS_FOR_BLOCK for reason in left.reasons):
+        return Event(about, "Normal", Code.WAITS_FOR_BLOCK.value, texts_of(left.reasons))
     message = f"pod didn't trigger scale-up: {texts_of(redacted(left.reasons, of_namespace(about.namespace)))}"
     if left.near_misses:
         nearest = left.near_misses[0]

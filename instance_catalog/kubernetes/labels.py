@@ -39,6 +39,7 @@ CHECKPOINT_INTERVAL: Final = (
     "foreslice.dev/checkpoint-interval"  # annotation of a pod: what of its work is lost at most
 )
 EXPECTED_DURATION: Final = "foreslice.dev/expected-duration"  # annotation of a pod: how long it will run, such as 6h
+MAX_WAIT: Final = "foreslice.dev/max-wait"  # annotation of a pod: how long it may wait for a CapacityBlock to begin
 HELD: Final = "foreslice.dev/held"  # annotation of a held node: Foreslice set its marks for other autoscalers
 EXEMPLAR: Final = "foreslice.dev/exemplar"  # label of a Node of no machine, and of its slices: the Node's name
 DRAINING_TAINT: Final = "foreslice.dev/draining"  # taint: no new pods, the node is being removed

@@ -105,6 +105,9 @@ class CapacityBlockSpec(ApiModel):
     consumers: ConsumersSpec = ConsumersSpec()
     taint: BlockTaint = BlockTaint()
     unknown_duration: UnknownDuration = UnknownDuration()
+    max_wait: DurationText = "0s"
+    """How long after its creation a pod may wait for the block to begin, instead of getting a machine that costs more
+    at once. 0s: not at all. A pod's annotation foreslice.dev/max-wait counts before it."""
     drain: DrainSpec = DrainSpec()
     drivers: DriversSpec = DriversSpec()
     deletion_policy: Literal["Retain", "Drain"] = "Retain"
@@ -182,6 +185,7 @@ def parse_capacity_block(
         taint=_taint(spec.taint, metadata.name),
         unknown_duration=spec.unknown_duration.policy,
         min_remaining=duration(spec.unknown_duration.min_remaining),
+        max_wait=duration(spec.max_wait),
         drain=Drain(duration(spec.drain.notice), duration(spec.drain.budget), spec.drain.at_deadline),
         reclaim_at=moment(status.reclaim_at) if status.reclaim_at else None,
         available=status.available,
@@ -221,6 +225,7 @@ def write_capacity_block(block: CapacityBlock) -> dict[str, Any]:
             },
             "taint": taint_json(taint) if taint else {"effect": NO_TAINT},
             "unknownDuration": {"policy": block.unknown_duration, "minRemaining": duration_text(block.min_remaining)},
+            "maxWait": duration_text(block.max_wait),
             "drain": {
                 "notice": duration_text(block.drain.notice),
                 "budget": duration_text(block.drain.budget),

@@ -138,6 +138,7 @@ def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str])
         pod.priority,
         pod.gang,
         pod.expected_seconds,
+        pod.awaits,
         pod.unsupported,
     )
 

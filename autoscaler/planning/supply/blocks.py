@@ -34,7 +34,7 @@ def admission(bundle: Bundle, block: CapacityBlock, snapshot: Snapshot, now: dat
     """Consumers and remaining time; the first refusal counts."""
     at_risk = 0
     for pod in bundle.pods:
-        refusal = _not_consumer(pod, bundle, block, snapshot) or _too_long(pod, block, now)
+        refusal = _not_consumer(pod, bundle, block, snapshot) or _too_long(pod, block, max(now, block.starts_at))
         if refusal:
             return Admission(refusal)
         at_risk += pod.expected_seconds is None
@@ -45,15 +45,16 @@ def _not_consumer(pod: Pod, bundle: Bundle, block: CapacityBlock, snapshot: Snap
     consumers = block.consumers
     namespace = snapshot.namespaces.get(pod.namespace, EMPTY.with_items({"kubernetes.io/metadata.name": pod.namespace}))
     welcome = (
-        (consumers.namespace_selector is None or consumers.namespace_selector.matches(namespace))
+        (not block.ahead or block.name in pod.awaits)
+        and (consumers.namespace_selector is None or consumers.namespace_selector.matches(namespace))
         and (consumers.pod_selector is None or consumers.pod_selector.matches(pod.labels))
         and (consumers.min_accelerators == 0 or devices_wanted(bundle, snapshot.claims) >= consumers.min_accelerators)
     )
     return None if welcome else Reason.of(Code.BLOCK_NOT_CONSUMER, f"pod {pod.key}", block=block.name)
 
 
-def _too_long(pod: Pod, block: CapacityBlock, now: datetime) -> Reason | None:
-    left = int((block.drain_starts - now).total_seconds())
+def _too_long(pod: Pod, block: CapacityBlock, at: datetime) -> Reason | None:
+    left = int((block.drain_starts - at).total_seconds())
     needed = pod.expected_seconds
     if needed is None and block.unknown_duration == "Deny":
         return Reason.of(Code.BLOCK_DURATION_UNKNOWN, f"pod {pod.key}", block=block.name)

@@ -118,6 +118,8 @@ _MEANING: Final = {"fatal": " (kube-scheduler stops at the error, whatever other
 
 # What a pod waits for that is no node.
 _WAITING: Final = frozenset({Code.PROVISIONING_REQUEST, Code.SCHEDULING_GATED, Code.SCALE_UP_DELAYED})
+# What is nothing to correct, and ends by itself.
+_PATIENT: Final = frozenset({Code.WAITS_FOR_BLOCK})
 
 
 def left_out_table(plan: Plan, *, wide: bool = False) -> Table | None:
@@ -141,6 +143,8 @@ def left_out_table(plan: Plan, *, wide: bool = False) -> Table | None:
 def _verdict_text(entry: LeftOut) -> str:
     if entry.reasons and all(reason.code in _WAITING for reason in entry.reasons):
         return "waits (no node was tried)"
+    if entry.reasons and all(reason.code in _PATIENT for reason in entry.reasons):
+        return "waits"
     return f"{entry.verdict}{_MEANING.get(entry.verdict, '')}"
 
 
