@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Literal, TypeAlias
 
 from autoscaler.model.node import Node
-from autoscaler.model.provisioned_node import OfferingRef, Prediction
+from autoscaler.model.provisioned_node import BootTimes, OfferingRef, Prediction
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from instance_catalog.frozen_map import FrozenMap
@@ -63,6 +63,7 @@ class PlannedNode:
     boot_timeout: timedelta | None = None
     replaces: tuple[str, ...] = ()  # ProvisionedNodes whose pods move to it, at less cost
     whole: str = ""  # what it is a part of, if that is launched as a whole or not at all: a slice of several hosts
+    ready_in: BootTimes | None = None  # how long such machines took in this cluster; None: none was launched yet
 
     @property
     def offering(self) -> OfferingRef:

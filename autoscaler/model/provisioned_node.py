@@ -68,6 +68,15 @@ class PhaseChange(NamedTuple):
     why: str
 
 
+class BootTimes(NamedTuple):
+    """How long so many machines took from their launch until pods could run on them: half of them at most `median`,
+    nine in ten at most `slow` (None: too few to say)."""
+
+    boots: int
+    median: timedelta
+    slow: timedelta | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ProvisionedNode:
     """One node asked of a provider. `offerings` are in order, each proven to fit the same pods."""

@@ -16,6 +16,7 @@ from decimal import Decimal
 from functools import cache, partial
 from typing import Final
 
+from autoscaler.lifecycle.boot_times import boot_times
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Considered, Demand, LeftOut, Placement, Plan, PlannedNode, Target
@@ -85,7 +86,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
     )
     decided = _decide(packing, present, policy, catalog)
     kept = holds(packing, decided.launches.nodes, decided.assigned, catalog.digest)
-    launches = (*decided.launches.nodes, *kept)
+    launches = _with_boot_times((*decided.launches.nodes, *kept), snapshot)
     implicit = replace(snapshot, pools=(), blocks=())
     everyone = replace(scopes, snapshot=implicit)
     whole = partial(
@@ -119,6 +120,15 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         profile=snapshot.profile.name,
         catalog_digest=catalog.digest,
         work=ledger.spent + hints.spent,
+    )
+
+
+def _with_boot_times(nodes: Sequence[PlannedNode], snapshot: Snapshot) -> tuple[PlannedNode, ...]:
+    kinds = {(node.offering.instance_type, node.prediction.drivers) for node in nodes}
+    known = boot_times(snapshot.provisioned, kinds)
+    return tuple(
+        replace(node, ready_in=known.get((node.offering.instance_type, node.prediction.drivers))) if known else node
+        for node in nodes
     )
 
 

@@ -26,7 +26,7 @@ from autoscaler.model.virtual_pods import VirtualOwner, owner_of
 from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import of_namespace, redacted
-from autoscaler.report.words import counted, money
+from autoscaler.report.words import counted, money, ready_text
 from instance_catalog.diagnostic import Diagnostic
 
 
@@ -265,7 +265,8 @@ def _placed(placement: Placement, launch: PlannedNode, uid: str, pool: CapacityP
     acts = pool is not None and pool.acts
     reason = "TriggeredScaleUp" if acts else "ProposedScaleUp"
     did = "pod triggered scale-up" if acts else f"pod would trigger scale-up, but pool {launch.pool} {_idle(pool)}"
-    message = f"{did}: node {launch.name}, {offering_text(launch.offering)}{price}"
+    ready = f", {text}" if (text := ready_text(launch.ready_in)) else ""
+    message = f"{did}: node {launch.name}, {offering_text(launch.offering)}{price}{ready}"
     return Event(about, "Normal", reason, f"{message}: {why}" if why else message)
 
 

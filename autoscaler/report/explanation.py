@@ -22,7 +22,7 @@ from autoscaler.report.checks_text import what_is_wrong
 from autoscaler.report.events import offering_text
 from autoscaler.report.explained.objects import section
 from autoscaler.report.reasons import joined, text_of, texts_of
-from autoscaler.report.words import counted, money
+from autoscaler.report.words import counted, money, ready_text
 
 _EXAMPLES = 3
 _PLACED: Final = frozenset({target.value for target in Target})
@@ -86,6 +86,7 @@ def _decision(
             found |= {"offering": offering_text(launch.offering), "usdPerHour": price, "drivers": list(launch.drivers)}
             bad = [finding for finding in checked if finding.pool == launch.pool and finding.stops]
             found |= {"pool": launch.pool if pool else "", "acts": pool is not None and pool.acts and not bad}
+            found |= {"readyIn": text} if (text := ready_text(launch.ready_in)) else {}
             found |= {"heldBackBy": [f"{f.type.value}: {what_is_wrong(f)}" for f in bad]}
         why = placement.reasons or (launch.reasons if launch else ())
         return {**found, "reasons": [_reason(reason) for reason in joined(why)]}
@@ -208,6 +209,7 @@ def _decision_lines(found: Mapping[str, Any]) -> Iterator[str]:
             who = f"pool {found['pool']}" if found["pool"] else "a CapacityPool that there is not yet"
             does = "launches" if found["acts"] else "would launch"
             yield f"{who} {does} {found['offering']}{price}, drivers {', '.join(found['drivers'])}"
+            yield from [found["readyIn"]] if "readyIn" in found else []
         case "existing" | "coming":
             yield f"fits {found['outcome']} node {found['node']}"
         case "out-of-scope":

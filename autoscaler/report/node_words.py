@@ -11,6 +11,11 @@ from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL
 
 NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {
+        Code.WAITS_FOR_BLOCK: (
+            "waits for CapacityBlock {block}, which begins at {begins}; without it: {instance_type}, {capacity_type}, "
+            "{usd_per_hour} $/h",
+            "waits for CapacityBlock {block}, which begins at {begins}; without it: {instance_type}, {capacity_type}",
+        ),
         Code.BLOCK_HELD: ("kept until capacity block {block} ends",),
         Code.BLOCK_ENDING: ("capacity block {block} ends at {deadline}", "capacity block {block} ends"),
         Code.NODE_EMPTY: ("empty for {seconds} s",),

@@ -26,7 +26,7 @@ from autoscaler.report.reasons import joined, text_of, texts_of
 from autoscaler.report.redaction import Readable, of_namespace, of_pod, redacted
 from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
 from autoscaler.report.tables.plan_tables import Table
-from autoscaler.report.words import age_text, counted, money, waiting_text
+from autoscaler.report.words import age_text, counted, money, ready_text, waiting_text
 
 SHOWN_WAITING = 500  # pods on one page; one namespace at a time has fewer
 _SHOWN_PODS = 5
@@ -174,7 +174,8 @@ def _destination(placement: Placement, launch: PlannedNode | None, fates: _Fates
     if launch is None:
         return f"waits for new node {placement.node}"
     if launch.pool in fates.acting:
-        return f"a node is being launched: {offering_text(launch.offering)}"
+        ready = f", {text}" if (text := ready_text(launch.ready_in)) else ""
+        return f"a node is being launched: {offering_text(launch.offering)}{ready}"
     if launch.pool not in fates.pools:
         return f"would get a new node: {offering_text(launch.offering)}"
     return f"would get a new node if pool {launch.pool} were in mode Act: {offering_text(launch.offering)}"

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from autoscaler.model.plan import Considered, Demand, LeftOut, NodeDecision, Placement, Plan, PlannedNode
-from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.provisioned_node import BootTimes, OfferingRef
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.report.reasons import text_of
@@ -104,6 +104,14 @@ def offering_document(offering: OfferingRef) -> Document:
     return document | {key: value for key, value in optional.items() if value}
 
 
+def _ready_in(times: BootTimes | None) -> Document:
+    """How long such machines took in this cluster until pods could run on them."""
+    if times is None:
+        return {}
+    slow = {} if times.slow is None else {"p90Seconds": int(times.slow.total_seconds())}
+    return {"readyIn": {"boots": times.boots, "medianSeconds": int(times.median.total_seconds()), **slow}}
+
+
 class _Shared:
     """Offerings, reasons and candidates (an offering of a pool, with drivers) by id, in the order of their naming."""
 
@@ -150,6 +158,7 @@ class _Shared:
                 "slicesDigest": node.prediction.slices_digest,
             },
             "reasons": self.reasons_of(node.reasons),
+            **_ready_in(node.ready_in),
         }
 
     def placement(self, placement: Placement) -> Document:

@@ -133,11 +133,6 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NOMINATED: ("is nominated to node {node}, where a place is being made for it",),
     Code.AWAITS_BINDING: ("waits for kube-scheduler to bind it to node {node}, which was launched for it",),
     Code.SCALE_UP_DELAYED: ("no node is launched for it before {until} (annotation pod-scale-up-delay)",),
-    Code.WAITS_FOR_BLOCK: (
-        "waits for CapacityBlock {block}, which begins at {begins}; without it: {instance_type}, {capacity_type}, "
-        "{usd_per_hour} $/h",
-        "waits for CapacityBlock {block}, which begins at {begins}; without it: {instance_type}, {capacity_type}",
-    ),
     Code.NOT_TRIED: ("kube-scheduler has not tried it yet",),
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),

@@ -22,9 +22,10 @@ from autoscaler.cluster.resources import Resource
 from autoscaler.lifecycle.spending import hours
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.report.metrics.samples import begun, gauges_of, increments_of
+from autoscaler.report.metrics.samples import begun, boots_of, gauges_of, increments_of
 from autoscaler.report.metrics.table import (
     API_REQUESTS,
+    BOOT_SECONDS,
     BUILD,
     CATALOG_AGE,
     CATALOG_CONFLICTS,
@@ -69,6 +70,7 @@ class Recorder:
         self.registry.register(self)
         self._tick_seconds = self._histogram(TICK_SECONDS)
         self._stage_seconds = self._histogram(STAGE_SECONDS)
+        self._boot_seconds = self._histogram(BOOT_SECONDS)
 
     def ticked(self, snapshot: Snapshot, plan: Plan, now: datetime, troubles: Iterable[tuple[str, str]] = ()) -> None:
         """A reconcile succeeded. `troubles` are (kind, reason) of what could not be carried out in it."""
@@ -79,6 +81,8 @@ class Recorder:
             before, since = self._before
             # Not `now` less then: a clock that is set back by hours must not take back what was counted.
             grown += increments_of(before, snapshot, hours(timedelta(seconds=moment - since)))
+            for boot in boots_of(before, snapshot):
+                self._boot_seconds.labels(*boot.labels).observe(boot.value)
         self._before = (snapshot, moment)
         gauges = gauges_of(snapshot, plan, now)
         with self._lock:

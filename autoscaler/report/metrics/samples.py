@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import product
 
+from autoscaler.lifecycle.boot_times import boot_kind, boot_time
 from autoscaler.lifecycle.provisioned_node import EDGES, counts_against_limits, has_machine, is_over
 from autoscaler.lifecycle.spending import hours, price_of, spent_today
 from autoscaler.model.capacity import CapacityPool
@@ -19,6 +20,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.metrics.table import (
     BLOCK_HOURS,
     BLOCK_NODES,
+    BOOT_SECONDS,
     CLAIM_COST,
     DEVICES,
     GUARD_BINDING,
@@ -67,6 +69,15 @@ def begun(pools: Iterable[CapacityPool]) -> Iterator[Sample]:
         yield Sample(MISPREDICTIONS, (pool.name,), 0)
         for capacity_type, why in product(pool.capacity_types, _FAILURES):
             yield Sample(LAUNCHES, (pool.name, capacity_type, Phase.FAILED.value, why), 0)
+
+
+def boots_of(before: Snapshot, after: Snapshot) -> Iterator[Sample]:
+    """How long nodes took that became Ready for the first time between two ticks: observations of a histogram."""
+    known = {node.name for node in before.provisioned if boot_time(node) is not None}
+    for node in after.provisioned:
+        if node.name not in known and (boot := boot_time(node)) is not None:
+            instance_type, drivers = boot_kind(node)
+            yield Sample(BOOT_SECONDS, (instance_type, ",".join(drivers)), boot[1].total_seconds())
 
 
 def claim_costs(snapshot: Snapshot, elapsed_hours: Decimal) -> Iterator[Sample]:

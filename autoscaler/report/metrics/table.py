@@ -202,6 +202,14 @@ STAGE_SECONDS: Final = Metric(
     labels=("stage",),
     buckets=_SECONDS,
 )
+BOOT_SECONDS: Final = Metric(
+    "foreslice_node_boot_duration_seconds",
+    Kind.HISTOGRAM,
+    "seconds",
+    "From the launch of a machine until its node was Ready for the first time, with the devices of its drivers.",
+    labels=("instance_type", "drivers"),
+    buckets=(60, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2700, 3600),
+)
 API_REQUESTS: Final = Metric(
     "foreslice_api_requests_total",
     Kind.COUNTER,
@@ -260,6 +268,7 @@ METRICS: Final = (
     GUARD_BINDING,
     CLAIM_COST,
     LAUNCHES,
+    BOOT_SECONDS,
     MISPREDICTIONS,
     QUARANTINES,
     TROUBLES,

@@ -17,7 +17,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
 from autoscaler.report.tables.plan_tables import Table
-from autoscaler.report.words import counted, few, money
+from autoscaler.report.words import counted, few, money, ready_text
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 
@@ -79,6 +79,7 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False) -> list
                 f"this one costs at most {100 * above:.1f}% more than the cheapest"
             )
         )
+    lines += map(Line, dict.fromkeys(_ready_lines(plan)))
     if not (plan.placements or plan.left_out or plan.outside):
         lines.append(Line("there are no pending pods: give pods, or workloads that make pods, with their claims"))
         lines += [Line("pods of a DaemonSet open no nodes: they run on those that others need")] if daemons else []
@@ -89,6 +90,13 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False) -> list
     lines += (Line(f"warning: {text_of(warning, short=True)}", "warning") for warning in plan.warnings)
     lines += (Line(text, "warning") for text in ignored_lines(plan.outside))
     return lines
+
+
+def _ready_lines(plan: Plan) -> Iterator[str]:
+    """When the new nodes will be usable, as far as such machines were launched in this cluster before."""
+    for node in plan.launches:
+        if text := ready_text(node.ready_in):
+            yield f"{node.offering.instance_type} with {', '.join(node.drivers)}: {text}"
 
 
 def _price_source(plan: Plan) -> str:

@@ -13,11 +13,13 @@ from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.resources import CAPACITY_POOLS, PODS
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
+from autoscaler.model.provisioned_node import Phase, PhaseChange
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.report.metrics.table import METRICS, Kind
 from autoscaler.serve.recorder import Recorder
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.types.instance_type import CapacityType
+from tests.builders import ours
 
 
 @pytest.fixture
@@ -85,6 +87,25 @@ def test_durations_are_measured(clock: VirtualClock, recorder: Recorder) -> None
     assert value(recorder, "foreslice_stage_duration_seconds_count", stage="plan") == 2
     assert value(recorder, "foreslice_stage_duration_seconds_bucket", stage="plan", le="5.0") == 2
     assert value(recorder, "foreslice_stage_duration_seconds_bucket", stage="plan", le="2.5") == 1
+
+
+def test_boots_are_observed_once(recorder: Recorder) -> None:
+    launched = PhaseChange(Phase.LAUNCHED, EPOCH, "Obtained")
+    ready = PhaseChange(Phase.READY, EPOCH + timedelta(minutes=4), "NodeReady")
+    coming = Snapshot(provisioned=(ours("n", history=(launched,)),))
+    there = Snapshot(provisioned=(ours("n", history=(launched, ready)),))
+    for seen in (coming, there, there):
+        recorder.ticked(seen, Plan(), EPOCH)
+    kind = {"instance_type": "s4", "drivers": "nvidia"}
+    assert value(recorder, "foreslice_node_boot_duration_seconds_count", **kind) == 1
+    assert value(recorder, "foreslice_node_boot_duration_seconds_sum", **kind) == 240
+
+
+def test_boots_of_before_the_start_are_not_observed(recorder: Recorder) -> None:
+    history = (PhaseChange(Phase.LAUNCHED, EPOCH, "Obtained"), PhaseChange(Phase.READY, EPOCH, "NodeReady"))
+    recorder.ticked(Snapshot(provisioned=(ours("n", history=history),)), Plan(), EPOCH)
+    kind = {"instance_type": "s4", "drivers": "nvidia"}
+    assert value(recorder, "foreslice_node_boot_duration_seconds_count", **kind) is None
 
 
 def test_requests_are_counted_by_outcome(clock: VirtualClock, recorder: Recorder) -> None:

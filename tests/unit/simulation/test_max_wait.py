@@ -196,3 +196,14 @@ def test_a_block_that_is_postponed_does_not_keep_it_waiting() -> None:
     cluster.api.update(CAPACITY_BLOCKS, block | {"spec": block["spec"] | {"startsAt": moment_text(LATER)}})
     cluster.at(16)
     assert cluster.launched() == ["on-demand"]
+
+
+def test_the_second_launch_is_foretold_by_the_first() -> None:
+    cluster = Cluster("0s")
+    cluster.submit("a")
+    cluster.at(10)
+    cluster.submit("b")
+    cluster.at(11)
+    (first,), (second,) = ([m for r, m in cluster.events(name) if r == "TriggeredScaleUp"] for name in ("a", "b"))
+    assert "ready in" not in first
+    assert "$/h, ready in about 3 min (1 boot seen)" in second

@@ -1,0 +1,52 @@
+"""How long machines took from their launch until pods could run on them, learnt from the nodes of this cluster.
+
+Everything is in the histories of the ProvisionedNodes that exist: nothing more is stored, and a restart loses nothing.
+A boot that ended while no controller looked appears longer than it was; the median and the ninth decile forgive some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from statistics import median_low
+from typing import Final, TypeAlias
+
+from autoscaler.model.provisioned_node import BootTimes, Phase, ProvisionedNode
+
+BootKind: TypeAlias = tuple[str, tuple[str, ...]]
+"""An instance type with the driver profiles of its nodes: images and drivers decide as much as the machine."""
+
+# Boots of a kind that count, the newest: images and drivers change.
+_NEWEST: Final = 50
+# With fewer, nine in ten of them is the slowest one.
+_FOR_SLOW: Final = 10
+
+
+def boot_kind(node: ProvisionedNode) -> BootKind:
+    """What nodes have in common that boot alike."""
+    return node.offering.instance_type, node.prediction.drivers
+
+
+def boot_time(node: ProvisionedNode) -> tuple[datetime, timedelta] | None:
+    """When the node was Ready for the first time, and how long after its launch; None where that is not known."""
+    launched = next((at for phase, at, _ in node.history if phase is Phase.LAUNCHED), None)
+    if launched is None:
+        return None
+    ready = next((at for phase, at, _ in node.history if phase is Phase.READY and at >= launched), None)
+    return None if ready is None else (ready, ready - launched)
+
+
+def boot_times(nodes: Iterable[ProvisionedNode], kinds: Collection[BootKind]) -> Mapping[BootKind, BootTimes]:
+    """What is known of these kinds."""
+    found: dict[BootKind, list[tuple[datetime, timedelta]]] = {}
+    for node in nodes if kinds else ():
+        kind = boot_kind(node)
+        if kind in kinds and (boot := boot_time(node)) is not None:
+            found.setdefault(kind, []).append(boot)
+    return {kind: _summed_up([took for _, took in sorted(boots)[-_NEWEST:]]) for kind, boots in found.items()}
+
+
+def _summed_up(took: list[timedelta]) -> BootTimes:
+    took = sorted(took)
+    slow = took[-(-9 * len(took) // 10) - 1] if len(took) >= _FOR_SLOW else None
+    return BootTimes(len(took), median_low(took), slow)
