@@ -81,8 +81,8 @@ _PREPARING = frozenset(
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
 # … beside which nobody wants another machine.
 _GIVE_UP = frozenset({ChangeKind.DROP_CONDITION, ChangeKind.DROP_CONSTRAINT})
-# Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, or the plan has no
-# work left for it, which a plan for this pod alone would hide.
+# Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, it waits by itself,
+# or the plan has no work left for it, which a plan for this pod alone would hide.
 _NOT_ABOUT_NODES = frozenset(
     {
         Code.CLASS_NOT_FOUND,
@@ -90,6 +90,7 @@ _NOT_ABOUT_NODES = frozenset(
         Code.CLAIM_NOT_CREATED,
         Code.SELECTOR_INVALID,
         Code.SCHEDULING_GATED,
+        Code.WAITS_FOR_BLOCK,
         Code.MALFORMED_REQUEST,
         Code.WORK_BUDGET,
     }

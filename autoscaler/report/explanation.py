@@ -179,7 +179,7 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
     )
     # For a pod that no pool is meant to serve nothing was tried.
     asked = found["wouldHelp"] or (found["decision"] and found["decision"]["outcome"] != "out-of-scope")
-    if asked and found["decision"] and found["decision"]["outcome"] not in _PLACED:
+    if asked and found["decision"] and found["decision"]["outcome"] not in _PLACED and not _waits(found["decision"]):
         yield from section("Smallest changes that place it", _advice_lines(found["wouldHelp"]))
     yield from section("Done", _done_lines(found))
 
@@ -202,6 +202,12 @@ _NO_NODE: Final = {
 }
 
 
+def _waits(decision: Mapping[str, Any]) -> bool:
+    """Whether there is nothing to change: the wait ends by itself."""
+    codes = {reason["code"] for reason in decision["reasons"]}
+    return codes == {Code.WAITS_FOR_BLOCK.value}
+
+
 def _decision_lines(found: Mapping[str, Any]) -> Iterator[str]:
     match found["outcome"]:
         case "new":
@@ -214,6 +220,8 @@ def _decision_lines(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"fits {found['outcome']} node {found['node']}"
         case "out-of-scope":
             yield "no pool serves it"
+        case _ if _waits(found):
+            yield "waits, as its block or the pod itself allows"
         case verdict:
             yield _NO_NODE.get(verdict, f"gets no node: {verdict}")
     yield from (entry["text"] for entry in found["reasons"])

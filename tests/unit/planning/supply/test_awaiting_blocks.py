@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from autoscaler.advice.advise import advise
 from autoscaler.lifecycle.capacity_block import BEGINS_WITHIN
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Consumers, Limits, Mode
 from autoscaler.model.plan import Plan
@@ -19,10 +20,11 @@ from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.planning.awaiting_blocks import await_blocks
 from autoscaler.planning.policy import Policy
+from autoscaler.report.explanation import explanation_lines, explanation_of
 from autoscaler.report.reasons import text_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import CapacityType
-from tests.builders import NOW, block, claim, gang, gpus, ours, plan, pod, snapshot, types, why_left
+from tests.builders import CATALOG, NOW, block, claim, gang, gpus, ours, plan, pod, snapshot, types, why_left
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 DEMAND = CapacityPool("demand", Mode.ACT, capacity_types=(CapacityType.ON_DEMAND,))
@@ -224,3 +226,13 @@ class TestOthers:
         result = plan(snapshot(pods, claims, pools=POOLS, blocks=(soon(),)), policy=Policy(explains=True))
         assert [left.pod for left in result.left_out] == ["default/a"]
         assert why_left(result, "a") == WAITS
+
+    def test_there_is_nothing_to_change(self) -> None:
+        """`explain` tries no change, and says that the pod waits."""
+        pods, claims = wants("a")
+        state = snapshot(pods, claims, pools=POOLS, blocks=(soon(),))
+        result = plan(state)
+        assert advise(pods[0], state, CATALOG, result, Policy(), NOW) == ()
+        lines = [line.strip() for line in explanation_lines(explanation_of(pods[0], state, result, (), ()))]
+        assert "waits, as its block or the pod itself allows" in lines
+        assert not any("Smallest changes" in line or "gets no node" in line for line in lines)
