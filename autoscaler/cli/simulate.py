@@ -57,7 +57,9 @@ _STEP: Final = 20  # how many times a run says how far it is
     metavar="NAME=MODEL",
     help="With a CSV: the accelerators that a name of the trace stands for, as G2=A10G or V100=V100|A100.",
 )
-@click.option("--policy", default="greedy,foreslice", show_default=True, help="Policies to compare: greedy, foreslice.")
+@click.option(
+    "--policy", default="greedy,foreslice", show_default=True, help=f"Policies to compare: {', '.join(POLICIES)}."
+)
 @click.option(
     "--keep-alive",
     default="",
@@ -106,8 +108,9 @@ def simulate(
     under the production loop, in virtual time: what the controller would launch, keep and remove. Nothing is launched.
 
     Each policy and each time to keep empty nodes is a run from an empty cluster. `greedy` plans for one pod at a time
-    and takes the cheapest node for it alone; `foreslice` plans for all that waits together; `cheaper` also moves
-    running pods to where they cost less, if they may be moved (disruption.consolidate: Cheaper).
+    and takes the cheapest node for it alone; `foreslice` plans for all that waits together; `closing` also lets no
+    more pods onto nodes whose pods would cost less elsewhere (disruption.consolidate: Close); `cheaper` moves running
+    pods to where they cost less, if they may be moved (disruption.consolidate: Cheaper).
 
     \b
     A trace needs the columns arrival, gpus, and duration or end; others are optional:

@@ -31,7 +31,7 @@ _STEPS: Final = {
     Phase.FAILED: "removing",
     Phase.GONE: "removing",
 }
-_SIGNS: Final = {NodeAction.HOLD: "holding", NodeAction.NOTICE: "giving_notice"}
+_SIGNS: Final = {NodeAction.HOLD: "holding", NodeAction.NOTICE: "giving_notice", NodeAction.CLOSE: "closing"}
 
 
 @dataclass(slots=True)

@@ -57,6 +57,7 @@ _LAUNCHING: Final = timedelta(seconds=30)
 _WOULD: Final = {
     NodeAction.DRAIN: "drain it",
     NodeAction.HOLD: "mark its Node as held",
+    NodeAction.CLOSE: "let no more pods in",
     NodeAction.NOTICE: "tell the pods on it when it goes",
 }
 
@@ -331,6 +332,9 @@ class Executor:
         stopped = any(reason.code is Code.NODE_STOPPED for reason in decision.reasons)
         if decision.action is NodeAction.DRAIN and acts and stopped and self._machine_stopped(node, seen):
             self.journal.move(node, Why.UNWANTED, now, decision.reasons)
+            return
+        if decision.action is NodeAction.CLOSE and acts:
+            cordon(self.api, found)
             return
         if decision.action is NodeAction.DRAIN and acts and checked_first(decision.reasons):
             if cordon(self.api, found) and may_all_move(self.api, found, seen.snapshot.disruption_budgets):

@@ -30,6 +30,7 @@ from autoscaler.planning.as_predicted import confirmed
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
+from autoscaler.planning.disruption.closing import ClosingMemory, open_where_needed, with_closing
 from autoscaler.planning.disruption.consolidation import NOTHING_TRIED, MovesTried, consolidated
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.memory import PlanMemory
@@ -84,13 +85,16 @@ def decide(
     seen: RequestsSeen = NOTHING_SEEN,
     moves: MovesTried = NOTHING_TRIED,
     memory: PlanMemory | None = None,
+    closing: ClosingMemory | None = None,
 ) -> Decisions:
     """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the objects on which
     deciding broke last time; those that have not changed are left out at once. `seen` and `moves`: of
-    the decisions before. `memory`: what plans keep from one to the next; it changes no decision."""
+    the decisions before. `memory`: what plans keep from one to the next; it changes no decision. `closing`: what
+    pods of nodes that may close cost alone, as far as it was planned; it is added to."""
     snapshot = with_virtual_pods(snapshot)
     make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now, memory=memory)
-    decide_all = partial(_decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving)
+    kept = ClosingMemory() if closing is None else closing
+    decide_all = partial(_decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving, kept=kept)
     decisions, odd = decided_apart(decide_all, snapshot, odd)
     whole = _completed(decisions, snapshot, odd) if odd else _moved(decisions, make, catalog, moves)
     return _answered(whole, make, seen)
@@ -104,8 +108,10 @@ def _decided(
     settings: Settings,
     now: datetime,
     serving: Mapping[str, Reason | None] | None,
+    kept: ClosingMemory,
 ) -> Decisions:
-    plan = make(snapshot)
+    snapshot, broken = _closed(snapshot, catalog, settings, now, kept)
+    snapshot, plan = open_where_needed(make(snapshot), snapshot, make)
     drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
     mispredictions = confirmed(mispredicted(snapshot, plan, now), snapshot, make)
     learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
@@ -116,15 +122,38 @@ def _decided(
     conditions = pool_conditions(
         learned, plan, catalog, policy=settings.policy, now=now, serving=serving, orders=orders
     )
+    held = held_back(learned, conditions)
+    if learned.closing and _some_stopped(learned, held):
+        # What would be bought instead is not: whoever waits needs the room that there is.
+        held, plan = replace(held, closing=FrozenMap()), make(replace(learned, closing=FrozenMap()))
     return Decisions(
         now=now,
-        snapshot=held_back(learned, conditions),
+        snapshot=held,
         plan=plan,
         launches=plan.launches,
         conditions=conditions,
         drifts=tuple(drifts),
         mispredictions=mispredictions,
+        unmoved=broken,
     )
+
+
+def _closed(
+    snapshot: Snapshot, catalog: Catalog, settings: Settings, now: datetime, kept: ClosingMemory
+) -> tuple[Snapshot, Exception | None]:
+    """The snapshot that says which nodes close, and what broke while that was looked for: it saves money only."""
+    policy = replace(settings.policy, considered=0)
+    try:
+        make = partial(plan_for, catalog=catalog, policy=policy, now=now)
+        return with_closing(snapshot, make, now, catalog=catalog, kept=kept), None
+    except Exception as error:  # noqa: BLE001 a bug, which the loop logs
+        return snapshot, error
+
+
+def _some_stopped(before: Snapshot, held: Snapshot) -> bool:
+    """Whether a pool that acted must not launch now."""
+    acting = {pool.name for pool in held.pools if pool.acts}
+    return any(pool.acts and pool.name not in acting for pool in before.pools)
 
 
 def _moved(decisions: Decisions, make: Callable[[Snapshot], Plan], catalog: Catalog, moves: MovesTried) -> Decisions:

@@ -43,6 +43,7 @@ from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import Odd
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
+from autoscaler.planning.disruption.closing import ClosingMemory
 from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.requests_seen import NOTHING_SEEN
@@ -129,6 +130,7 @@ class Loop:
         self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
         self._memory = PlanMemory()
+        self._closing = ClosingMemory()
         self._templates: tuple[TemplateStatus, ...] = ()  # as their providers judge them in this reconcile
         self._unjudged: tuple[Trouble, ...] = ()
         self._seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at
@@ -191,6 +193,7 @@ class Loop:
             seen=self._seen,
             moves=self._moves,
             memory=self._memory,
+            closing=self._closing,
         )
         for odd in (odd for key, odd in decisions.odd.items() if self._odd.get(key) != odd):
             name = odd.subject.name

@@ -104,11 +104,12 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """When nodes may be removed. `consolidate`: never to save money, when they are empty, or also when their pods cost
-    less elsewhere by `saving`. `after` is how long a node must have been empty. `stopped`: whether a machine that was
-    stopped in the cloud is kept for a later start, or ended."""
+    """When nodes may be removed. `consolidate`: never to save money, when they are empty, when their last pods have
+    ended after no others were let in because these cost less elsewhere, or also when their pods move to where they cost
+    less, by `saving`. `after` is how long a node must have been empty. `stopped`: whether a machine that was stopped in
+    the cloud is kept for a later start, or ended."""
 
-    consolidate: Literal["Never", "WhenEmpty", "Cheaper"] = "WhenEmpty"
+    consolidate: Literal["Never", "WhenEmpty", "Close", "Cheaper"] = "WhenEmpty"
     after: timedelta = timedelta(minutes=5)
     drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"
     budgets: tuple[DisruptionBudget, ...] = ()

@@ -125,6 +125,7 @@ class NodeAction(Enum):
     KEEP = "keep"
     NOTICE = "notice"
     DRAIN = "drain"
+    CLOSE = "close"  # no new pods; those that are there stay
 
 
 @dataclass(frozen=True, slots=True)

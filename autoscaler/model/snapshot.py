@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
@@ -136,4 +137,6 @@ class Snapshot:
     backoffs: tuple[Backoff, ...] = ()
     quarantines: tuple[Quarantine, ...] = ()
     spending: Spending | None = None
+    # Own nodes that take no more pods, by name of the ProvisionedNode: what their pods would save on new machines, $/h.
+    closing: FrozenMap[str, Decimal] = field(default_factory=FrozenMap)
     unreadable: FrozenMap[str, str] = EMPTY  # kinds that may not be read, with the right that is missing

@@ -156,7 +156,7 @@ def _of_decision(
         yield _stopped(decision, node)
     elif decision.action is NodeAction.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
         yield _stays(decision, node)
-    elif decision.action is NodeAction.KEEP:
+    elif decision.action in (NodeAction.KEEP, NodeAction.CLOSE):
         yield from _consolidation(decision, node)
     if decision.action in _REMOVALS and not _only_considered(decision, node, pool):
         yield _decided(decision, node.uid)
@@ -190,6 +190,7 @@ _BROKEN = (Code.NODE_FAILED, Code.NODE_UNHEALTHY)
 _CONSOLIDATION = {
     Code.NODE_DISPENSABLE: "CheaperElsewhere",
     Code.NODE_REPLACED: "CheaperElsewhere",
+    Code.NODE_CLOSING: "Closing",
     Code.PODS_STAY: "NotMoved",
     Code.NO_OTHER_PLACE: "NotMoved",
     Code.NOT_CHEAPER: "NotMoved",

@@ -147,11 +147,12 @@ class SavingSpec(ApiModel):
 class DisruptionSpec(ApiModel):
     """When nodes that still work may be removed."""
 
-    consolidate: Literal["Never", "WhenEmpty", "Cheaper"] = "WhenEmpty"
-    """Which nodes that work go to save money. WhenEmpty: those without pods. Cheaper: also those whose pods all cost
-    less on other nodes; these are evicted within their PodDisruptionBudgets."""
+    consolidate: Literal["Never", "WhenEmpty", "Close", "Cheaper"] = "WhenEmpty"
+    """Which nodes that work go to save money. WhenEmpty: those without pods. Close: also, those whose pods would cost
+    less on new machines take no more pods, and go when these have ended; nobody is evicted. Cheaper: as WhenEmpty, and
+    those whose pods all cost less on other nodes; these are evicted within their PodDisruptionBudgets."""
     saving: SavingSpec = SavingSpec()
-    """With consolidate: Cheaper, what moving pods must save."""
+    """With consolidate: Cheaper, what moving pods must save. With consolidate: Close, its percent alone counts."""
     after: DurationText = "5m"
     """How long a node must have been empty."""
     drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"

@@ -80,7 +80,8 @@ class _Run:
         self._blocks = {block.name: block for block in snapshot.blocks}
         self._busy = needed | occupied_nodes(snapshot.pods)
         self._used_slices = used_slices(snapshot.provisioned, self._busy)
-        self._baseline = _baseline_nodes(snapshot, now)
+        self._baseline = baseline_names(snapshot, now)
+        self._closing = snapshot.closing
         self._budget = Budgets(snapshot, now)
 
     def decide(self, node: ProvisionedNode) -> NodeDecision:
@@ -110,6 +111,9 @@ class _Run:
             return NodeDecision(node.name, NodeAction.HOLD, (reason,), deadline=block.reclaimed)
         if why_kept is None and node.name in self._baseline:
             why_kept = Reason.of(Code.BASELINE, f"pool {node.pool}")
+        if node.name in self._closing and node.node_name in self._busy:
+            saved = Reason.of(Code.NODE_CLOSING, saved=f"{self._closing[node.name]:.2f}")
+            return NodeDecision(node.name, NodeAction.CLOSE, (saved,))
         unhealthy = self._unhealthy(node)
         also = () if unhealthy is None else (unhealthy,)
         return NodeDecision(node.name, NodeAction.KEEP, (why_kept or self._empty(node), *also))
@@ -209,7 +213,7 @@ def drifted(
     return "" if all(requirement_matches(requirement, facts) for requirement in bound) else "requirements"
 
 
-def _baseline_nodes(snapshot: Snapshot, now: datetime) -> set[str]:
+def baseline_names(snapshot: Snapshot, now: datetime) -> set[str]:
     """Names of the ProvisionedNodes that a baseline keeps: the first ones by name, so that they stay the same."""
     kept: set[str] = set()
     for pool in snapshot.pools:

@@ -100,7 +100,8 @@ def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present
             ours[node.name] = provisioned
         else:
             provisioned = None
-        taken = provisioned and (not may_take_pods(provisioned) or is_stopped(provisioned))
+        closed = provisioned is not None and provisioned.name in snapshot.closing
+        taken = closed or (provisioned and (not may_take_pods(provisioned) or is_stopped(provisioned)))
         if node.deleting or _leaves(node) or taken:
             continue
         targets[node.name] = Target.COMING if provisioned and is_coming(provisioned) else Target.EXISTING

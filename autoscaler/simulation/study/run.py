@@ -44,6 +44,8 @@ _TAINT_SEEN: Final = timedelta(seconds=1)
 _REST: Final = timedelta(days=1)
 # How often finished machines are forgotten: a trace has thousands of them.
 _FORGET_EVERY: Final = 64
+# What the pools' consolidation is under a policy; under the others it is as the pools say.
+_CONSOLIDATE: Final = {"closing": "Close", "cheaper": "Cheaper"}
 
 Progress = Callable[[int, int], None]
 """Called with the number of tasks that have arrived, and of all."""
@@ -210,8 +212,8 @@ def _of_variant(manifest: Object, variant: Variant) -> Object:
     changes = {}
     if variant.keep_alive is not None:
         changes["after"] = duration_text(variant.keep_alive)
-    if variant.policy == "cheaper":
-        changes["consolidate"] = "Cheaper"
+    if variant.policy in _CONSOLIDATE:
+        changes["consolidate"] = _CONSOLIDATE[variant.policy]
     if manifest["kind"] != CAPACITY_POOLS.kind or not changes:
         return manifest
     changed: Object = copied(manifest)

@@ -71,13 +71,13 @@ class Variant:
 
     `policy` greedy: each pod (a gang: its pods) is planned for by itself, in the order of arrival, the largest first
     within a moment: it takes the first node with room, or the cheapest that can be bought for it alone. foreslice: all
-    that waits is planned together, as the controller does. cheaper: the same, with `disruption.consolidate: Cheaper` in
-    every pool. `keep_alive` stands instead of `disruption.after` of every
-    pool; None: as the pools say.
+    that waits is planned together, as the controller does. closing and cheaper: the same, with `disruption.consolidate`
+    Close or Cheaper in every pool. `keep_alive` stands instead of `disruption.after` of every pool; None: as the pools
+    say.
     """
 
     policy: str = "foreslice"
     keep_alive: timedelta | None = None
 
 
-POLICIES = ("greedy", "foreslice", "cheaper")
+POLICIES = ("greedy", "foreslice", "closing", "cheaper")

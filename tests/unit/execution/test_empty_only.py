@@ -84,6 +84,17 @@ def test_such_a_drain_never_goes_on_without_its_taint(site: Site) -> None:
     assert (site.node.phase, site.machine_state()) == (Phase.DRAINING, InstanceState.RUNNING)
 
 
+def test_a_closed_node_keeps_its_pods_its_machine_and_its_taint(site: Site) -> None:
+    site.at(Phase.READY)
+    site.pod("a")
+    for _ in range(3):
+        site.carry_out(decided(site, NodeAction.CLOSE))
+        assert (site.node.phase, site.taints, site.evicted("a")) == (Phase.READY, [DRAINING_TAINT], False)
+    assert site.machine_state() is not InstanceState.TERMINATING
+    site.carry_out(decided(site, NodeAction.KEEP))
+    assert site.taints == []
+
+
 def test_a_taint_that_a_restart_left_over_is_taken_away(site: Site) -> None:
     site.at(Phase.READY)
     site.consider(Code.NODE_EMPTY)

@@ -11,11 +11,12 @@ import pytest
 
 from autoscaler.cluster.resources import PODS
 from autoscaler.report.study.outcome import Outcome
+from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.run import START, Run
 from autoscaler.simulation.study.sweep import run_all
 from autoscaler.simulation.study.task import Study, Variant
 from providers.simulated.machines import Machine
-from tests.unit.simulation.study.builders import catalog, study, task
+from tests.unit.simulation.study.builders import POOL, catalog, study, task
 
 MINUTE = timedelta(minutes=1)
 
@@ -161,3 +162,27 @@ def test_a_moved_pod_does_the_rest_of_its_work_on_a_cheaper_machine(checkpoint: 
     # What it did after the last of its checkpoints is done again.
     repeated = found.gpu_hours_allocated - 3 * 1200 / 3600 - 5
     assert 0.01 < repeated < 7 / 60 if checkpoint == 7 * MINUTE else repeated == pytest.approx(0, abs=0.001)
+
+
+def crumbs(nodes: int) -> Study:
+    """Pods of one GPU that come one after the other, to a machine of four that a larger pod has left; pools with so
+    many nodes at most."""
+    small = (task(number, 600 + 2400 * number, 3600) for number in range(1, 5))
+    pool = {**POOL, "spec": {**POOL["spec"], "limits": {"nodes": nodes}}}
+    tasks = (task(0, 0, 1200, gpus=3), task(9, 30, 3600), *small)
+    return prepare(Study("crumbs", tasks, (pool,)), catalog(), skip=False).study
+
+
+def test_a_closed_node_ends_with_the_pods_that_it_has() -> None:
+    spread = Run(crumbs(20), Variant("foreslice"), catalog()).outcome()
+    found = Run(crumbs(20), Variant("closing"), catalog()).outcome()
+    assert spread.nodes == {"g6.12xlarge": 1}
+    assert found.nodes == {"g6.12xlarge": 1, "g6.xlarge": 4}
+    assert found.usd < spread.usd * Decimal("0.6")
+    assert (found.finished, found.interrupted, found.moved) == (6, 0, 0)
+
+
+def test_a_closed_node_opens_for_pods_that_nothing_can_be_bought_for() -> None:
+    spread = Run(crumbs(1), Variant("foreslice"), catalog()).outcome()
+    found = Run(crumbs(1), Variant("closing"), catalog()).outcome()
+    assert (found.usd, found.waits, found.nodes) == (spread.usd, spread.waits, spread.nodes)
