@@ -50,11 +50,13 @@ def as_if_served(
 
 
 def _has_more_to_it(entry: LeftOut) -> bool:
-    """Whether the next obstacle is worth a plan. A resource that nobody knows lacks a DeviceClass: that was said."""
+    """Whether the next obstacle is worth a plan. A resource that nobody knows lacks a DeviceClass: that was said. What
+    asks for no device needs none of these nodes."""
     codes = {reason.code: reason for reason in entry.reasons}
-    asked = codes[Code.OUT_OF_SCOPE].detail.get("resources", ()) if Code.OUT_OF_SCOPE in codes else ()
-    known = isinstance(asked, tuple) and all(map(is_plugin_resource, asked))
-    return known and (Code.OTHER_SCHEDULER in codes or bool(asked))
+    if Code.OUT_OF_SCOPE not in codes:
+        return Code.OTHER_SCHEDULER in codes
+    asked = codes[Code.OUT_OF_SCOPE].detail.get("resources", ())
+    return isinstance(asked, tuple) and bool(asked) and all(map(is_plugin_resource, asked))
 
 
 def _serving(pool: CapacityPool, schedulers: frozenset[str]) -> CapacityPool:

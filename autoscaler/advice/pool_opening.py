@@ -22,7 +22,6 @@ from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.planning.demand.scope import network_card_alone, requested_resources
 from autoscaler.planning.supply.drivers import handed_out
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA, plugin_of
 
 _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
@@ -31,7 +30,8 @@ _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"for
 def openings(asked: Situation) -> Iterator[Change]:
     """By pool: what it takes to serve the pod; then also with the labels that the pod selects, which the pool's node
     template may give as well. What the cloud installs on its nodes is expected there, but not where all is known."""
-    if not worth_serving(asked.left_out, asked.pod):
+    devices = any("/" in name for pod in asked.pods for name in requested_resources(pod))
+    if not worth_serving(asked.left_out) and not (devices and not network_card_alone(asked.pod)):
         return
     volumes = tuple(missing_volume_claims(asked))
     plugins = tuple(_plugins(asked, managed=False))
@@ -77,18 +77,17 @@ def _running(snapshot: Snapshot, driver: str) -> Snapshot:
     return replace(snapshot, daemon_sets=(*snapshot.daemon_sets, plugin))
 
 
-def worth_serving(entry: LeftOut, pod: Pod) -> bool:
-    """Whether the pod is left to others and worth a node: it claims devices, asks for what device plugins hand out, or
-    names a scheduler of its own. Nobody wants a network card alone: such a pod has lost its accelerators. A part of a
-    GPU by KAI's annotations is not planned for."""
+def worth_serving(entry: LeftOut) -> bool:
+    """Whether the pod is left to others and worth a node: it claims devices, or asks for what device plugins hand out.
+
+    No machine with an accelerator is advice for a pod that asks for no device, whichever scheduler it names. Nobody
+    wants a network card alone: such a pod has lost its accelerators.
+    """
     reasons = {reason.code: reason for reason in entry.reasons}
     if Code.OUT_OF_SCOPE not in reasons:
         return Code.OTHER_SCHEDULER in reasons
     resources = reasons[Code.OUT_OF_SCOPE].detail.get("resources")
-    if resources:
-        return resources != (EFA,)
-    in_parts = pod.annotations.get(labels.KAI_GPU_FRACTION) or pod.annotations.get(labels.KAI_GPU_MEMORY)
-    return Code.OTHER_SCHEDULER in reasons and not in_parts
+    return bool(resources) and resources != (EFA,)
 
 
 def _serving(asked: Situation, pool: CapacityPool) -> Iterator[Change]:

@@ -41,6 +41,7 @@ _FARNESS = {
     Code.CAPACITY_INSUFFICIENT: 1,
 }
 _MIDDLE = 5
+_SELECTED = _FARNESS[Code.SELECTOR_FALSE]
 _WORD = re.compile(r"[^ ,]+")
 # What a node may lack only because all pods of the bundle must be on it.
 _CROWDED = frozenset(
@@ -216,7 +217,7 @@ def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, 
         if name in fit:
             continue
         for reason in _misses(packing.candidates[index], verdict):
-            if name not in nearest or _farness(reason) < _farness(nearest[name]):
+            if name not in nearest or _farness_in_type(reason) < _farness_in_type(nearest[name]):
                 nearest[name] = reason
     groups: dict[object, list[tuple[str, Reason]]] = {}
     for name, reason in nearest.items():
@@ -240,6 +241,11 @@ def _misses(candidate: Candidate, verdict: Verdict) -> tuple[Reason, ...]:
 
 def _farness(reason: Reason) -> int:
     return _FARNESS.get(reason.code, _MIDDLE)
+
+
+def _farness_in_type(reason: Reason) -> int:
+    """The same among variants of one type: one that lacks a device of the class has passed all filters before."""
+    return _SELECTED if reason.code is Code.NO_DEVICE_OF_CLASS else _farness(reason)
 
 
 def _kind(reason: Reason) -> FrozenMap[str, object]:

@@ -95,7 +95,7 @@ def _first_of_each_workload(found: Decided) -> list[Pod]:
 
     pods = {pod.key: pod for pod in found.snapshot.pods}
     first: dict[tuple[object, ...], Pod] = {}
-    worth = (entry for entry in found.plan.outside if worth_serving(entry, pods[entry.pod]))
+    worth = (entry for entry in found.plan.outside if worth_serving(entry))
     for entry in (*found.plan.left_out, *worth):
         first.setdefault(workload_of(pods[entry.pod]), pods[entry.pod])
     return list(first.values())

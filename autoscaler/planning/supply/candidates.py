@@ -27,6 +27,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
 from instance_catalog.prediction.predict import hosts, node_labels
 from instance_catalog.prediction.runnable import why_not_runnable
+from instance_catalog.prediction.system_labels import capacity_labels, type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
 
@@ -227,7 +228,11 @@ def has_label(key: str, pool: CapacityPool, snapshot: Snapshot, catalog: Catalog
     """Whether any node of the pool may have a label: whether the pool's requirements may name it."""
     facts = {labels.ZONE, labels.REGION, labels.ACCELERATOR, *capacity_type_facts(CapacityType.ON_DEMAND), *pool.labels}
     facts |= group_keys(pool)
-    if key in facts or any(key in type_facts(instance_type) for instance_type in catalog):
+    if key in facts or any(key in type_facts(found) or key in type_labels(found) for found in catalog):
+        return True
+    if any(
+        key in capacity_labels(cloud, kind) for cloud in {found.cloud for found in catalog} for kind in CapacityType
+    ):
         return True
     running = running_drivers(snapshot)
     return any(

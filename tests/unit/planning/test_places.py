@@ -19,7 +19,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, Price
-from tests.builders import NOW, SMALL, claim, codes, machine, plan, pod, snapshot, types, why_left
+from tests.builders import NOW, SMALL, claim, codes, machine, plan, pod, shipped, snapshot, types, why_left
 
 WEST = FrozenMap({"eu-west-1": FrozenMap({CapacityType.ON_DEMAND: Price(Decimal(2), "eu-west-1", "2026-10")})})
 CATALOG = Catalog.of(
@@ -127,3 +127,12 @@ def test_nodes_tell_cloud_and_region() -> None:
         Node("c"),
     ]
     assert places_of_nodes(nodes) == Where(("aws", "gcp"), ("europe-west4", "us-east-1"))
+
+
+@pytest.mark.parametrize("key", [labels.KARPENTER_FAMILY, labels.EKS_CAPACITY_TYPE, labels.GKE_MACHINE_FAMILY])
+def test_a_requirement_on_what_other_systems_write_is_no_mistake(key: str) -> None:
+    """Advice writes such requirements itself; a pool without drivers was said to admit nothing by them."""
+    own = CapacityPool("team", drivers=(), requirements=(Requirement(key, "In", ("x",)),))
+    state = snapshot([pod("a", "c")], [claim("c")], pools=(own,))
+    found = plan(state, catalog=shipped("inf2.xlarge", "g2-standard-4"))
+    assert [reason for reason in found.warnings if reason.code is Code.UNUSABLE] == []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autoscaler.model.capacity import Baseline, Limits
+from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
 from autoscaler.model.pod import Container
@@ -43,6 +44,7 @@ from tests.builders import (
     places,
     plan,
     pod,
+    shipped,
     snapshot,
     types,
     why_left,
@@ -118,6 +120,17 @@ def test_pods_that_share_a_claim_and_fit_no_node_together() -> None:
     assert [entry.pod for entry in result.left_out] == ["default/b"]
     assert why_left(result, "b") == [Code.BUNDLE_SPLIT]
     assert result.left_out[0].claims == ("default/shared",)
+
+
+def test_a_variant_that_the_selectors_take_says_what_its_type_lacks() -> None:
+    """A slice of the wanted topology has no network device; that a single machine is no slice is no news."""
+    selected = FrozenMap({labels.GKE_TPU_ACCELERATOR: "tpu-v6e-slice", labels.GKE_TPU_TOPOLOGY: "4x4"})
+    own = DeviceClass("net", (Selector('device.driver == "dra.net"'),))
+    wanted = replace(gpus(), device_class="net", selectors=())
+    waiting = replace(pod("a", "c"), node_selector=selected)
+    state = snapshot([waiting], [claim("c", wanted)], classes=(own,))
+    (entry,) = plan(state, catalog=shipped("ct6e-standard-4t")).left_out
+    assert [miss.reason.code for miss in entry.near_misses] == [Code.NO_DEVICE_OF_CLASS]
 
 
 def test_near_misses_count_types_by_what_failed() -> None:
