@@ -18,7 +18,11 @@ from autoscaler.cli.common.commands import LazyGroup
             "autoscaler.cli.gcp.trial:trial_gcp",
             "Start a few machines for some minutes, see that Google keeps its promises, and end them.",
         ),
+        "provisioning-request": (
+            "autoscaler.cli.gcp.provisioning_request:provisioning_request",
+            "Print the ProvisioningRequests of workloads that run in node pools with queued provisioning.",
+        ),
     },
 )
 def gcp() -> None:
-    """`check` only reads; `trial` starts machines and ends them."""
+    """`check` only reads; `trial` starts machines and ends them; `provisioning-request` reads files."""

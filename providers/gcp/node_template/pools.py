@@ -98,7 +98,8 @@ def pool_faults(template: GroupTemplate, pool: Pool, *, hosts: int) -> Iterator[
             "QueuedProvisioning",
             f"node pool {pool.name} has queued provisioning: only GKE's autoscaler can size it",
             "name a node pool that was made without --enable-queued-provisioning. Pods that are to run in this one "
-            "need a ProvisioningRequest of class queued-provisioning.gke.io (docs/gcp.md, Queued provisioning)",
+            "need a ProvisioningRequest of class queued-provisioning.gke.io: `foreslice gcp provisioning-request -f "
+            "FILES` prints it (docs/gcp.md, Queued provisioning)",
             blocking=True,
         )
     if pool.autoscaling:

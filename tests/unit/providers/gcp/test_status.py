@@ -59,6 +59,7 @@ def test_a_template_that_is_right() -> None:
         ),
         ({"queued": True}, "QueuedProvisioning", "without --enable-queued-provisioning"),
         ({"queued": True}, "QueuedProvisioning", "ProvisioningRequest of class queued-provisioning.gke.io"),
+        ({"queued": True}, "QueuedProvisioning", "`foreslice gcp provisioning-request -f FILES` prints it"),
         (
             {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4"},
             "MultiHostSlice",

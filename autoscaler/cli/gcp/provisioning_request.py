@@ -1,0 +1,115 @@
+"""`foreslice gcp provisioning-request`: what GKE's autoscaler serves in node pools that it owns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
+from autoscaler.cli.common.files import decided_for, read_manifests
+from autoscaler.cli.common.output import print_data, yaml_text
+from autoscaler.cli.common.where import Asked
+from autoscaler.errors import BadInputError
+from autoscaler.manifests.load import Loaded
+from autoscaler.manifests.queued_requests import STARTING, QueuedRequest, queued_requests
+from autoscaler.model.pod import Pod
+from autoscaler.planning.policy import Policy
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+
+_CLOUD = "gcp"
+
+
+@click.command("provisioning-request")
+@click.option(
+    "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, directory, or - for stdin."
+)
+@click.option(
+    "--name", default="", metavar="NAME", help="Name of the request.  [default: that of the workload or gang]"
+)
+@click.option("--kubernetes-version", metavar="VERSION", help="Read the manifests as this version.  [default: 1.36]")
+@catalog_option
+@skip_unknown_option
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def provisioning_request(
+    paths: tuple[str, ...],
+    name: str,
+    kubernetes_version: str | None,
+    directories: tuple[Path, ...],
+    skip_unknown: bool,
+    output: str,
+) -> None:
+    """For node pools made with --enable-queued-provisioning, which GKE's autoscaler alone sizes.
+
+    One request of class queued-provisioning.gke.io for each Pod, Job, JobSet or LeaderWorkerSet, or for all pods of a
+    gang, with PodTemplates that are those of the files. Its machines start all at once or not at all. They run for
+    what the pods say they need (foreslice.dev/expected-duration, activeDeadlineSeconds) and 30 minutes for starting;
+    without that for seven days, GKE's default. Nothing is written to a cluster. The pods are planned on Google Cloud as
+    well; what has no place is named on standard error.
+
+    \b
+    Try:
+      foreslice gcp provisioning-request -f train.yaml > request.yaml
+      foreslice gcp provisioning-request -f train.yaml --name train-2 | kubectl apply -f -
+      kubectl get job train -o yaml | foreslice gcp provisioning-request -f -
+
+    Exit code 0: the requests are printed; 1: they cannot be written, and why.
+    """
+    loaded = read_manifests(paths, kubernetes_version, directories, skip_unknown=skip_unknown)
+    requests, problems = queued_requests(loaded, name)
+    if problems:
+        raise BadInputError("no request is written\n" + "\n".join(problem.block for problem in problems))
+    if not requests:
+        step = "give a Pod, Job, JobSet or LeaderWorkerSet, and the claim templates and groups that it names"
+        raise BadInputError("the manifests have no workload to request capacity for", next_step=step)
+    for note in (*_unplaced(loaded, directories), *_notes(requests)):
+        click.echo(f"note: {note}", err=True)
+    documents = [document for request in requests for document in request.documents()]
+    if output == "json":
+        print_data({"apiVersion": "v1", "kind": "List", "items": documents}, output)
+        return
+    for request in requests:
+        click.echo("\n".join(f"# {line}" for line in _annotations(request)))
+    click.echo("---\n".join(yaml_text(document) for document in documents), nl=False)
+
+
+def _annotations(request: QueuedRequest) -> Iterator[str]:
+    """What its pods have to say, as text: the pod template of a Job cannot be changed once it exists."""
+    yield f"{', '.join(request.workloads)}: the pods need these annotations, in the pod template, before they are made:"
+    for key, value in request.annotations.items():
+        yield f"  {key}: {value}"
+
+
+def _notes(requests: Sequence[QueuedRequest]) -> Iterator[str]:
+    for request in requests:
+        if request.seconds is None:
+            yield (
+                f"{request.name}: its machines run for 7 days, GKE's default: not all pods say how long they run "
+                "(foreslice.dev/expected-duration), or a Job starts them one after another"
+            )
+        else:
+            starting = int(STARTING.total_seconds() // 60)
+            yield f"{request.name}: machines run for {request.seconds} s, {starting} minutes of it for starting"
+        if any(template["spec"].get("resourceClaims") for template in request.templates):
+            yield (
+                f"{request.name}: whether GKE's autoscaler serves pods with ResourceClaims is not known; Cluster "
+                "Autoscaler does not. Try one small request first"
+            )
+
+
+def _unplaced(loaded: Loaded, directories: Sequence[Path]) -> Iterator[str]:
+    """Pods that no machine of Google Cloud takes by the plan: their request would wait for ever. Node pools are not
+    known to a plan from files, so it leaves out which one the pods select."""
+    pods = [_anywhere(pod) for pod in loaded.snapshot.pods]
+    free = replace(loaded, snapshot=replace(loaded.snapshot, pods=tuple(pods)))
+    found = decided_for(free, directories, policy=Policy(), asked=Asked((_CLOUD,)))
+    for left in (*found.plan.left_out, *found.plan.outside):
+        yield f"pod {left.pod} has no place in the plan: `foreslice plan --cloud {_CLOUD}` with these files says why"
+
+
+def _anywhere(pod: Pod) -> Pod:
+    chosen = {key: value for key, value in pod.node_selector.items() if key != labels.GKE_NODE_POOL}
+    return replace(pod, node_selector=FrozenMap(chosen))

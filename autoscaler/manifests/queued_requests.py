@@ -1,0 +1,252 @@
+"""ProvisioningRequests of Google's class for workloads in files: what GKE's autoscaler serves in pools that it owns.
+
+One request for each workload, or for the pods of a gang: it gets all of its machines or none. The pod templates are
+those of the files, unchanged. What such a request cannot say is an error. Sources: documentation of GKE, flex-start
+with queued provisioning; cluster-autoscaler/apis, provisioningrequest autoscaling.x-k8s.io/v1 (2026-08).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import header
+from autoscaler.manifests.document import Document
+from autoscaler.manifests.kinds import KINDS
+from autoscaler.manifests.load import Loaded
+from autoscaler.manifests.references import pods_in
+from autoscaler.model.pod import Pod
+from autoscaler.model.requested_capacity import consumed_request
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.kubernetes import labels
+
+QUEUED_CLASS: Final = "queued-provisioning.gke.io"
+LONGEST: Final = timedelta(days=7)  # GKE's default as well
+# The run of a machine begins before its pods do: it boots, installs drivers and pulls images.
+STARTING: Final = timedelta(minutes=30)
+_MOST_POD_SETS: Final = 32
+_LONGEST_NAME: Final = 59  # of a request, so that "-NN" and "-" fit into the name of its PodTemplates
+_DURATION: Final = "maxRunDurationSeconds"
+# Kinds whose pods run once, as the machines of a request do.
+_KINDS: Final = ("Pod", "Job", "JobSet", "LeaderWorkerSet")
+_OTHER_WORKLOADS: Final = frozenset(kind.name for kind in KINDS if kind.expands) - {*_KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRequest:
+    """A request, and what belongs to it. `workloads` are the objects whose pods need `annotations`; `seconds` is how
+    long its machines run, None where not all pods say it or a Job starts them one after another."""
+
+    namespace: str
+    name: str
+    templates: tuple[Mapping[str, Any], ...]
+    counts: tuple[int, ...]
+    workloads: tuple[str, ...]
+    seconds: int | None = None
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """What its pods say, so that they use its machines and nothing else starts some for them."""
+        return {labels.CONSUME_PROVISIONING_REQUEST: self.name, labels.PROVISIONING_CLASS_NAME: QUEUED_CLASS}
+
+    def documents(self) -> list[dict[str, Any]]:
+        """The PodTemplates, and then the request that names them."""
+        names = [self.name if len(self.counts) == 1 else f"{self.name}-{index}" for index in range(len(self.counts))]
+        made: list[dict[str, Any]] = [
+            {
+                "apiVersion": "v1",
+                "kind": "PodTemplate",
+                "metadata": {"name": name, "namespace": self.namespace},
+                "template": dict(template),
+            }
+            for name, template in zip(names, self.templates, strict=True)
+        ]
+        spec: dict[str, Any] = {"provisioningClassName": QUEUED_CLASS}
+        if self.seconds is not None:
+            spec["parameters"] = {_DURATION: str(self.seconds)}
+        spec["podSets"] = [
+            {"count": count, "podTemplateRef": {"name": name}} for name, count in zip(names, self.counts, strict=True)
+        ]
+        metadata = {"name": self.name, "namespace": self.namespace}
+        request = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest"}
+        return [*made, {**request, "metadata": metadata, "spec": spec}]
+
+
+@dataclass(slots=True)
+class _Part:
+    """The workloads of one request, in the making."""
+
+    documents: list[Document] = field(default_factory=list)
+    sets: list[tuple[dict[str, Any], list[Pod]]] = field(default_factory=list)
+
+    def add(self, template: dict[str, Any], pods: Sequence[Pod]) -> None:
+        for known, counted in self.sets:
+            if known == template:
+                counted.extend(pods)
+                return
+        self.sets.append((template, list(pods)))
+
+
+def queued_requests(loaded: Loaded, name: str = "") -> tuple[tuple[QueuedRequest, ...], tuple[Diagnostic, ...]]:
+    """The requests for everything in the files that makes pods, in their order, and what cannot be requested.
+
+    `name` is that of the request, where there is one; otherwise each has the name of its gang or workload.
+    """
+    problems: list[Diagnostic] = []
+    parts: dict[tuple[str, str, str], _Part] = {}
+    for document in loaded.documents:
+        kind = header(document.value)[1]
+        if kind in _OTHER_WORKLOADS:
+            problems.append(document.located(_not_requested(kind)))
+        elif kind in _KINDS:
+            found = list(_objections(document))
+            pods = _pods_of(document, kind, loaded.snapshot.pods)
+            found += _no_pods(document, kind, pods)
+            problems += (document.located(one) for one in found)
+            if not found:
+                part = parts.setdefault(_key(document, pods), _Part())
+                part.documents.append(document)
+                for template, stamped in _pod_sets(document, kind, pods):
+                    part.add(template, stamped)
+    made: dict[tuple[str, str], QueuedRequest] = {}
+    for (_, namespace, known_as), part in parts.items():
+        problems += (part.documents[0].located(one) for one in _whole(part))
+        request = _request(part, namespace, name or known_as)
+        if made.setdefault((namespace, request.name), request) is not request:
+            step = "give one workload at a time, each with a --name of its own"
+            twice = Diagnostic(f"there would be two ProvisioningRequests {request.name}", step)
+            problems.append(part.documents[0].located(twice))
+    return tuple(made.values()), tuple(problems)
+
+
+def _not_requested(kind: str) -> Diagnostic:
+    step = f"request capacity for one of {', '.join(_KINDS)}, or let Kueue write the request (docs/kueue.md)"
+    return Diagnostic(f"no request is written for a {kind}: its machines serve pods that run once", step)
+
+
+def _no_pods(document: Document, kind: str, pods: Sequence[Pod]) -> Iterator[Diagnostic]:
+    if kind == "Pod" and document.metadata.controller is not None:
+        owner = document.metadata.controller.kind
+        step = f"give the {owner} instead of its pods: its template is what the request and the annotations belong to"
+        yield Diagnostic(f"the pod was made by a {owner}, which makes others in its place", step)
+    elif not pods:
+        step = "give a workload that starts pods: not suspended, not finished, and without the pods that it has made"
+        yield Diagnostic("there are no pods to request capacity for", step)
+
+
+def _pods_of(document: Document, kind: str, pods: Sequence[Pod]) -> list[Pod]:
+    key = f"{document.metadata.namespace}/{document.metadata.name}"
+    if kind == "Pod":
+        return [pod for pod in pods if pod.key == key and not pod.finished]
+    return [pod for pod in pods if pod.origin.owner == f"{kind} {key}"]
+
+
+def _key(document: Document, pods: Sequence[Pod]) -> tuple[str, str, str]:
+    """What tells requests apart: pods of one gang start together, whatever objects make them."""
+    gangs = {pod.gang for pod in pods}
+    only = next(iter(gangs))
+    if len(gangs) == 1 and only is not None:
+        return "gang", only.namespace, only.name.replace("/", "-")
+    return header(document.value)[1], document.metadata.namespace, document.metadata.name
+
+
+def _pod_sets(document: Document, kind: str, pods: Sequence[Pod]) -> Iterator[tuple[dict[str, Any], list[Pod]]]:
+    """The pod templates of a workload, each with its pods. Templates without pods are left out."""
+    spec = Fields(document.value).child("spec")
+    match kind:
+        case "JobSet":
+            for entry, template in zip(spec.children("replicatedJobs"), _templates(document), strict=True):
+                name = entry.text("name")
+                yield from _stamped(template, [p for p in pods if p.labels.get(labels.JOBSET_REPLICATED_JOB) == name])
+        case "LeaderWorkerSet" if len(_templates(document)) > 1:
+            leads = [pod.labels.get(labels.LWS_WORKER_INDEX) == "0" for pod in pods]
+            leader, worker = _templates(document)
+            yield from _stamped(leader, [pod for pod, lead in zip(pods, leads, strict=True) if lead])
+            yield from _stamped(worker, [pod for pod, lead in zip(pods, leads, strict=True) if not lead])
+        case _:
+            yield from _stamped(_templates(document)[0], pods)
+
+
+def _stamped(template: dict[str, Any], pods: Sequence[Pod]) -> Iterator[tuple[dict[str, Any], list[Pod]]]:
+    if pods:
+        yield template, list(pods)
+
+
+def _templates(document: Document) -> list[dict[str, Any]]:
+    """What a PodTemplate has of each pod template of the object: labels, annotations and the spec."""
+    found = []
+    for pod in pods_in(Fields(document.value)):
+        if pod:
+            metadata = pod.child("metadata")
+            kept = {key: metadata.raw(key) for key in ("labels", "annotations") if key in metadata}
+            found.append({**({"metadata": kept} if kept else {}), "spec": pod.raw("spec")})
+    return found
+
+
+def _objections(document: Document) -> Iterator[Diagnostic]:
+    """What of the pods no PodTemplate of a request can say."""
+    for pod in pods_in(Fields(document.value)):
+        spec = pod.child("spec")
+        if spec.text("nodeName"):
+            step = "take nodeName away: the machines of a request are new ones"
+            yield Diagnostic(f"the pod is on node {spec.text('nodeName')} already", step, path=(*spec.path, "nodeName"))
+        for entry in spec.children("resourceClaims"):
+            if not entry.text("resourceClaimTemplateName"):
+                shared = entry.text("resourceClaimName") or entry.text("name")
+                step = "use a ResourceClaimTemplate, or a node pool that Foreslice sizes (docs/gcp.md)"
+                message = f"claim {shared} is shared: a request makes pods of a template, each with claims of its own"
+                yield Diagnostic(message, step, path=entry.path)
+
+
+def _whole(part: _Part) -> Iterator[Diagnostic]:
+    """What is wrong with a request as a whole."""
+    pods = [pod for _, pods in part.sets for pod in pods]
+    named = sorted({consumed_request(pod) for pod in pods} - {""})
+    if named:
+        step = "use that one, or take the annotation away"
+        yield Diagnostic(f"the pods use ProvisioningRequest {', '.join(named)} already", step)
+    pools = sorted({pool for pod in pods for pool in _node_pools(pod)})
+    if len(pools) > 1:
+        step = "write a request for each: give their pods as workloads of their own, outside of one gang"
+        message = f"the pods select several node pools ({', '.join(pools)}), and a request is served by one"
+        yield Diagnostic(message, step)
+    if len(part.sets) > _MOST_POD_SETS:
+        step = f"use at most {_MOST_POD_SETS} different pod templates"
+        yield Diagnostic(f"a request has at most {_MOST_POD_SETS} pod sets, and this one {len(part.sets)}", step)
+    longest = max((pod.expected_seconds or 0 for pod in pods), default=0)
+    if longest > LONGEST.total_seconds():
+        step = f"correct {labels.EXPECTED_DURATION}, or save the work and split it into runs of at most 7 days"
+        yield Diagnostic(f"pods run for {timedelta(seconds=longest)}, and Google ends the machines after 7 days", step)
+
+
+def _node_pools(pod: Pod) -> Iterator[str]:
+    if labels.GKE_NODE_POOL in pod.node_selector:
+        yield pod.node_selector[labels.GKE_NODE_POOL]
+
+
+def _in_turns(document: Document) -> bool:
+    """Whether a Job starts pods in the place of those that succeed, so that its machines run longer than one pod."""
+    spec = Fields(document.value).child("spec")
+    jobs = [spec]
+    if header(document.value)[1] == "JobSet":
+        jobs = [entry.child("template").child("spec") for entry in spec.children("replicatedJobs")]
+    return any(job.integer("completions", 1) > job.integer("parallelism", 1) for job in jobs if "completions" in job)
+
+
+def _request(part: _Part, namespace: str, name: str) -> QueuedRequest:
+    lasts = [pod.expected_seconds for _, pods in part.sets for pod in pods]
+    known = [seconds for seconds in lasts if seconds is not None]
+    seconds = None
+    if len(known) == len(lasts) and not any(map(_in_turns, part.documents)):
+        seconds = min(max(known) + int(STARTING.total_seconds()), int(LONGEST.total_seconds()))
+    return QueuedRequest(
+        namespace,
+        name[:_LONGEST_NAME].rstrip("-."),
+        tuple(template for template, _ in part.sets),
+        tuple(len(pods) for _, pods in part.sets),
+        tuple(document.name for document in part.documents),
+        seconds,
+    )
