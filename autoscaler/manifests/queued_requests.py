@@ -52,9 +52,15 @@ class QueuedRequest:
         """What its pods say, so that they use its machines and nothing else starts some for them."""
         return {labels.CONSUME_PROVISIONING_REQUEST: self.name, labels.PROVISIONING_CLASS_NAME: QUEUED_CLASS}
 
+    @property
+    def template_names(self) -> list[str]:
+        """Those of its PodTemplates, in order."""
+        many = len(self.counts) > 1
+        return [f"{self.name}-{index}" if many else self.name for index in range(len(self.counts))]
+
     def documents(self) -> list[dict[str, Any]]:
         """The PodTemplates, and then the request that names them."""
-        names = [self.name if len(self.counts) == 1 else f"{self.name}-{index}" for index in range(len(self.counts))]
+        names = self.template_names
         made: list[dict[str, Any]] = [
             {
                 "apiVersion": "v1",
@@ -111,15 +117,25 @@ def queued_requests(loaded: Loaded, name: str = "") -> tuple[tuple[QueuedRequest
                 part.documents.append(document)
                 for template, stamped in _pod_sets(document, kind, pods):
                     part.add(template, stamped)
-    made: dict[tuple[str, str], QueuedRequest] = {}
+    made: list[QueuedRequest] = []
     for (_, namespace, known_as), part in parts.items():
         problems += (part.documents[0].located(one) for one in _whole(part))
         request = _request(part, namespace, name or known_as)
-        if made.setdefault((namespace, request.name), request) is not request:
-            step = "give one workload at a time, each with a --name of its own"
-            twice = Diagnostic(f"there would be two ProvisioningRequests {request.name}", step)
-            problems.append(part.documents[0].located(twice))
-    return tuple(made.values()), tuple(problems)
+        problems += (part.documents[0].located(one) for one in _twice(request, made))
+        made.append(request)
+    return tuple(made), tuple(problems)
+
+
+def _twice(request: QueuedRequest, made: Sequence[QueuedRequest]) -> Iterator[Diagnostic]:
+    """Names that an earlier request has: of two objects of one name the later would replace the earlier."""
+    others = [other for other in made if other.namespace == request.namespace]
+    step = "give one workload at a time, each with a --name of its own"
+    if any(other.name == request.name for other in others):
+        yield Diagnostic(f"there would be two ProvisioningRequests {request.name}", step)
+        return
+    taken = {name for other in others for name in other.template_names}
+    if twice := sorted(taken & set(request.template_names)):
+        yield Diagnostic(f"there would be two PodTemplates {twice[0]}", step)
 
 
 def _not_requested(kind: str) -> Diagnostic:
@@ -217,14 +233,19 @@ def _whole(part: _Part) -> Iterator[Diagnostic]:
         step = f"use at most {_MOST_POD_SETS} different pod templates"
         yield Diagnostic(f"a request has at most {_MOST_POD_SETS} pod sets, and this one {len(part.sets)}", step)
     longest = max((pod.expected_seconds or 0 for pod in pods), default=0)
-    if longest > LONGEST.total_seconds():
-        step = f"correct {labels.EXPECTED_DURATION}, or save the work and split it into runs of at most 7 days"
-        yield Diagnostic(f"pods run for {timedelta(seconds=longest)}, and Google ends the machines after 7 days", step)
+    if longest > (LONGEST - STARTING).total_seconds():
+        step = f"correct {labels.EXPECTED_DURATION}, or save the work and split it into shorter runs"
+        minutes = int(STARTING.total_seconds() // 60)
+        limit = f"Google ends the machines after 7 days, {minutes} minutes for starting included"
+        yield Diagnostic(f"pods run for {timedelta(seconds=longest)}, and {limit}", step)
 
 
 def _node_pools(pod: Pod) -> Iterator[str]:
     if labels.GKE_NODE_POOL in pod.node_selector:
         yield pod.node_selector[labels.GKE_NODE_POOL]
+    for term in pod.affinity.terms if pod.affinity and len(pod.affinity.terms) == 1 else ():
+        required = (one for one in term.match_expressions if one.key == labels.GKE_NODE_POOL and one.operator == "In")
+        yield from (value for one in required if len(one.values) == 1 for value in one.values)
 
 
 def _in_turns(document: Document) -> bool:
@@ -241,7 +262,7 @@ def _request(part: _Part, namespace: str, name: str) -> QueuedRequest:
     known = [seconds for seconds in lasts if seconds is not None]
     seconds = None
     if len(known) == len(lasts) and not any(map(_in_turns, part.documents)):
-        seconds = min(max(known) + int(STARTING.total_seconds()), int(LONGEST.total_seconds()))
+        seconds = max(known) + int(STARTING.total_seconds())
     return QueuedRequest(
         namespace,
         name[:_LONGEST_NAME].rstrip("-."),

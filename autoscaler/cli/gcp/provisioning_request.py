@@ -16,9 +16,11 @@ from autoscaler.errors import BadInputError
 from autoscaler.manifests.load import Loaded
 from autoscaler.manifests.queued_requests import STARTING, QueuedRequest, queued_requests
 from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code
 from autoscaler.planning.policy import Policy
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector
 
 _CLOUD = "gcp"
 
@@ -54,7 +56,7 @@ def provisioning_request(
     Try:
       foreslice gcp provisioning-request -f train.yaml > request.yaml
       foreslice gcp provisioning-request -f train.yaml --name train-2 | kubectl apply -f -
-      kubectl get job train -o yaml | foreslice gcp provisioning-request -f -
+      kubectl get job/train resourceclaimtemplates -o yaml | foreslice gcp provisioning-request -f -
 
     Exit code 0: the requests are printed; 1: they cannot be written, and why.
     """
@@ -102,14 +104,25 @@ def _notes(requests: Sequence[QueuedRequest]) -> Iterator[str]:
 
 def _unplaced(loaded: Loaded, directories: Sequence[Path]) -> Iterator[str]:
     """Pods that no machine of Google Cloud takes by the plan: their request would wait for ever. Node pools are not
-    known to a plan from files, so it leaves out which one the pods select."""
+    known to a plan from files, so it leaves out which one the pods select; and that a type is not sold on demand says
+    nothing about such a request."""
     pods = [_anywhere(pod) for pod in loaded.snapshot.pods]
     free = replace(loaded, snapshot=replace(loaded.snapshot, pods=tuple(pods)))
     found = decided_for(free, directories, policy=Policy(), asked=Asked((_CLOUD,)))
     for left in (*found.plan.left_out, *found.plan.outside):
+        if left.reasons and all(reason.code is Code.NEEDS_RESERVATION for reason in left.reasons):
+            continue
         yield f"pod {left.pod} has no place in the plan: `foreslice plan --cloud {_CLOUD}` with these files says why"
 
 
 def _anywhere(pod: Pod) -> Pod:
     chosen = {key: value for key, value in pod.node_selector.items() if key != labels.GKE_NODE_POOL}
-    return replace(pod, node_selector=FrozenMap(chosen))
+    terms = pod.affinity.terms if pod.affinity else ()
+    rest = tuple(
+        replace(term, match_expressions=tuple(r for r in term.match_expressions if r.key != labels.GKE_NODE_POOL))
+        for term in terms
+    )
+    required = (
+        NodeSelector(rest) if all(term.match_expressions or term.match_fields for term in rest) and rest else None
+    )
+    return replace(pod, node_selector=FrozenMap(chosen), affinity=required)

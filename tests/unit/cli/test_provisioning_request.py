@@ -213,3 +213,35 @@ def test_several_node_pools_and_one_name_for_several_requests() -> None:
 
 def test_files_without_workloads() -> None:
     assert "no workload to request capacity for" in refused(stdin="")
+
+
+def test_two_templates_of_one_name_are_no_request() -> None:
+    """The later PodTemplate would replace the earlier one, and a request would ask for machines of the other's pods."""
+    second = JOB.replace("name: train}", "name: large-1}", 1)
+    assert "two PodTemplates large-1" in refused(stdin=f"{JOB_SET}---\n{second}")
+
+
+@pytest.mark.parametrize(("hours", "fits"), [("167h", True), ("168h", False)])
+def test_starting_belongs_to_the_seven_days(hours: str, fits: bool) -> None:
+    text = JOB.replace("duration: 6h", f"duration: {hours}")
+    if not fits:
+        assert "30 minutes for starting included" in refused(stdin=text)
+        return
+    *_, request = printed(stdin=text)
+    assert request["spec"]["parameters"] == {"maxRunDurationSeconds": str(167 * 3600 + 1800)}  # type: ignore[index]
+
+
+def test_what_is_only_reserved_elsewhere_may_come_by_such_a_request() -> None:
+    """B200 machines are not sold on demand; flex-start, which this class buys, has them."""
+    selected = "nodeSelector: {cloud.google.com/gke-nodepool: queued, cloud.google.com/gke-accelerator: nvidia-b200}"
+    text = JOB.replace("nodeSelector: {cloud.google.com/gke-nodepool: queued}", selected)
+    assert "no place" not in run(stdin=text).stderr
+
+
+def test_a_node_pool_that_is_required_by_affinity_is_in_nobodys_way() -> None:
+    required = (
+        "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+        "[{matchExpressions: [{key: cloud.google.com/gke-nodepool, operator: In, values: [queued]}]}]}}}"
+    )
+    text = JOB.replace("nodeSelector: {cloud.google.com/gke-nodepool: queued}", required)
+    assert "no place" not in run(stdin=text).stderr
