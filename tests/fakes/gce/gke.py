@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.fakes.gce.answers import zone_url
+from tests.fakes.gce.container_types import checked
 from tests.fakes.gce.errors import ApiError
 from tests.fakes.gce.state import PROJECT
 
@@ -101,7 +102,8 @@ class Clusters:
         if found is None or found[1] != PROJECT or (found[2], found[3]) != (self.location, self.name):
             return 404, ApiError(404, "notFound", f"Not found: {path.removeprefix('/v1/')}.").body()
         if not found[4]:
-            return 200, {"name": self.name, "autopilot": {"enabled": True} if self.autopilot else {}}
+            mode = {"enabled": True} if self.autopilot else {}
+            return 200, checked("Cluster", {"name": self.name, "autopilot": mode})
         if found[4] not in self.pools:
             return 404, ApiError(404, "notFound", f"Not found: {path.removeprefix('/v1/')}.").body()
-        return 200, self.pools[found[4]].as_json(found[4])
+        return 200, checked("NodePool", self.pools[found[4]].as_json(found[4]))
