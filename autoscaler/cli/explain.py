@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import type_answers, why_option
 from autoscaler.errors import BadInputError
 from autoscaler.model.pod import Pod
+from autoscaler.planning.disruption.defragmentation import with_defragmentation
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.explained.objects import claim_explanation, claim_lines, node_explanation, node_lines
@@ -93,6 +95,8 @@ def explain(
         from autoscaler.cli.common.live import connected, decided, read_store
 
         found = decided(read_store(connected(kubeconfig, context)), policy=_THOROUGH, asked=asked)
+    plan = with_defragmentation(found.plan, found.snapshot, found.catalog, found.policy)
+    found = replace(found, plan=plan)
     answers = [_answer(found, name, namespace)] if name else list(_without_place(found))
     if why:
         answers = _about_type(why, found, answers)

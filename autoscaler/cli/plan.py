@@ -32,6 +32,7 @@ from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
+from autoscaler.planning.disruption.defragmentation import with_defragmentation
 from autoscaler.planning.one_cloud import clouds_of, plan_in_one_cloud
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.report.words import money
@@ -183,6 +184,7 @@ def _decide(
         *_asked_for(cheaper_if_asked_for(decided, loaded.snapshot, catalog, used, now)),
     )
     decided = replace(decided, warnings=(*map(reason_of, told), *decided.warnings))
+    decided = with_defragmentation(decided, loaded.snapshot, catalog, used)
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)
     return Decided(loaded.snapshot, catalog, decided, now, used)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from autoscaler.model.node import Node
@@ -139,6 +140,51 @@ class NodeDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class Fragmentation:
+    """How much of the free devices of one accelerator its pods cannot use, in devices; parts of devices count as parts.
+
+    `unusable` is F of FGD ("Beware of Fragmentation", USENIX ATC 2023) summed over the nodes: what of `free` a pod
+    cannot use that is drawn from those that run or wait and ask for this accelerator. `kinds`: how many kinds of pods
+    that is; `undecided`: kinds left out, because they took more than their share of the work.
+    """
+
+    accelerator: str
+    devices: int
+    free: Fraction
+    unusable: Fraction
+    kinds: int
+    undecided: int = 0
+
+    @property
+    def share(self) -> Fraction:
+        """`unusable` as a part of `free`; 0 where nothing is free."""
+        return self.unusable / self.free if self.free else Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A running pod that would be evicted and created again on another node that is there."""
+
+    pod: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoomMade:
+    """A proposal: `moves` would give the pending `pods` a place on nodes that are there.
+
+    `devices` by name of the node that the pods get them on. `usd_per_hour`: what the plan launches for these pods alone
+    and would not be needed; None where it launches nothing for them.
+    """
+
+    pods: tuple[str, ...]
+    moves: tuple[Relocation, ...]
+    devices: FrozenMap[str, int]
+    usd_per_hour: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The decision. Everything pending in scope appears in exactly one of placements and left_out."""
 
@@ -152,6 +198,8 @@ class Plan:
     usd_per_hour: Decimal = Decimal(0)
     # What placing the same pods on the same capacity types costs at least; None where nobody knows.
     at_least_usd_per_hour: Decimal | None = None
+    fragmentation: tuple[Fragmentation, ...] = ()  # where it was asked for, by accelerator
+    room: tuple[RoomMade, ...] = ()  # where it was asked for: nothing moves by it
     profile: str = ""
     catalog_digest: str = ""
     # Units of fresh work that the decision took: fewer when the same is asked again.

@@ -22,6 +22,7 @@ from autoscaler.report.checks_text import what_is_wrong
 from autoscaler.report.events import offering_text
 from autoscaler.report.explained.objects import section
 from autoscaler.report.reasons import joined, text_of, texts_of
+from autoscaler.report.tables.defragmentation import room_lines
 from autoscaler.report.words import counted, money, ready_text
 
 _EXAMPLES = 3
@@ -56,6 +57,7 @@ def explanation_of(
         "offerings": list(_offerings(pod, plan)),
         "nearestMisses": [_miss(miss, pod) for miss in left.near_misses] if left else [],
         "wouldHelp": advice_document(advice),
+        **({"room": room} if (room := list(room_lines(plan, frozenset({pod.key})))) else {}),
         "done": list(_done(pod, snapshot)),
     }
 
@@ -181,6 +183,7 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
     asked = found["wouldHelp"] or (found["decision"] and found["decision"]["outcome"] != "out-of-scope")
     if asked and found["decision"] and found["decision"]["outcome"] not in _PLACED and not _waits(found["decision"]):
         yield from section("Smallest changes that place it", _advice_lines(found["wouldHelp"]))
+    yield from section("Moves that would make room", found.get("room", ()))
     yield from section("Done", _done_lines(found))
 
 

@@ -25,6 +25,7 @@ from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import joined, text_of, texts_of
 from autoscaler.report.redaction import Readable, of_namespace, of_pod, redacted
 from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
+from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import age_text, counted, money, ready_text, waiting_text
 
@@ -76,7 +77,11 @@ def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str
     return StatusPage(
         as_of=now,
         namespace=namespace,
-        summary=tuple(_summary(snapshot, plan, now, waiting=len(shown))),
+        summary=(
+            *_summary(snapshot, plan, now, waiting=len(shown)),
+            *fragmentation_lines(plan),
+            *(() if namespace else room_lines(plan)),  # those name pods of all namespaces
+        ),
         waiting=tuple(_waiting(pod, fates, readable, now) for pod in shown[:SHOWN_WAITING]),
         tables=(
             _launches(snapshot, plan, namespace),

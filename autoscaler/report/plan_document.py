@@ -16,6 +16,7 @@ from autoscaler.model.provisioned_node import BootTimes, OfferingRef
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.report.reasons import text_of
+from autoscaler.report.tables.defragmentation import fragmentation_data, room_data
 
 Document: TypeAlias = dict[str, Any]
 API_VERSION = "foreslice.dev/v1alpha2"
@@ -38,6 +39,7 @@ def document_of(plan: Plan) -> Document:
             "podsPlaced": len(plan.placements),
             "podsLeftOut": len(plan.left_out),
             "podsOutOfScope": len(plan.out_of_scope),
+            **({"fragmentation": fragmentation_data(plan)} if plan.fragmentation else {}),
         },
         "warnings": reasons_document(plan.warnings),
         "launches": [shared.launch(node) for node in plan.launches],
@@ -46,6 +48,7 @@ def document_of(plan: Plan) -> Document:
         "outOfScope": [{"pod": entry.pod, "reasons": shared.reasons_of(_own(entry))} for entry in plan.outside],
         "demands": shared.demands(plan.demands),
         "nodes": [shared.decision(decision) for decision in plan.nodes],
+        **({"room": room_data(plan, dollars)} if plan.room else {}),
     }
     return {
         **document,

@@ -186,7 +186,7 @@ class _Candidates:
         """What moves are tried on."""
         own = self._snapshot.provisioned
         unused = {decision.provisioned_node for decision in self._plan.nodes if _is_idle(decision)}
-        closed = {node.node_name for node in own if _ends_soon(node)}
+        closed = {node.node_name for node in own if ends_soon(node)}
         names = {node.name for node in self.nodes}
         return Ground(
             snapshot=self._snapshot,
@@ -255,7 +255,7 @@ class _Candidates:
         return not self.pools[node.pool].acts, *trouble, -self.prices[node.name], node.name
 
 
-def _ends_soon(node: ProvisionedNode) -> bool:
+def ends_soon(node: ProvisionedNode) -> bool:
     """Whether its machine ends at a time that is known or bounded: what moves there moves again."""
     offering = node.offering
     return bool(offering.block) or offering.capacity_type in NOT_FOR_MOVES or node.reclaim_at is not None

@@ -140,14 +140,14 @@ def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, ground: Ground) -> s
     before = {placement.pod for placement in plan.placements}
     placed = {placement.pod: placement for placement in tried.placements}
     for key, pod in moved.items():
-        if key not in placed or placed[key].preference > _preference(pod, ground.snapshot.claims):
+        if key not in placed or placed[key].preference > preference_now(pod, ground.snapshot.claims):
             return key
         if placed[key].node in ground.closed:
             return key
     return min((placed.keys() - moved.keys()) ^ before, default="")
 
 
-def _preference(pod: Pod, claims: Mapping[str, ResourceClaim]) -> int:
+def preference_now(pod: Pod, claims: Mapping[str, ResourceClaim]) -> int:
     """The sum of the firstAvailable indexes that the pod's claims have now."""
     return sum(_chosen(claims[key]) for key in claim_keys(pod) if key in claims)
 

@@ -26,7 +26,7 @@ def without_nodes(
     names, ended = {node.node_name for node in nodes}, {node.name for node in nodes}
     keys = {pod.key for pod in moved}
     there = (pod for pod in snapshot.pods if pod.key in keys or pod.node_name not in names)
-    pods = tuple(_pending(pod) if pod.key in keys else pod for pod in there)
+    pods = tuple(as_pending(pod) if pod.key in keys else pod for pod in there)
     if first:
         pods = tuple(sorted(pods, key=lambda pod: pod.key not in first))
     return replace(
@@ -42,7 +42,8 @@ def without_nodes(
     )
 
 
-def _pending(pod: Pod) -> Pod:
+def as_pending(pod: Pod) -> Pod:
+    """The pod as its controller creates it again."""
     return replace(pod, node_name=None, nominated_node=None, phase="Pending", unscheduled="", unscheduled_why="")
 
 

@@ -16,6 +16,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
+from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, few, money, ready_text
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
@@ -87,6 +88,8 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False) -> list
         lines.append(
             Line("no CapacityPool given: the whole catalog is on offer; docs/install.md shows how to make one")
         )
+    lines += (Line(text) for text in fragmentation_lines(plan))
+    lines += (Line(f"proposal: {text}") for text in room_lines(plan))
     lines += (Line(f"warning: {text_of(warning, short=True)}", "warning") for warning in plan.warnings)
     lines += (Line(text, "warning") for text in ignored_lines(plan.outside))
     return lines

@@ -1,0 +1,183 @@
+"""How much of the free devices of each accelerator the pods of the cluster cannot use.
+
+The measure is F of FGD ("Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+Descent", USENIX ATC 2023, section 3): F = Σ_n Σ_m p_m F_n(m), where p_m is the share of the kind of pods m, and F_n(m)
+is the free part of the devices of node n that m cannot use: all of it if m does not fit on n, else that of the devices
+of which too little is free for m.
+
+In terms of DRA: whether m fits on n, and whether it could get a device, is what the allocator says of its claims, with
+devices of one counter set taken as one. Pods that share a claim are one kind together. M is here, for each accelerator,
+the pods that ask for it: FGD's has all pods, also those without a GPU, and would say that all of a cluster with many
+web servers is fragmented. docs/defragmentation.md has an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import islice
+from typing import Final, TypeAlias
+
+from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
+from autoscaler.dra.allocation.context import AllocationContext
+from autoscaler.dra.allocation.usable import usable_groups
+from autoscaler.dra.claims.extended_resources import extended_resource_claim
+from autoscaler.dra.outcome import FatalError
+from autoscaler.model.node import Node
+from autoscaler.model.plan import Fragmentation, Target
+from autoscaler.model.resource_claim import DeviceRequest
+from autoscaler.model.verdict import Fits
+from autoscaler.planning.disruption.free_units import FreeUnit, free_units
+from autoscaler.planning.disruption.kinds import Kind, kinds_of
+from autoscaler.planning.placement.existing import Present
+from autoscaler.planning.policy import Policy
+from autoscaler.scheduling.fit import fit
+from autoscaler.scheduling.world import World
+
+# Rarer kinds change F by less than it is shown with; FGD's own tool leaves out the rarest as well.
+_KINDS: Final = 64
+# Questions "does a pod of this kind fit on this node": some two seconds. Larger clusters ask for fewer kinds.
+_QUESTIONS: Final = 40_000
+# One question, in units of work.
+_LOOK: Final = 200
+# What a kind has at least beside its questions: selectors cost some hundred units, their compilation ten thousand.
+_LEAST: Final = 20_000
+# Nodes with an accelerator that are looked at to see who asks for it: they are alike.
+_SAMPLES: Final = 8
+
+_Units: TypeAlias = Mapping[str, Sequence[FreeUnit]]  # by accelerator
+
+
+def fragmentation(present: Present, policy: Policy) -> tuple[Fragmentation, ...]:
+    """Of each accelerator of the nodes that are there, by its name. `policy` bounds the work."""
+    nodes = {name: units for name in _there(present) if (units := _units(present.world, name))}
+    if not nodes:
+        return ()
+    kinds = kinds_of(present.world, max(1, min(_KINDS, _QUESTIONS // len(nodes))))
+    each = max(_LEAST + 3 * _LOOK * len(nodes), policy.work.per_round // max(1, len(kinds)))
+    dear = policy.work.selectors_per_round // max(1, len(kinds))
+    accounts = [Account(own=each, shared=Purse(dear), most=each + dear) for _ in kinds]
+    tasks = [_Task(kind, present.world, account) for kind, account in zip(kinds, accounts, strict=True)]
+    names = sorted({name for units in nodes.values() for name in units})
+    return tuple(_of_accelerator(name, nodes, tasks) for name in names)
+
+
+def _there(present: Present) -> Iterator[str]:
+    return (name for name, target in present.targets.items() if target is Target.EXISTING)
+
+
+def _units(world: World, name: str) -> _Units:
+    """The node's own accelerators, free or not; none where its slices cannot be read."""
+    try:
+        at = AllocationContext.of(world.nodes[name].node, world.devices, world.allocated)
+    except FatalError:
+        return {}
+    found: dict[str, list[FreeUnit]] = {}
+    for unit in free_units(at):
+        found.setdefault(unit.accelerator, []).append(unit)
+    return found
+
+
+def _of_accelerator(name: str, nodes: Mapping[str, _Units], tasks: Sequence[_Task]) -> Fragmentation:
+    having = {node: units[name] for node, units in nodes.items() if name in units}
+    asking = [task for task in tasks if task.asks_for(name, having)]
+    lost = {id(task): task.unusable(having) for task in asking}
+    decided = [task for task in asking if task.decided]
+    pods = sum(task.kind.pods for task in decided)
+    free = sum((unit.free for units in having.values() for unit in units), Fraction(0))
+    shares = (Fraction(task.kind.pods, pods) * lost[id(task)] for task in decided)
+    return Fragmentation(
+        accelerator=name,
+        devices=sum(map(len, having.values())),
+        free=free,
+        unusable=sum(shares, Fraction(0)) if decided else free,
+        kinds=len(decided),
+        undecided=len(asking) - len(decided),
+    )
+
+
+@dataclass
+class _Task:
+    """A kind of pods with what it may still ask. Once it has spent that, nothing is known of it."""
+
+    kind: Kind
+    world: World
+    account: Account
+    fits: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def decided(self) -> bool:
+        return self.account.refused is None
+
+    @cached_property
+    def _asking(self) -> World:
+        """The world in which the sample's claims are still to be allocated."""
+        return replace(self.world, claims={**self.world.claims, **self.kind.claims})
+
+    def asks_for(self, name: str, having: Mapping[str, Sequence[FreeUnit]]) -> bool:
+        """Whether a pod of the kind has or could have the accelerator, whatever is free."""
+        if name in self.kind.accelerators:
+            return True
+        try:
+            with on_account(self.account):
+                return any(self._admits(node, units[0]) for node, units in islice(having.items(), _SAMPLES))
+        except BudgetSpentError:
+            return True  # nobody knows, which is said
+
+    def unusable(self, having: Mapping[str, Sequence[FreeUnit]]) -> Fraction:
+        """What is free and of no use to the kind; of no meaning once nothing more may be asked."""
+        total = Fraction(0)
+        try:
+            with on_account(self.account):
+                for node, units in having.items():
+                    total += self._unusable(node, [unit for unit in units if unit.free])
+        except BudgetSpentError:
+            pass
+        return total
+
+    def _unusable(self, name: str, units: Sequence[FreeUnit]) -> Fraction:
+        if not units:
+            return Fraction(0)
+        if name not in self.fits:
+            pay(_LOOK * len(self.kind.sample.pods))
+            self.fits[name] = isinstance(fit(self.kind.sample.pods, name, self._asking), Fits)
+        useful: set[str] = set()
+        groups = {unit.name: unit.devices for unit in units}
+        for request in self._requests(self.world.nodes[name].node) if self.fits[name] else ():
+            left = {key: members for key, members in groups.items() if key not in useful}
+            pay(_LOOK)
+            useful.update(
+                usable_groups(
+                    request,
+                    left,
+                    self.world.nodes[name].node,
+                    devices=self.world.devices,
+                    allocated=self.world.allocated,
+                )
+            )
+        return sum((unit.free for unit in units if unit.name not in useful), Fraction(0))
+
+    def _requests(self, node: Node) -> Iterator[DeviceRequest]:
+        yield from dict.fromkeys(one for claim in self.kind.claims.values() for one in claim.exact_requests)
+        for pod in self.kind.sample.pods:
+            extra = extended_resource_claim(pod, node, self.world.extended_resources, self.world.profile)
+            yield from extra.exact_requests if extra is not None else ()
+
+    def _admits(self, name: str, unit: FreeUnit) -> bool:
+        """Whether selectors let one of the kind's requests have a device of the unit."""
+        node = self.world.nodes[name].node
+        pools, memo = self.world.devices.pools_of(node)
+        members = [pooled for pooled in pools.devices if pooled.id in unit.devices]
+        for request in self._requests(node):
+            device_class = self.world.devices.classes.get(request.device_class)
+            if device_class is None or request.admin_access:
+                continue
+            matches = memo.matches(device_class, request)
+            try:
+                if any(matches.admits(pooled, lenient=True) for pooled in members):
+                    return True
+            except FatalError:
+                continue
+        return False

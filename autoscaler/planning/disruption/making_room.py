@@ -1,0 +1,239 @@
+"""Which moves of running pods would make room for pods that no present node takes.
+
+For a pod, or pods that share a claim, the fewest pods of one node are sought without which it takes them, and which
+kube-scheduler would then place on other nodes that are there. A gang gets one node after the other. Nobody who runs
+or is about to get a place loses it, and who may be moved at all is decided as for consolidation (lifecycle/movable.py).
+
+It proposes only. While pods go one after the other, their node has to be cordoned: kube-scheduler would give the first
+place that is free to whoever comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import combinations, islice
+from typing import Final
+
+from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
+from autoscaler.lifecycle.movable import BudgetsByNamespace, by_namespace, deletion_cost, obstacle
+from autoscaler.lifecycle.reflect import occupies
+from autoscaler.model.plan import Plan, Relocation, RoomMade, Target
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import Fits
+from autoscaler.model.virtual_pods import is_virtual
+from autoscaler.planning.demand.bundles import Bundle, bundles_of
+from autoscaler.planning.disruption.emptied import Emptying, cordoned, uncordoned
+from autoscaler.planning.disruption.kinds import uses_devices
+from autoscaler.planning.disruption.left_alone import closed_nodes, kept_nodes
+from autoscaler.planning.disruption.moves import preference_now
+from autoscaler.planning.disruption.without_nodes import as_pending
+from autoscaler.planning.placement.existing import Present
+from autoscaler.planning.policy import Policy
+from autoscaler.scheduling.fit import fit
+from autoscaler.scheduling.schedule import first, schedule
+from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
+
+# Workloads for which moves are sought, most important ones first.
+_JOBS: Final = 8
+# Of a node with more pods that could move, one set is tried: all that has to go once as many as possible stay.
+MOST_MOVED: Final = 8
+# One look at a node, in units of work.
+_LOOK: Final = 200
+_AT_ONCE: Final = 100  # looks that are paid for together
+# Present nodes for which a workload has its units of work once more.
+_NODES: Final = 1_000
+# Nodes that are looked at, those with the fewest pods to move first, and those of them for which sets are tried.
+_LOOKED: Final = 500
+_CANDIDATES: Final = 32
+
+
+def room_made(plan: Plan, present: Present, snapshot: Snapshot, policy: Policy) -> tuple[RoomMade, ...]:
+    """Proposals, each on top of those before. `policy` bounds the work of each workload by itself."""
+    jobs = _jobs(plan, present.world, snapshot)[:_JOBS]
+    if not jobs or "PodDisruptionBudget" in snapshot.unreadable:
+        return ()
+    world = _as_planned(plan, present)
+    budgets = by_namespace(snapshot.disruption_budgets)
+    running = {pod.key for pod in snapshot.pods if occupies(pod)}
+    search = _Search(budgets, closed=closed_nodes(snapshot), kept=kept_nodes(snapshot), running=running)
+    units = policy.work.per_pod * (1 + len(world.nodes) // _NODES)
+    found: list[RoomMade] = []
+    for job in jobs:
+        account = Account(own=units, shared=Purse(policy.work.selectors_per_round // _JOBS), most=units)
+        try:
+            with on_account(account):
+                after = search.place(job, _Step(world))
+        except BudgetSpentError:
+            continue
+        if after is not None and after.moves:
+            world = after.world
+            running -= {move.pod for move in after.moves}
+            keys = tuple(pod.key for bundle in job for pod in bundle.pods)
+            found.append(RoomMade(keys, after.moves, FrozenMap(after.devices), _saved(plan, keys)))
+    return tuple(found)
+
+
+def _jobs(plan: Plan, world: World, snapshot: Snapshot) -> list[tuple[Bundle, ...]]:
+    """The pods with devices that present nodes do not take: bundles, and gangs that may be on any nodes."""
+    wanted = {left.pod for left in plan.left_out if left.verdict == "does-not-fit"}
+    wanted |= {placement.pod for placement in plan.placements if placement.target is Target.NEW}
+    pods = [pod for pod in snapshot.pods if pod.key in wanted and not is_virtual(pod.key) and uses_devices(pod, world)]
+    pods.sort(key=lambda pod: -pod.priority)
+    jobs: dict[str, tuple[Bundle, ...]] = {}
+    for bundle in bundles_of(pods, snapshot.claims):
+        key = bundle.gang or bundle.key
+        gang = snapshot.gangs.get(bundle.gang or "")
+        if gang is None or not gang.topology_key:
+            jobs[key] = (*jobs.get(key, ()), bundle)
+    return [job for job in jobs.values() if _helps(plan, tuple(pod.key for bundle in job for pod in bundle.pods))]
+
+
+def _helps(plan: Plan, keys: tuple[str, ...]) -> bool:
+    """Whether a place for the pods is worth anything: they have none, or a node less is launched."""
+    placed = {placement.pod for placement in plan.placements}
+    return not placed.issuperset(keys) or _saved(plan, keys) is not None
+
+
+def _saved(plan: Plan, keys: tuple[str, ...]) -> Decimal | None:
+    alone = [launch for launch in plan.launches if launch.pods and set(launch.pods) <= set(keys)]
+    prices = [launch.usd_per_hour for launch in alone if launch.usd_per_hour is not None]
+    return sum(prices, Decimal(0)) if prices else None
+
+
+def _as_planned(plan: Plan, present: Present) -> World:
+    """The nodes that are there, with the pods that the plan gives a place on them."""
+    world = present.world
+    for name in [name for name in world.nodes if present.targets.get(name) is not Target.EXISTING]:
+        world = world.without_node(name)
+    pods = {pod.key: pod for pod in world.snapshot.pods}
+    for placement in plan.placements:
+        if placement.target is Target.EXISTING and placement.node in world.nodes and placement.pod in pods:
+            fits = Fits(placement.allocations, placement.preference)
+            world = world.placed((pods[placement.pod],), placement.node, fits)
+    return world
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What has been reached: the world, the moves so far, and the devices that the job got on each node."""
+
+    world: World
+    moves: tuple[Relocation, ...] = ()
+    devices: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Set:
+    """Pods of a node that might go, in the order of trial: few first, then those that are least trouble."""
+
+    size: int
+    trouble: int
+    node: str
+    keys: tuple[str, ...]
+    pods: tuple[Pod, ...] = field(compare=False)
+
+
+@dataclass
+class _Search:
+    """`closed` nodes take nobody who moves, and nobody leaves `kept` ones. `running`: who runs, and has not moved for a
+    job before; the others are not there yet."""
+
+    budgets: BudgetsByNamespace
+    closed: frozenset[str]
+    kept: frozenset[str]
+    running: set[str]
+
+    def place(self, job: Sequence[Bundle], step: _Step) -> _Step | None:
+        """Every bundle of the job on nodes that are there, one after the other; None if one finds no room."""
+        for bundle in job:
+            found = self._placed(bundle, step) or self._placed_after_moves(bundle, step)
+            if found is None:
+                return None
+            step = found
+        return step
+
+    def _placed(self, bundle: Bundle, step: _Step) -> _Step | None:
+        """The bundle as kube-scheduler places it now."""
+        _pay_looks(len(bundle.pods) * len(step.world.nodes))
+        found = schedule(bundle.pods, step.world, first)
+        if found.left:
+            return None
+        devices = dict(step.devices)
+        for bound in found.bound:
+            count = sum(len(allocation.devices) for allocation in bound.verdict.allocations.values())
+            devices[bound.node] = devices.get(bound.node, 0) + count
+        return replace(step, world=found.world, devices=devices)
+
+    def _placed_after_moves(self, bundle: Bundle, step: _Step) -> _Step | None:
+        emptying = Emptying(step.world)
+        running = self.running - {move.pod for move in step.moves}
+        for chosen in sorted(self._sets(bundle, emptying, running)):
+            if obstacle(chosen.pods, self.budgets) is not None or not _takes(bundle, chosen, emptying):
+                continue
+            gone = self._relocated(chosen, emptying, step)
+            after = self._placed(bundle, gone) if gone is not None else None
+            if after is not None:
+                return after
+        return None
+
+    def _sets(self, bundle: Bundle, emptying: Emptying, running: set[str]) -> Iterator[_Set]:
+        """Of each node that would take the bundle if all went that may go, the sets to try."""
+        nodes = ((name, state) for name, state in emptying.world.nodes.items() if name not in self.kept)
+        full = (_set_of([p for p in state.pods if self._may_go(p, running)], name) for name, state in nodes)
+        looked = sorted(everybody for everybody in full if everybody.pods)[:_LOOKED]
+        enough = (everybody for everybody in looked if _takes(bundle, everybody, emptying))
+        for everybody in islice(enough, _CANDIDATES):
+            if everybody.size > MOST_MOVED:
+                yield _least(bundle, everybody, emptying)
+                continue
+            for size in range(1, everybody.size + 1):
+                yield from (_set_of(chosen, everybody.node) for chosen in combinations(everybody.pods, size))
+
+    def _may_go(self, pod: Pod, running: set[str]) -> bool:
+        return pod.key in running and obstacle((pod,), self.budgets) is None
+
+    def _relocated(self, chosen: _Set, emptying: Emptying, step: _Step) -> _Step | None:
+        """The pods of the set on other nodes, where kube-scheduler puts them; None if one gets none, or gets less."""
+        world = cordoned(emptying.without(chosen.pods, chosen.node), self.closed | {chosen.node})
+        _pay_looks(len(chosen.pods) * len(world.nodes))
+        pods = sorted(map(as_pending, chosen.pods), key=lambda pod: -pod.priority)
+        found = schedule(pods, world, first)
+        if found.left:
+            return None
+        for bound in found.bound:
+            if bound.node in self.closed or bound.node == chosen.node:
+                return None
+            if bound.verdict.preference > preference_now(bound.pod, emptying.world.claims):
+                return None
+        moves = tuple(Relocation(bound.pod.key, chosen.node, bound.node) for bound in found.bound)
+        return replace(step, world=uncordoned(found.world, emptying.world), moves=(*step.moves, *moves))
+
+
+def _takes(bundle: Bundle, gone: _Set, emptying: Emptying) -> bool:
+    """Whether the node takes the bundle once these pods have gone."""
+    copied = len(emptying.world.nodes) + len(emptying.world.claims)
+    pay(_LOOK * len(bundle.pods) + copied // 8)
+    return isinstance(fit(bundle.pods, gone.node, emptying.without(gone.pods, gone.node)), Fits)
+
+
+def _pay_looks(looks: int) -> None:
+    for done in range(0, looks, _AT_ONCE):
+        pay(_LOOK * min(_AT_ONCE, looks - done))
+
+
+def _set_of(pods: Sequence[Pod], node: str) -> _Set:
+    ordered = tuple(sorted(pods, key=lambda pod: pod.key))
+    return _Set(len(pods), sum(map(deletion_cost, pods)), node, tuple(pod.key for pod in ordered), ordered)
+
+
+def _least(bundle: Bundle, everybody: _Set, emptying: Emptying) -> _Set:
+    """What has to go once each pod has stayed that may, the most troublesome ones first."""
+    gone = everybody
+    for pod in sorted(everybody.pods, key=lambda pod: (-deletion_cost(pod), pod.key)):
+        fewer = _set_of([other for other in gone.pods if other is not pod], gone.node)
+        gone = fewer if _takes(bundle, fewer, emptying) else gone
+    return gone
