@@ -61,7 +61,7 @@ from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import ProviderError
 from providers.finding_topic import FindingTopic
-from providers.registered import Registered
+from providers.registered import Registered, Room
 
 # Ownership tags. Providers whose clouds allow fewer characters translate them, reversibly.
 TAG_CLUSTER: Final = labels.CLUSTER_TAG  # uid of the namespace kube-system
@@ -369,7 +369,7 @@ class TemplateStatus:
     """The state of a node template. `resolved` are the fields of its status that say what its names stand for. `zones`
     are those that machines can start in; () where that is not known. `drift` is what has moved on since and is not
     followed, with how to follow it; "" when nothing has, None when that is not known. `groups` is what its groups
-    start; None without groups, or where that is not known. `registers`: what nodes of theirs are known to have."""
+    start, None without groups or where nobody knows; `registers` what nodes of theirs have; `rooms` how many fit."""
 
     template: TemplateRef
     resolved: Mapping[str, Any] = EMPTY
@@ -378,6 +378,7 @@ class TemplateStatus:
     drift: str | None = None
     groups: frozenset[OfferingKey] | None = None
     registers: Mapping[OfferingKey, Registered] = field(default_factory=FrozenMap)
+    rooms: Mapping[OfferingKey, Room] = field(default_factory=FrozenMap)
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""What nodes of groups that exist already register with. A person chose it when the group was made."""
+"""What is known of groups that exist already: what their nodes register with, and how many machines they hold."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from dataclasses import dataclass
 
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.taint import Taint
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many machines all groups of an offering hold at `most`, and how many are `used`, whoever started them. A
+    group that takes machines only all at once is used as a whole if it is not empty."""
+
+    most: int
+    used: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
 from autoscaler.lifecycle.reflect import SeenReservation, World
-from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, GroupOffering, NodeTemplateRef
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, GroupOffering, GroupRoom, NodeTemplateRef
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -244,7 +244,9 @@ def _groups(status: TemplateStatus) -> dict[str, Any]:
     nodes = sorted(status.registers.items(), key=lambda item: repr(item[0]))
     registers = tuple(GroupNodes(_offering(key), FrozenMap(seen.labels), seen.taints) for key, seen in nodes)
     groups = None if status.groups is None else frozenset(map(_offering, status.groups))
-    return {"registers": registers, "groups": groups}
+    rooms = sorted(status.rooms.items(), key=lambda item: repr(item[0]))
+    full = tuple(GroupRoom(_offering(key), room.most, room.used) for key, room in rooms)
+    return {"registers": registers, "groups": groups, "rooms": full}
 
 
 def _offering(key: OfferingKey) -> GroupOffering:

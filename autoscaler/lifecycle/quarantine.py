@@ -50,6 +50,7 @@ _KEEPS_FROM_BUYING: Final = frozenset(
         Code.POOL_LIMIT,
         Code.SPENDING_GUARD,
         Code.BLOCK_FULL,
+        Code.GROUPS_FULL,
         Code.SHORTAGE,
         Code.LAUNCH_FAILED,
         Code.QUARANTINED,

@@ -145,6 +145,16 @@ class GroupOffering:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GroupRoom:
+    """How many machines all groups that start an offering hold at `most`, and how many are `used`, whoever started
+    them, as of a few minutes ago."""
+
+    offering: GroupOffering
+    most: int
+    used: int = 0
+
+
 DEFAULT_CAPACITY_TYPES: Final = (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED, CapacityType.ON_DEMAND)
 
 
@@ -179,6 +189,7 @@ class CapacityPool:
     boot_timeout: timedelta | None = None  # from launch to Node; None: the node template's, or that of the machine
     groups: frozenset[GroupOffering] | None = None  # what its node template's groups start; None: it needs none
     registers: tuple[GroupNodes, ...] = ()  # what nodes of these groups have beside `labels` and `taints`
+    rooms: tuple[GroupRoom, ...] = ()  # offerings of which these groups hold no more
     implicit: bool = False
     held_back: bool = False  # a check before buying failed: it only proposes until that is put right
     uid: str = ""

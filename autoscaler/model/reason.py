@@ -109,6 +109,7 @@ class Code(Enum):
     NOT_RUNNABLE = "NotRunnable"  # problem, source: the drivers or node images do not run on the instance type
     FRACTION_UNASKED = "FractionUnasked"  # share: a part of a card, which the pool does not ask for
     NOT_IN_GROUPS = "NotInGroups"  # kind, template: a node template of whose groups none starts it; block: of which
+    GROUPS_FULL = "GroupsFull"  # kind, template, instance_type, zone, most: its groups hold no more machines
     NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
     ARCHITECTURE_UNASKED = "ArchitectureUnasked"  # an implicit pool does not offer it unless the pod names it
     SHORTAGE = "Shortage"  # the provider had none

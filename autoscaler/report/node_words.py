@@ -28,6 +28,7 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
         Code.POOL_DELETED: ("its pool is being deleted",),
         Code.SLICE_BROKEN: ("its slice of {hosts} hosts has {left} left: it ends as a whole, as it was launched",),
         Code.SLICE_IN_USE: ("its slice of {hosts} hosts is in use, and ends only as a whole",),
+        Code.GIVES_WAY: ("node {node} gives way to a pod that waits at a limit",),
         Code.BASELINE: ("part of the pool's baseline",),
         Code.NODE_DISPENSABLE: ("its pods fit on other nodes, which saves {saved} $/h",),
         Code.NODE_CLOSING: (

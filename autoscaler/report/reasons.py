@@ -167,7 +167,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "{instance_type} would fit with drivers {drivers}, but no CapacityPool allows it",
         "an offering would fit, but no CapacityPool allows it",
     ),
-    Code.GIVES_WAY: ("node {node} gives way to a pod that waits at a limit",),
+    Code.GROUPS_FULL: ("no group of {kind} {template} has room for more {instance_type} in {zone} ({most} at most)",),
     Code.POOL_LIMIT: ("the limit of pool {pool} on {resource} ({limit}) is reached",),
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
     Code.NO_PRICE: (

@@ -28,6 +28,11 @@ def in_groups(ref: OfferingRef, pool: CapacityPool) -> bool:
     return pool.groups is None or any(_starts(group, ref) for group in pool.groups)
 
 
+def is_of(group: GroupOffering, ref: OfferingRef) -> bool:
+    """Whether such a machine is started by groups of this offering and by no others."""
+    return _starts(group, ref) and (ref.zone, ref.reservation) == (group.zone, group.reservation)
+
+
 def registered(pool: CapacityPool, ref: OfferingRef) -> Registered:
     """What a node of an offering has by the groups that may start it: the labels that it has in each of them, and the
     taints that it has in any. Taints that the pool says go away are gone when pods come."""

@@ -14,6 +14,7 @@ from math import ceil
 
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lifecycle.spending import hours_left_today, recent_launches, spent_today
+from autoscaler.model.capacity import NO_TEMPLATE, GroupOffering, NodeTemplateRef
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
@@ -23,12 +24,14 @@ from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
 from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.groups import is_of
 from instance_catalog.types.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`remaining` of `resource` ("accelerators", "nodes", "usdPerHour", "machines") in a pool or block, or overall."""
+    """`remaining` of `resource` ("accelerators", "nodes", "usdPerHour", "machines") in a pool, block or the groups of a
+    `template` that start an offering, or overall."""
 
     resource: str
     bound: Decimal
@@ -36,6 +39,8 @@ class Limit:
     pool: str | None = None
     block: str | None = None
     guard: str = ""  # the setting's name, of limits over all pools
+    template: NodeTemplateRef = NO_TEMPLATE
+    group: GroupOffering | None = None
 
     def uses(self, candidate: Candidate) -> Decimal:
         """How much one node of the candidate takes."""
@@ -43,6 +48,8 @@ class Limit:
             return Decimal(0)
         if self.block is not None:
             return Decimal(candidate.offering.block == self.block)
+        if self.group is not None:
+            return Decimal(candidate.pool.node_template == self.template and is_of(self.group, candidate.offering))
         match self.resource:
             case "accelerators":
                 return _accelerators(candidate.instance_type.accelerator_count)
@@ -55,6 +62,16 @@ class Limit:
         """What to say when it binds."""
         if self.block is not None:
             return Reason.of(Code.BLOCK_FULL, f"block {self.block}", block=self.block, count=int(self.bound))
+        if self.group is not None:
+            return Reason.of(
+                Code.GROUPS_FULL,
+                f"node template {self.template.name}",
+                kind=self.template.kind,
+                template=self.template.name,
+                instance_type=self.group.instance_type,
+                zone=self.group.zone,
+                most=int(self.bound),
+            )
         if self.pool is not None:
             return Reason.of(
                 Code.POOL_LIMIT, f"pool {self.pool}", pool=self.pool, resource=self.resource, limit=str(self.bound)
@@ -82,7 +99,20 @@ def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetim
         Limit("machines", Decimal(b.count), Decimal(available(b, snapshot.provisioned)), block=b.name)
         for b in snapshot.blocks
     ]
+    found += _rooms(snapshot, alive)
     return (*found, *_guards(snapshot.spending, _spent(alive), policy, now))
+
+
+def _rooms(snapshot: Snapshot, alive: Iterable[ProvisionedNode]) -> Iterator[Limit]:
+    """The room in groups that exist already. What the provider counted is minutes old: machines of ours that started
+    since are counted here, and those that ended since are still used."""
+    templates = {pool.name: pool.node_template for pool in snapshot.pools}
+    rooms = {(pool.node_template, room.offering): room for pool in pools_of(snapshot) for room in pool.rooms}
+    nodes = [(templates.get(node.pool), node.offering) for node in alive] if rooms else []
+    for (template, group), room in rooms.items():
+        own = sum(1 for theirs, ref in nodes if theirs == template and is_of(group, ref))
+        left = Decimal(room.most - max(room.used, own))
+        yield Limit("machines", Decimal(room.most), left, template=template, group=group)
 
 
 def accelerators_in_use(snapshot: Snapshot, catalog: Catalog) -> Mapping[str, int]:

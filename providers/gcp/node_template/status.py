@@ -15,7 +15,8 @@ from providers.gcp.node_template.groups import Group, Groups, try_it
 from providers.gcp.node_template.pools import pool_faults
 from providers.gcp.node_template.registered import differences, registered_of
 from providers.gcp.node_template.template import GroupTemplate, GroupTemplates, PoolNodes
-from providers.registered import Registered
+from providers.gcp.node_template.tpu import topology_of
+from providers.registered import Registered, Room
 
 _LIFETIME: Final = timedelta(minutes=5)
 
@@ -67,8 +68,8 @@ class Verdicts:
         faults: list[TemplateFault] = []
         rows: list[dict[str, Any]] = []
         zones: list[str] = []
-        usable: set[OfferingKey] = set()
         registers: dict[OfferingKey, Registered] = {}
+        launched: list[Group] = []
         known = True  # whether every group could be read, or is certainly not there
         expected = tuple(self._expected())
         for group, missing in self._groups.existing(template):
@@ -88,11 +89,13 @@ class Verdicts:
             rows.append(_row(group))
             zones.append(group.ref.zone)
             if not group.unsupported and self._groups.blocked(template, group) is None:
-                usable.add(group.offering)
+                launched.append(group)
         resolved = {"groups": sorted(rows, key=lambda row: (row["zone"], row["name"]))}
-        groups = frozenset(usable) if known else None
+        groups = frozenset(group.offering for group in launched) if known else None
+        rooms = FrozenMap(_rooms(launched) if known else {})
         where = tuple(sorted(set(zones)))
-        return TemplateStatus(reference, resolved, tuple(faults), where, groups=groups, registers=FrozenMap(registers))
+        nodes_of = FrozenMap(registers)
+        return TemplateStatus(reference, resolved, tuple(faults), where, groups=groups, registers=nodes_of, rooms=rooms)
 
     def _of_pool(self, template: GroupTemplate, group: Group, expected: Iterable[PoolNodes]) -> Iterator[TemplateFault]:
         if not group.pool:
@@ -102,6 +105,24 @@ class Verdicts:
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
         for fault in differences(template, group, pool, expected):
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
+
+
+def _rooms(groups: Iterable[Group]) -> dict[OfferingKey, Room]:
+    """The room in groups that are one TPU slice or one NVLink domain. Where groups of one offering differ in that, or
+    in the size of their slices, nobody knows which a launch needs, and no bound is given."""
+    alike: dict[OfferingKey, list[Group]] = {}
+    for group in groups:
+        alike.setdefault(group.offering, []).append(group)
+    found: dict[OfferingKey, Room] = {}
+    for offering, same in alike.items():
+        hosts = {(group.hosts, topology_of(group.labels) if group.hosts > 1 else "") for group in same}
+        if len(hosts) == 1 and same[0].hosts > 1:
+            slices = sum(group.hosts for group in same if group.size)
+            found[offering] = Room(sum(group.hosts for group in same), slices)
+        elif all(group.domain for group in same):
+            most = sum(group.domain for group in same)
+            found[offering] = Room(most, sum(min(group.size, group.domain) for group in same))
+    return found
 
 
 def _of_group(template: GroupTemplate, group: Group) -> Iterator[TemplateFault]:

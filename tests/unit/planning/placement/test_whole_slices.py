@@ -9,7 +9,15 @@ from decimal import Decimal
 import pytest
 
 from autoscaler.checks.check import held_back, pool_conditions
-from autoscaler.model.capacity import Baseline, CapacityPool, Limits, Mode, NodeTemplateRef
+from autoscaler.model.capacity import (
+    Baseline,
+    CapacityPool,
+    GroupOffering,
+    GroupRoom,
+    Limits,
+    Mode,
+    NodeTemplateRef,
+)
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import GangRef, Pod
@@ -87,6 +95,19 @@ def test_a_limit_that_the_slice_exceeds_lets_nothing_of_it_through(limits: Limit
     assert Code.POOL_LIMIT in why_left(found, "w0")
     enough = replace(POOL, limits=Limits(nodes=4, accelerators=16, usd_per_hour=Decimal("43.2")))
     assert len(plan(state(wanted, pools=(enough,)), catalog=CATALOG).launches) == 4
+
+
+@pytest.mark.parametrize(("own", "slices"), [(0, 2), (1, 1), (2, 0)])
+def test_no_more_slices_are_planned_than_groups_are_empty(own: int, slices: int) -> None:
+    group = GroupOffering("ct6e-standard-4t", "us-east5-b", CapacityType.ON_DEMAND)
+    template = NodeTemplateRef("GCPNodeTemplate", "t")
+    pool = replace(POOL, node_template=template, groups=frozenset({group}), rooms=(GroupRoom(group, 8),))
+    ref = OfferingRef("ct6e-standard-4t", "us-east5-b", CapacityType.ON_DEMAND)
+    nodes = tuple(ours(f"n{i}", offering=ref, pool="tpu", phase=Phase.TERMINATING) for i in range(4 * own))
+    found = plan(state(hosts_wanted(12), pools=(pool,), provisioned=nodes), catalog=CATALOG)
+    assert types(found) == ["ct6e-standard-4t"] * (4 * slices)
+    assert len(found.left_out) == 12 - 4 * slices
+    assert all(Code.GROUPS_FULL in codes(left.reasons) for left in found.left_out)
 
 
 def test_a_gang_that_does_not_fill_its_slices_is_placed_or_left_out_as_one() -> None:

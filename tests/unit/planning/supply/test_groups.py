@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.execution.providers_seen import with_groups
-from autoscaler.model.capacity import CapacityPool, GroupNodes, GroupOffering, Limits, Mode, NodeTemplateRef
+from autoscaler.model.capacity import CapacityPool, GroupNodes, GroupOffering, GroupRoom, Limits, Mode, NodeTemplateRef
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.groups import registered
+from autoscaler.report.reasons import text_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
@@ -20,8 +21,8 @@ from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey, TemplateRef, TemplateStatus
-from providers.registered import Registered
-from tests.builders import SMALL, claim, machine, plan, pod, snapshot, types, why_left
+from providers.registered import Registered, Room
+from tests.builders import SMALL, claim, machine, ours, plan, pod, snapshot, types, why_left
 
 NODE_POOL = "cloud.google.com/gke-nodepool"
 TEAM = Taint("team", "a")
@@ -105,3 +106,45 @@ def test_a_template_that_could_not_be_read_leaves_what_was_known_of_its_groups_o
     (found,) = with_groups([POOL], [status])
     assert found.groups is None
     assert found.registers == (GroupNodes(GroupOffering("intel", "us-east-1a", CapacityType.ON_DEMAND)),)
+
+
+def full(most: int, used: int) -> CapacityPool:
+    """The pool, whose groups hold so many machines of A."""
+    key = TemplateRef("GCPNodeTemplate", "g")
+    (found,) = with_groups([POOL], [TemplateStatus(key, groups=frozenset({A}), rooms=FrozenMap({A: Room(most, used)}))])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("used", "own", "placed"),
+    [
+        pytest.param(0, 0, 2, id="all-empty"),
+        pytest.param(1, 0, 1, id="somebody-uses-one"),
+        pytest.param(0, 1, 1, id="ours-started-since-the-provider-counted"),
+        pytest.param(1, 1, 1, id="counted-once"),
+        pytest.param(2, 1, 0, id="one-is-a-strangers"),
+    ],
+)
+def test_no_more_is_planned_than_groups_have_room_for(used: int, own: int, placed: int) -> None:
+    ref = OfferingRef("intel", "us-east-1a", CapacityType.ON_DEMAND)
+    nodes = tuple(ours(f"n{i}", offering=ref) for i in range(own))
+    pods = [pod(f"p{i}", f"c{i}") for i in range(3)]
+    asked = snapshot(pods, [claim(f"c{i}") for i in range(3)], pools=(full(2, used),), provisioned=nodes)
+    result = plan(asked, catalog=CATALOG)
+    assert len(types(result)) == placed
+    (why,) = {one for left in result.left_out for one in left.reasons if one.code is Code.GROUPS_FULL}
+    assert "no group of GCPNodeTemplate g has room for more intel in us-east-1a (2 at most)" in text_of(why)
+
+
+def test_the_room_of_one_template_says_nothing_of_another() -> None:
+    other = replace(full(1, 1), node_template=NodeTemplateRef("GCPNodeTemplate", "h"), name="other", rooms=())
+    asked = snapshot([pod("p", "c")], [claim("c")], pools=(full(1, 1), other))
+    assert [node.pool for node in plan(asked, catalog=CATALOG).launches] == ["other"]
+
+
+def test_two_pools_share_the_room_of_their_template() -> None:
+    second = replace(full(2, 0), name="second")
+    pods = [pod(f"p{i}", f"c{i}") for i in range(3)]
+    asked = snapshot(pods, [claim(f"c{i}") for i in range(3)], pools=(full(2, 0), second))
+    assert len(plan(asked, catalog=CATALOG).launches) == 2
+    assert full(2, 1).rooms == (GroupRoom(GroupOffering("intel", "us-east-1a", CapacityType.ON_DEMAND), 2, 1),)

@@ -11,6 +11,7 @@ from instance_catalog.types.instance_type import CapacityType
 from providers.contract import LaunchAnswer, OfferingKey, TemplateStatus
 from providers.errors import TemplateError
 from providers.gcp.node_template.template import GroupRef
+from providers.registered import Room
 from tests.fakes.gce.errors import refused
 from tests.fakes.gce.gke import NodePool
 from tests.fakes.gce.holdings import Holding
@@ -279,3 +280,9 @@ def test_a_policy_that_no_plan_depends_on_refuses_nothing(trouble: str) -> None:
     (row,) = (row for row in status(rig).resolved["groups"] if row["name"] == name(0))
     assert "placement" not in row
     assert status(rig).faults == ()
+
+
+def test_the_status_says_how_much_room_the_domains_have() -> None:
+    rig = rig_with(2)
+    launch(rig, "b1", 12, minimum=12)
+    assert status(rig).rooms == {A4X: Room(36, 12)}

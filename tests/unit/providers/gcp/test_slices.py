@@ -16,6 +16,7 @@ from providers.errors import AmbiguousError, CapacityError, RefusedError, Waitin
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.trial import Trial, cluster_of_trials
+from providers.registered import Room
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, ApiError, Fault, LateError, refused
 from tests.gcp import CLUSTER, V6E, ZONE, Rig, Written, gcp, request, whole
 
@@ -264,3 +265,13 @@ def test_a_launch_that_leaves_the_zone_open_is_withdrawn_as_well() -> None:
     rig.fake.project.stock.clear()
     rig.advance(timedelta(minutes=5))
     assert len(rig.provider.withdraw(asked).instances) == 4
+
+
+def test_the_status_counts_slices_that_are_in_use_whoever_started_them() -> None:
+    rig = rig_with(3)
+    outcome(rig, whole())
+    rig.settle()
+    rig.restart()
+    (found,) = rig.provider.template_statuses()
+    assert {key.instance_type: room for key, room in found.rooms.items()} == {"ct6e-standard-4t": Room(12, 4)}
+    assert found.rooms.keys() <= (found.groups or frozenset())
