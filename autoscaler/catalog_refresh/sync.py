@@ -68,18 +68,7 @@ def synced(
     others = [layer for layer in layers if layer.name != str(path)]
     state = directory / f".{path.stem}.json"
 
-    def page_read(step: str, progress: Progress) -> None:
-        _keep(state, progress)
-        told(step, progress)
-
-    resumed = _resumed(state)
-    try:
-        progress = fetch(listing, clock, progress=resumed, told=page_read)
-    except (RefusedError, GoneError, UnclassifiedError) as error:
-        # The cloud may no longer know the page from which a resumed listing continues.
-        if resumed is not None and not isinstance(error, PermissionDeniedError):
-            state.unlink(missing_ok=True)
-        raise
+    progress = _read_whole(listing, clock, state, told)
     found = listing.interpreted(progress.rows, date=clock.now().date().isoformat())
     if not found.types:
         state.unlink(missing_ok=True)
@@ -102,6 +91,23 @@ def synced(
     state.unlink(missing_ok=True)
     conflicts = (*merged.conflicts, *overruled(merged.content, after))
     return Synced(path, text, replace(merged, conflicts=conflicts), before, after)
+
+
+def _read_whole(listing: Listing, clock: Clock, state: Path, told: Callable[[str, Progress], None]) -> Progress:
+    """Every page of the listing, from the one on at which an interrupted sync stopped."""
+
+    def page_read(step: str, progress: Progress) -> None:
+        _keep(state, progress)
+        told(step, progress)
+
+    resumed = _resumed(state)
+    try:
+        return fetch(listing, clock, progress=resumed, told=page_read)
+    except (RefusedError, GoneError, UnclassifiedError) as error:
+        # The cloud may no longer know the page from which a resumed listing continues.
+        if resumed is not None and not isinstance(error, PermissionDeniedError):
+            state.unlink(missing_ok=True)
+        raise
 
 
 def layers_of(directories: Iterable[Path]) -> list[Layer]:

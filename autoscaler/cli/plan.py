@@ -20,7 +20,7 @@ from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import catalog_of, now_of, profile_of, read_manifests
 from autoscaler.cli.common.html_file import write_page
-from autoscaler.cli.common.output import output_option, print_data
+from autoscaler.cli.common.output import output_option
 from autoscaler.cli.common.patience import announced
 from autoscaler.cli.common.plan_output import FORMS, print_plan
 from autoscaler.cli.common.what_if import print_what_if, what_if_option
@@ -124,9 +124,7 @@ def plan(
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
     read_catalog: ReadCatalog
     if live:
-        from autoscaler.cli.common.live import read_cluster
-
-        loaded, read_catalog = read_cluster(kubeconfig, context, profile_of(kubernetes_version))
+        loaded, read_catalog = _read_cluster(kubeconfig, context, kubernetes_version)
     else:
         loaded = read_manifests(paths, kubernetes_version, directories, strict=strict, skip_unknown=skip_unknown)
         read_catalog = partial(catalog_of, loaded)
@@ -134,23 +132,28 @@ def plan(
         found = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
         helping = helping_changes(found) if not why and (html is not None or output in ("table", "wide")) else {}
     if why:
-        answers = list(type_answers(why, found, samples(found)))
-        print_data(answers, output) if output in ("json", "yaml") else print_type_answers(answers)
+        print_type_answers(list(type_answers(why, found, samples(found))), output)
         return
     if questions:
         sys.exit(0 if print_what_if(found, questions, output) else SOMETHING_LEFT_OUT)
     if html is not None:
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
-    if loaded.snapshot.profile.note:
-        click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
     _print(found, helping, output, cost_by)
     if found.plan.left_out or (strict and found.plan.outside):
         sys.exit(SOMETHING_LEFT_OUT)
 
 
+def _read_cluster(kubeconfig: str, context: str, kubernetes_version: str | None) -> tuple[Loaded, ReadCatalog]:
+    from autoscaler.cli.common.live import read_cluster  # the client takes a while to import
+
+    return read_cluster(kubeconfig, context, profile_of(kubernetes_version))
+
+
 def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str) -> None:
     """The plan, and below its tables what it costs and what would help."""
     state = found.snapshot
+    if state.profile.note:
+        click.echo(f"note: {state.profile.note}", err=True)
     costs = costs_of(found, cost_by)
     print_plan(found.plan, output, pools=bool(state.pools), daemons=bool(state.daemon_sets), costs=costs)
     if output in ("table", "wide", "markdown"):

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
-from autoscaler.planning.supply.node_basis import Bought
+from autoscaler.planning.supply.node_basis import Bought, RecordedTerms
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
@@ -26,7 +25,7 @@ def machine_of(
     instance_type = catalog.types.get(offering.instance_type)
     if instance_type is None:
         raise NotOfferedError(f"the catalog has no type {offering.instance_type}", code="UnknownType")
-    pool = CapacityPool(
+    pool = RecordedTerms(
         request.tags.get(TAG_POOL, ""),
         labels=request.labels,
         taints=request.taints,

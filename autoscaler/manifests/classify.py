@@ -55,15 +55,11 @@ def classify(
         return None
     version, name = header(value)
     if not version or not name:
-        missing = " and ".join(part for part, found in (("apiVersion", version), ("kind", name)) if not found)
         other = _other_file(document.file, value)
         if other:
             problems.warn((), f"ignored: {other}")
-            return None
-        step = "Helm values and Kustomize patches are not objects: give rendered manifests, or pass --skip-unknown"
-        if name in ("Pod", "ResourceClaim", "ResourceClaimTemplate"):
-            step = f"add apiVersion: {'v1' if name == 'Pod' else 'resource.k8s.io/v1'}"
-        report((), f"not a Kubernetes object: missing {missing}", step)
+        else:
+            report(*_headless(version, name))
         return None
     group, _, short = version.rpartition("/")
     kind = kind_of(group, name)
@@ -82,14 +78,22 @@ def classify(
         problems.warn((), "ignored: parameters of a ResourceClaim of v1alpha2, which v1 writes into the claim")
         return None
     reason = reason_to_ignore(group, name)
-    if reason is not None:
-        problems.warn((), f"ignored: {reason}")
-        left = sorted(set(_variables(value.get("spec"))) | set(_variables(value.get("metadata"))))
-        if left:
-            problems.warn((), f"has {', '.join(left)} as values", UNREPLACED)
+    if reason is None:
+        report(*_unknown(version, name))
         return None
-    report(*_unknown(version, name))
+    problems.warn((), f"ignored: {reason}")
+    if left := sorted({*_variables(value.get("spec")), *_variables(value.get("metadata"))}):
+        problems.warn((), f"has {', '.join(left)} as values", UNREPLACED)
     return None
+
+
+def _headless(version: str, name: str) -> tuple[tuple[str, ...], str, str]:
+    """A problem: apiVersion, kind or both are missing."""
+    missing = " and ".join(part for part, found in (("apiVersion", version), ("kind", name)) if not found)
+    step = "Helm values and Kustomize patches are not objects: give rendered manifests, or pass --skip-unknown"
+    if name in ("Pod", "ResourceClaim", "ResourceClaimTemplate"):
+        step = f"add apiVersion: {'v1' if name == 'Pod' else 'resource.k8s.io/v1'}"
+    return (), f"not a Kubernetes object: missing {missing}", step
 
 
 def _variables(value: object) -> Iterator[str]:

@@ -89,14 +89,10 @@ def load(
     the catalog describes, whose DeviceClasses are there as well. With `skip_unknown`, kinds that nobody knows are
     warnings. Never raises for what is in the files.
     """
-    objects: list[_Object] = []
-    problems: list[Diagnostic] = []
     read = _documents(paths, stdin)
-    for found in _classified(read, skip_unknown=skip_unknown):
-        if isinstance(found, _Object):
-            objects.append(found)
-        else:
-            problems.append(found)
+    classified = list(_classified(read, skip_unknown=skip_unknown))
+    objects = [found for found in classified if isinstance(found, _Object)]
+    problems = [found for found in classified if isinstance(found, Diagnostic)]
     manifests = ManifestSet()
     used = _interpret(objects, manifests)
     context = manifests.contexts[0] if manifests.contexts else PlanContext()

@@ -7,7 +7,7 @@ the catalog without the file is written, which keeps the file short enough to be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -103,6 +103,12 @@ class Merged:
 class ShrunkListingError(ValueError):
     """The listing lacks so many types that a person has to confirm it."""
 
+    @classmethod
+    def of(cls, gone: Sequence[str], before: int) -> ShrunkListingError:
+        """`gone` are the types that are missing, of `before`."""
+        some = ", ".join(gone[:5]) + (", ..." if len(gone) > 5 else "")
+        return cls(f"{len(gone)} of {before} types are no longer listed ({some}); nothing is changed")
+
 
 def merge_listing(
     listing: CloudListing,
@@ -120,10 +126,7 @@ def merge_listing(
     before = {str(entry["name"]) for entry in last.get("types", ()) if _is_sold(entry)}
     gone = sorted(before - {listed.name for listed in listing.types})
     if len(gone) > MOST_REMOVED * len(before) and not accept_removals:
-        raise ShrunkListingError(
-            f"{len(gone)} of {len(before)} types are no longer listed ({', '.join(gone[:5])}"
-            f"{', ...' if len(gone) > 5 else ''}); nothing is changed"
-        )
+        raise ShrunkListingError.of(gone, len(before))
     models: dict[str, Content] = {}
     conflicts: list[Conflict] = []
     types: list[Content] = []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 import click
 
 from autoscaler.cli.common.commands import as_input_error
@@ -9,6 +12,8 @@ from autoscaler.cli.common.output import print_data, print_table
 from autoscaler.errors import BadInputError
 from providers.contract import Clock
 from providers.market import CapacityQuery
+
+_COLUMNS: Final = ("zone", "starts", "ends", "hours", "count")
 
 
 def find_calendar(query: CapacityQuery, *, region: str, clock: Clock, output: str) -> None:
@@ -36,20 +41,7 @@ def find_calendar(query: CapacityQuery, *, region: str, clock: Clock, output: st
         print_data({"windows": rows, "elsewhere": dict(found.elsewhere)}, output)
         return
     if found.windows:
-        columns = ("zone", "starts", "ends", "hours", "count")
-        print_table(
-            columns,
-            [
-                (
-                    window.zone,
-                    f"{window.starts_at:%a %d %b %Y %H:%MZ}",
-                    f"{window.ends_at:%a %d %b %Y %H:%MZ}",
-                    f"{(window.ends_at - window.starts_at).total_seconds() / 3600:.0f}",
-                    str(query.count),
-                )
-                for window in found.windows
-            ],
-        )
+        print_table(_COLUMNS, [_row(window.zone, window.starts_at, window.ends_at, query) for window in found.windows])
     else:
         click.echo(f"Google recommends nothing in {region}; try fewer machines, other hours or --within more days")
     if found.elsewhere:
@@ -60,3 +52,8 @@ def find_calendar(query: CapacityQuery, *, region: str, clock: Clock, output: st
             "\nIt is paid for from its start on, and Google may not let it be withdrawn once it has approved it:"
         )
         click.echo(f"  {line}")
+
+
+def _row(zone: str, starts_at: datetime, ends_at: datetime, query: CapacityQuery) -> tuple[str, ...]:
+    hours = (ends_at - starts_at).total_seconds() / 3600
+    return zone, f"{starts_at:%a %d %b %Y %H:%MZ}", f"{ends_at:%a %d %b %Y %H:%MZ}", f"{hours:.0f}", str(query.count)

@@ -17,6 +17,7 @@ from instance_catalog.types.instance_type import (
     Accelerator,
     CapacityType,
     CpuTopology,
+    Fabric,
     InstanceType,
     NetworkCard,
     PciPlacement,
@@ -63,21 +64,12 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         "machine": instance_type.machine_type,
         "architecture": instance_type.architecture,
         "vcpu": instance_type.vcpu,
-        "cpu": {
-            "sockets": instance_type.cpu.sockets,
-            "numaNodes": instance_type.cpu.numa_nodes,
-            "threadsPerCore": instance_type.cpu.threads_per_core,
-        },
+        "cpu": _cpu_data(instance_type.cpu),
         "memory": str(instance_type.memory),
         "accelerator": _accelerator(accelerator, instance_type) if accelerator else None,
         "devices": instance_type.device_count,
         "pci": [_placement(place) for place in instance_type.placements],
-        "fabric": {
-            "link": instance_type.fabric.link,
-            "shape": instance_type.fabric.shape,
-            "gigabytesPerSecond": instance_type.fabric.gigabytes_per_second,
-            "domainNodes": list(instance_type.fabric.domain_nodes),
-        },
+        "fabric": _fabric_data(instance_type.fabric),
         "topology": instance_type.topology,
         "sliceTopologies": list(instance_type.slice_topologies),
         "networkCards": [_card(card) for card in instance_type.network_cards],
@@ -97,6 +89,19 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         "notes": list(instance_type.notes),
         "provenance": _provenance(instance_type.provenance),
         "file": instance_type.origin,
+    }
+
+
+def _cpu_data(cpu: CpuTopology) -> dict[str, Any]:
+    return {"sockets": cpu.sockets, "numaNodes": cpu.numa_nodes, "threadsPerCore": cpu.threads_per_core}
+
+
+def _fabric_data(fabric: Fabric) -> dict[str, Any]:
+    return {
+        "link": fabric.link,
+        "shape": fabric.shape,
+        "gigabytesPerSecond": fabric.gigabytes_per_second,
+        "domainNodes": list(fabric.domain_nodes),
     }
 
 

@@ -9,6 +9,7 @@ import click
 
 from autoscaler.cli.common.choices import chosen_type
 from autoscaler.cli.common.decided import Decided
+from autoscaler.cli.common.output import print_data
 from autoscaler.model.pod import Pod
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -39,10 +40,13 @@ def type_answers(name: str, found: Decided, pods: Sequence[Pod]) -> Iterator[dic
         )
 
 
-def print_type_answers(answers: Sequence[dict[str, Any]]) -> None:
-    """For people, a blank line between them."""
+def print_type_answers(answers: Sequence[dict[str, Any]], output: str) -> None:
+    """As data where the output asks for it, else for people, a blank line between them."""
     from autoscaler.report.type_answer import type_answer_lines
 
+    if output in ("json", "yaml"):
+        print_data(answers, output)
+        return
     for position, answer in enumerate(answers):
         if position:
             click.echo("")

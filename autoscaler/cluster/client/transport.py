@@ -163,12 +163,15 @@ class Transport:
                 next_step="check that the API server can be reached and that the kubeconfig's certificates fit it",
             ) from error
         except Exception as error:  # noqa: BLE001  # whatever the libraries raise, the loop must know
-            # Not in words of the library: http.client repeats a header that it refuses, token and all.
-            raise UnavailableError(
-                f"{request}: no request to {self.server} can be made ({type(error).__name__})",
-                next_step="look for line breaks and other strange characters in the kubeconfig's token and address",
-            ) from None
+            raise self._unsendable(request, error) from None
         return answer
+
+    def _unsendable(self, request: str, error: Exception) -> UnavailableError:
+        # Not in words of the library: http.client repeats a header that it refuses, token and all.
+        return UnavailableError(
+            f"{request}: no request to {self.server} can be made ({type(error).__name__})",
+            next_step="look for line breaks and other strange characters in the kubeconfig's token and address",
+        )
 
     def _identity(self, request: str) -> dict[str, str]:
         """The authorization header; exec plug-ins and service account tokens are renewed on the way."""

@@ -160,6 +160,17 @@ class DisruptionSpec(ApiModel):
     """What happens to a machine that was stopped in the cloud: Keep keeps it for a later start, End terminates it."""
     budgets: Annotated[Items[BudgetSpec], Field(max_length=50)] = ()
 
+    def model(self) -> Disruption:
+        """As a value."""
+        return Disruption(
+            consolidate=self.consolidate,
+            after=duration(self.after),
+            drift=self.drift,
+            stopped=self.stopped,
+            budgets=tuple(DisruptionBudget(str(b.nodes), b.schedule) for b in self.budgets),
+            saving=self.saving.model(),
+        )
+
 
 class CapacityPoolSpec(ApiModel):
     """What may be launched, how much of it, and when it is removed."""
@@ -297,14 +308,7 @@ def parse_capacity_pool(
         limits=Limits(spec.limits.accelerators, spec.limits.nodes, dollars(spec.limits.usd_per_hour)),
         overflow=spec.overflow,
         baselines=tuple(Baseline(b.replicas, b.schedule, b.time_zone) for b in spec.baseline),
-        disruption=Disruption(
-            consolidate=spec.disruption.consolidate,
-            after=duration(spec.disruption.after),
-            drift=spec.disruption.drift,
-            stopped=spec.disruption.stopped,
-            budgets=tuple(DisruptionBudget(str(b.nodes), b.schedule) for b in spec.disruption.budgets),
-            saving=spec.disruption.saving.model(),
-        ),
+        disruption=spec.disruption.model(),
         weight=spec.weight,
         fractional=spec.fractional,
         deletion_policy=spec.deletion_policy,

@@ -180,8 +180,20 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
             "replaces": batch.replaces,
         }
     )
+    return custom_object(
+        "LaunchBatch",
+        batch.name,
+        spec=spec,
+        status=_status(batch),
+        uid=batch.uid,
+        version=batch.resource_version,
+        labels={POOL: batch.pool},
+    )
+
+
+def _status(batch: LaunchBatch) -> LaunchBatchStatus:
     members = batch.members if batch.answered else ()
-    status = LaunchBatchStatus.model_validate(
+    return LaunchBatchStatus.model_validate(
         {
             "outcome": batch.outcome.value,
             "provider": batch.provider,
@@ -193,13 +205,4 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
             "instances": tuple(member.provider_id for member in members),
             "obtained": tuple(-1 if m.obtained is None else batch.offerings.index(m.obtained) for m in members),
         }
-    )
-    return custom_object(
-        "LaunchBatch",
-        batch.name,
-        spec=spec,
-        status=status,
-        uid=batch.uid,
-        version=batch.resource_version,
-        labels={POOL: batch.pool},
     )

@@ -172,7 +172,19 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
             "replaces": node.replaces,
         }
     )
-    status = ProvisionedNodeStatus.model_validate(
+    return custom_object(
+        "ProvisionedNode",
+        node.name,
+        spec=spec,
+        status=_status(node),
+        uid=node.uid,
+        version=node.resource_version,
+        labels={POOL: node.pool},
+    )
+
+
+def _status(node: ProvisionedNode) -> ProvisionedNodeStatus:
+    return ProvisionedNodeStatus.model_validate(
         {
             "conditions": _conditions(node),
             "phase": node.phase.value,
@@ -194,15 +206,6 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
                 for phase, at, reason in node.history[-_HISTORY:]
             ],
         }
-    )
-    return custom_object(
-        "ProvisionedNode",
-        node.name,
-        spec=spec,
-        status=status,
-        uid=node.uid,
-        version=node.resource_version,
-        labels={POOL: node.pool},
     )
 
 

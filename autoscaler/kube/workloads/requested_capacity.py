@@ -28,6 +28,7 @@ from autoscaler.model.requested_capacity import (
     ScalableRef,
 )
 from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
 
 _MOST_POD_SETS: Final = 32
 _STATUS_TEXTS: Final = ("provisioningStrategy",)
@@ -126,32 +127,12 @@ def parse_capacity_buffer(raw: object, problems: Problems | None = None, *, orig
     template, scalable = spec.optional_child("podTemplateRef"), spec.optional_child("scalableRef")
     if (template is None) == (scalable is None):
         spec.error("podTemplateRef", "needs either podTemplateRef or scalableRef", "keep one of the two")
-    odd: list[str] = []
-    if (template is None) == (scalable is None):
-        which = "podTemplateRef and scalableRef at once" if template is not None else "a spec without a reference"
-        odd.append(f"{which} (keep one of podTemplateRef and scalableRef)")
     reference = None
     if scalable is not None:
         reference = ScalableRef(scalable.text("apiGroup"), scalable.required("kind"), scalable.required("name"))
         scalable.unread()
-    seen = status.optional_child("podTemplateRef")
-    texts = {name: status.text(name) for name in _STATUS_TEXTS if name in status}
-    texts |= {name: str(status.integer(name)) for name in _STATUS_NUMBERS if name in status}
-    if seen is not None:
-        texts["podTemplateRef"] = seen.text("name")
     amounts = {name: _amount(spec, name) for name in ("replicas", "percentage")}
     limits = spec.quantities("limits") if "limits" in spec else None
-    odd += [
-        f"a value of {name} outside 0 … {MOST_PODS} (ask for fewer)"
-        for name, amount in amounts.items()
-        if amount is None and name in spec
-    ]
-    unread = spec.child("limits").names() if limits is not None else ()
-    odd += [
-        f"limits.{name} as written (write a quantity such as 4 or 16Gi)"
-        for name in unread
-        if limits is not None and name not in limits
-    ]
     found = CapacityBuffer(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -163,12 +144,12 @@ def parse_capacity_buffer(raw: object, problems: Problems | None = None, *, orig
         limits=limits,
         uid=metadata.uid,
         conditions=tuple(_conditions(status)),
-        status=FrozenMap(texts) if texts else EMPTY,
+        status=_status_texts(status),
         created=metadata.created,
         generation=metadata.generation,
         resource_version=metadata.resource_version,
         deleting=metadata.deleting,
-        odd=tuple(odd),
+        odd=(*_odd_reference(template, scalable), *_odd_amounts(spec, amounts, limits)),
         origin=origin,
     )
     if template is not None:
@@ -176,6 +157,33 @@ def parse_capacity_buffer(raw: object, problems: Problems | None = None, *, orig
     spec.unread()
     fields.unread()
     return found
+
+
+def _status_texts(status: Fields) -> FrozenMap[str, str]:
+    texts = {name: status.text(name) for name in _STATUS_TEXTS if name in status}
+    texts |= {name: str(status.integer(name)) for name in _STATUS_NUMBERS if name in status}
+    seen = status.optional_child("podTemplateRef")
+    if seen is not None:
+        texts["podTemplateRef"] = seen.text("name")
+    return FrozenMap(texts) if texts else EMPTY
+
+
+def _odd_reference(template: Fields | None, scalable: Fields | None) -> Iterator[str]:
+    if (template is None) == (scalable is None):
+        which = "podTemplateRef and scalableRef at once" if template is not None else "a spec without a reference"
+        yield f"{which} (keep one of podTemplateRef and scalableRef)"
+
+
+def _odd_amounts(
+    spec: Fields, amounts: Mapping[str, int | None], limits: Mapping[str, Quantity] | None
+) -> Iterator[str]:
+    for name, amount in amounts.items():
+        if amount is None and name in spec:
+            yield f"a value of {name} outside 0 … {MOST_PODS} (ask for fewer)"
+    if limits is not None:
+        for name in spec.child("limits").names():
+            if name not in limits:
+                yield f"limits.{name} as written (write a quantity such as 4 or 16Gi)"
 
 
 def _amount(spec: Fields, name: str) -> int | None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from autoscaler.cel.common.evaluation import BudgetSpentError
 from autoscaler.lifecycle.ownership import is_node_of
 from autoscaler.lifecycle.provisioned_node import awaits_machine, is_coming, is_over, is_stopped, may_take_pods
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
 from autoscaler.model.pod import Pod
@@ -30,7 +30,7 @@ from autoscaler.planning.placement.kept_verdicts import REFUSED, AboutNodes, Kep
 from autoscaler.planning.supply.blocks import admission
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
-from autoscaler.planning.supply.node_basis import Bought
+from autoscaler.planning.supply.node_basis import Bought, RecordedTerms
 from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.node_filters import amounts_of, has_room
 from autoscaler.scheduling.world import World
@@ -136,10 +136,14 @@ def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog
     drivers = readable(provisioned.prediction.drivers, custom=catalog.drivers)
     if instance_type is None or drivers is None or unpredictable(instance_type, drivers):
         return None
-    pool = next((p for p in snapshot.pools if p.name == provisioned.pool), CapacityPool(provisioned.pool))
+    pool = next((p for p in snapshot.pools if p.name == provisioned.pool), None)
     block = next((b for b in snapshot.blocks if b.name == offering.block), None)
     bought = Bought(
-        pool=replace(pool, labels=pool.labels.with_items(provisioned.labels)),
+        pool=(
+            RecordedTerms(provisioned.pool, provisioned.labels)
+            if pool is None
+            else replace(pool, labels=pool.labels.with_items(provisioned.labels))
+        ),
         instance_type=instance_type,
         drivers=drivers,
         offering=offering,

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from autoscaler.model.capacity import CapacityPool, GroupNodes, GroupOffering
 from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.planning.supply.node_basis import NodeTerms
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
@@ -33,7 +34,7 @@ def is_of(group: GroupOffering, ref: OfferingRef) -> bool:
     return _starts(group, ref) and (ref.zone, ref.reservation) == (group.zone, group.reservation)
 
 
-def registered(pool: CapacityPool, ref: OfferingRef) -> Registered:
+def registered(pool: NodeTerms, ref: OfferingRef) -> Registered:
     """What a node of an offering has by the groups that may start it: the labels that it has in each of them, and the
     taints that it has in any. Taints that the pool says go away are gone when pods come."""
     return _registered(pool.registers, ref) if pool.registers else Registered()
