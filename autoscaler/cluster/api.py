@@ -92,13 +92,13 @@ class BlockedError(ApiError):
 
 
 class UnavailableError(ApiError):
-    """Whether the request was carried out is unknown."""
+    """No usable answer: the request may have been carried out or not."""
 
     reason = "Unavailable"
 
 
 class MalformedAnswerError(UnavailableError):
-    """What answered is no API server, or its answer was changed on the way."""
+    """The answer is not that of an API server, or it was changed on the way."""
 
     reason = "MalformedAnswer"
 
@@ -131,7 +131,7 @@ class Request(Generic[T]):
 
 
 class KubernetesApi(Protocol):
-    """What Foreslice asks of Kubernetes. Names are cluster-unique when `namespace` is "" (cluster-scoped resources).
+    """The calls to the Kubernetes API that Foreslice makes. `namespace` is "" for cluster-scoped resources.
 
     An ApiWrapper inherits these methods, which then make a Request; an API implements them all.
     """

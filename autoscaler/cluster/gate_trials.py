@@ -156,7 +156,7 @@ def _kept(api: DryRuns, trial: Trial) -> bool:
 
 
 def _at(value: Any, path: Path) -> Any:
-    """What stands at the path; None where it leads nowhere."""
+    """The value at the path; None if there is none."""
     for part in path:
         if isinstance(part, int):
             value = value[part] if isinstance(value, list) and part < len(value) else None

@@ -111,7 +111,7 @@ class Informer(Generic[T_co]):
 
     @property
     def problems(self) -> Mapping[str, tuple[Diagnostic, ...]]:
-        """What was wrong with objects, by namespace/name."""
+        """The problems of objects, by namespace/name."""
         return self._problems
 
     def refresh(self) -> bool:

@@ -62,7 +62,7 @@ class Trouble:
 
     @property
     def reason(self) -> str:
-        """What kind of error it is, as the reason of an event."""
+        """The kind of error, as the reason of an event."""
         error = self.error
         if isinstance(error, ProviderError):
             return error.kind
@@ -72,7 +72,7 @@ class Trouble:
 
     @property
     def text(self) -> str:
-        """What is wrong and what a person does about it."""
+        """The problem, and the step that a person can take."""
         error = self.error
         if isinstance(error, ProviderError):
             return f"{error.message}\n  {error.next_step}"

@@ -212,7 +212,7 @@ class Journal:
         self._drop_if_over(batch)
 
     def pending(self) -> Pending:
-        """What has to be carried out."""
+        """The intents that are to be carried out."""
         return Pending(
             launches=tuple(b for b in self.batches if not b.outcome.finished and b.name not in self._incomplete),
             leaving=tuple(n for n in self.nodes if not may_take_pods(n)),

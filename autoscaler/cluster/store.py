@@ -57,7 +57,7 @@ class _PoolSeen:
 
 
 class Store:
-    """What Foreslice knows of the cluster. `refresh` pumps the watches, `snapshot` is what they add up to."""
+    """The cluster as the watches show it. `refresh` reads them, `snapshot` is their result."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class Store:
         return min(self._provisioned.version, self._batches.version)
 
     def problems(self) -> Iterator[tuple[str, str, Diagnostic]]:
-        """What is wrong with objects: (kind, namespace/name, problem)."""
+        """The problems of objects: (kind, namespace/name, problem)."""
         for informer in (self._priorities, self._pods, *self._informers):
             for key, problems in informer.problems.items():
                 for problem in problems:

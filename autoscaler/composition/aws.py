@@ -83,7 +83,7 @@ def _overrides(path: str) -> tuple[Override, ...]:
 
 
 def aws_announcer(settings: AwsSettings) -> Announcer | None:
-    """What hears of EC2's notices; None without a queue. Its clients are its own, since another thread uses them."""
+    """The reader of EC2's notices; None without a queue. Its clients are its own, since another thread uses them."""
     if not settings.queue:
         return None
     return Interruptions(Aws(settings.region, profile=settings.profile), settings.queue)

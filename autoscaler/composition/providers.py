@@ -41,7 +41,7 @@ def providers_of(surroundings: Surroundings, profile: KubernetesProfile, setting
 
 
 def interruption_announcer(settings: Settings) -> Announcer | None:
-    """What announces the interruptions of a cloud; None where nothing does."""
+    """The source of a cloud's interruption notices; None if it has none."""
     if "aws" not in settings.cluster.providers or not settings.aws.queue:
         return None
     from autoscaler.composition.aws import aws_announcer  # boto3 is an extra

@@ -53,7 +53,7 @@ class Wakeup:
 
 
 class Ticking(Protocol):
-    """What the controller runs: autoscaler.loop.loop.Loop."""
+    """The part of autoscaler.loop.loop.Loop that the controller calls."""
 
     def tick(self) -> Tick:
         """Reconcile once."""

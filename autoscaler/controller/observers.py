@@ -135,7 +135,7 @@ def _log(lines: tuple[_Line, ...], *, besides: frozenset[_Line] = frozenset()) -
 
 
 def _intentions(recorded: Recorded) -> Iterator[_Line]:
-    """What the reconcile is about to launch, drain, terminate, hold and announce."""
+    """The log lines of the launches, drains, terminations, holds and announcements that follow."""
     launches = {launch.name: launch for launch in recorded.decisions.plan.launches}
     for batch in recorded.pending.launches:
         reasons = [r for name in batch.nodes if name in launches for r in launches[name].reasons]
@@ -188,7 +188,7 @@ def _offered(offering: OfferingRef) -> tuple[tuple[str, Any], ...]:
 
 
 def _lines(tick: Tick) -> Iterator[_Line]:
-    """What the reconcile proposes for pools in Observe, and what failed."""
+    """The log lines of proposals for pools in Observe, and of failures."""
     acting = {pool.name for pool in tick.snapshot.pools if pool.acts}
     for launch in tick.plan.launches:
         if launch.pool not in acting:

@@ -25,7 +25,7 @@ _LOOK: Final = 30.0  # the longest time in seconds between two readings of the w
 
 
 class Task(Enum):
-    """What runs periodically."""
+    """The tasks that run periodically."""
 
     RESYNC = "resync"  # a reconcile without a change: machines, orphans, time-outs
     CATALOG = "catalog"  # read the catalog's directories

@@ -116,7 +116,7 @@ def stay_after_all(node: ProvisionedNode, pods: Iterable[Pod], now: datetime) ->
 
 
 def _stopping(pod: Pod) -> timedelta:
-    """What it takes to stop a pod properly."""
+    """The time that a pod may take to stop."""
     return timedelta(seconds=pod.termination_grace_seconds) + _MARGIN
 
 
@@ -141,7 +141,7 @@ def occupants_now(api: KubernetesApi, node_name: str) -> Sequence[Pod]:
 
 
 def obstacles(node: ProvisionedNode, drained: Drained) -> tuple[str, str]:
-    """What keeps a drain from going on, and what a person can do about it."""
+    """The reasons why a drain waits, each with the step that a person can take."""
     why, steps = [], []
     if drained.blocked:
         why.append(f"PodDisruptionBudgets protect {', '.join(drained.blocked)}")

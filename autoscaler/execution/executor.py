@@ -152,7 +152,7 @@ class Executor:
         return True
 
     def take_withheld(self) -> tuple[Withheld, ...]:
-        """What would have been done, had the pools acted, since the last time."""
+        """The actions since the last call that pools in Observe did not allow."""
         taken = tuple(self.withheld)
         self.withheld.clear()
         return taken
@@ -306,7 +306,7 @@ class Executor:
         return False
 
     def _now(self, seen: Observed) -> Snapshot:
-        """What was seen, with the nodes as they are written down now."""
+        """The observations, with the nodes as the journal has them now."""
         return replace(seen.snapshot, provisioned=self.journal.nodes)
 
     def _has_nothing_left(self, node: ProvisionedNode) -> bool:

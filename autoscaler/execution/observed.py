@@ -15,7 +15,7 @@ from providers.contract import Instance
 
 @dataclass(frozen=True)
 class Observed:
-    """What the reconcile observed: the cluster, and the machines of each provider that answered, by provider id."""
+    """The observations of a reconcile: the cluster, and the machines of each provider that answered, by provider id."""
 
     snapshot: Snapshot
     machines: Mapping[str, Mapping[str, Instance]]

@@ -29,7 +29,7 @@ _SKEW: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """What a sweep does: machines to adopt (with the Node each is) and to terminate. `stopped`: too many to act.
+    """The result of a sweep: machines to adopt (with the Node each is) and to terminate. `stopped`: too many to act.
 
     `of_another` are machines that another controller launches under the uid of this cluster: they are left alone.
     """

@@ -51,7 +51,7 @@ class Patience:
         self._failed.pop(key, None)
 
     def error(self, key: str) -> Exception | None:
-        """What the last call of this key raised; None after one that went well."""
+        """The error of the last call of this key; None if that call succeeded."""
         known = self._failed.get(key)
         return None if known is None else known.error
 

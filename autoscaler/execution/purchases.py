@@ -43,7 +43,7 @@ class PurchaseJournal:
         self.path = path
 
     def last(self, mark: str) -> Intent | None:
-        """What is known of a mark. Raises BadInputError when the file cannot be read."""
+        """The latest entry of a mark. Raises BadInputError when the file cannot be read."""
         found = None
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
@@ -74,7 +74,7 @@ def mark_of(offer: str) -> str:
 
 
 def yielded(market: CapacityMarket, journal: PurchaseJournal, offer: str, *, clock: Clock) -> tuple[Reservation, ...]:
-    """What buying this offer has yielded before; () when it was not bought, and may be.
+    """The reservations that this offer was bought as before; () when it was not bought, and may be.
 
     Raises BadInputError while nobody knows whether it was, and where it was and came to nothing.
     """

@@ -103,7 +103,7 @@ def flag(number: int) -> Field:
 
 
 def double(number: int) -> Field:
-    """A double."""
+    """A field of wire type double: 64 bits, little-endian."""
     return Field(number, Kind.DOUBLE)
 
 

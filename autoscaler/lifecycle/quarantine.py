@@ -77,7 +77,7 @@ class Misprediction:
 
     @property
     def evidence(self) -> str:
-        """What is written down."""
+        """The pod and the machine, as the pool's status stores them."""
         return f"{self.pod} on {self.node.provider_id}"
 
 

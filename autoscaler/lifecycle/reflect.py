@@ -45,7 +45,7 @@ class SeenReservation:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a reconcile observed.
+    """The observations of a reconcile.
 
     `machines` are by ProvisionedNode.provider_id. Only providers in `windows` (by name, with their consistency window)
     answered completely: nothing follows from what the others do not list. `expected_drivers` is by name of a

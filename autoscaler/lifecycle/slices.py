@@ -14,7 +14,7 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 
 
 def slice_of(node: ProvisionedNode) -> str:
-    """What the hosts of a slice have in common; "" of a node that is no part of one."""
+    """The name that the hosts of a slice share; "" for a node outside of slices."""
     return node.batch if node.hosts > 1 else ""
 
 

@@ -47,7 +47,7 @@ _NONE_ODD: Final[Mapping[str, Odd]] = FrozenMap()
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What to record, to do and to publish.
+    """The decisions of one reconcile: to record, to carry out and to publish.
 
     `snapshot` has the quarantines that were learned, and every pool marked that must not act. `launches` are the nodes
     of the plan that may be recorded: those of pools that only propose are among them. `odd` are the objects on which

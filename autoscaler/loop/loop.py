@@ -63,7 +63,7 @@ _LOG: Final = structlog.get_logger("foreslice.loop")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a reconcile is about to do, before it does anything: everything in it is written down in the API."""
+    """The intents of a reconcile before it carries any out: all of them are stored in the API."""
 
     decisions: Decisions
     pending: Pending
@@ -72,7 +72,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one reconcile saw, decided and could not do. `wake_at` is when something falls due without any event."""
+    """The outcome of one reconcile. `wake_at` is when something falls due without any event."""
 
     now: datetime
     snapshot: Snapshot

@@ -120,7 +120,7 @@ class Demand:
 
 
 class NodeAction(Enum):
-    """What to do with a node."""
+    """The actions on a node."""
 
     HOLD = "hold"
     KEEP = "keep"
@@ -131,7 +131,7 @@ class NodeAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeDecision:
-    """What happens to an existing or starting node of Foreslice, and why."""
+    """The action on an existing or starting node of Foreslice, with its reasons."""
 
     provisioned_node: str
     action: NodeAction

@@ -52,7 +52,7 @@ class OfferingRef:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What was predicted when the node was bought, as digests."""
+    """The prediction at the time of the launch, as digests."""
 
     instance_type: str
     drivers: tuple[str, ...]
@@ -113,7 +113,7 @@ class ProvisionedNode:
 
     @property
     def offering(self) -> OfferingRef:
-        """What was obtained, or the one that is requested first."""
+        """The offering that was obtained, or the first that is requested."""
         return self.obtained or self.offerings[0]
 
 

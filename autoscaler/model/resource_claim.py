@@ -164,7 +164,7 @@ class ResourceClaim:
     def spec_key(
         self,
     ) -> tuple[tuple[Request, ...], tuple[Constraint, ...], tuple[ClaimConfig, ...], tuple[str, ...]]:
-        """What the claim asks for, as a hashable value."""
+        """The part of the spec that an allocation depends on, as a hashable value."""
         return (self.requests, self.constraints, self.config, self.unsupported)
 
 

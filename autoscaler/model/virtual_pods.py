@@ -53,7 +53,7 @@ def is_virtual(name: str) -> bool:
 
 
 def owner_of(key: str) -> VirtualOwner | None:
-    """What the virtual pod `namespace/name` stands for; None for a real one."""
+    """The object that the virtual pod `namespace/name` stands for; None for a real pod."""
     namespace, _, name = key.rpartition("/")
     kind, colon, rest = name.partition(":")
     if not colon or kind not in _KINDS:

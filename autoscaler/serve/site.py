@@ -40,7 +40,7 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="Foreslice: any name, a to
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What a reconcile observed and decided."""
+    """The observations and decisions of a reconcile."""
 
     snapshot: Snapshot
     plan: Plan
@@ -149,7 +149,7 @@ class _Pages:
         return Response(style_sheet(), media_type="text/css", headers=_HEADERS)
 
     def refused(self, request: Request, error: Exception) -> Response:
-        """What to do about it, and nothing else."""
+        """The next step alone."""
         match error:
             case UnauthenticatedError():
                 return self._notice(HTTPStatus.UNAUTHORIZED, error.message, error.next_step, headers=_CHALLENGE)

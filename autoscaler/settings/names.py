@@ -56,7 +56,7 @@ class Setting:
 
     @property
     def unit(self) -> str:
-        """What a value is, in a word or two."""
+        """The kind of value, in a word or two."""
         if isinstance(self.type, type) and issubclass(self.type, Enum):
             return "|".join(str(member.value) for member in self.type)
         return _UNITS[self.type]

@@ -96,7 +96,7 @@ class Aws:
 
     @cached_property
     def quotas(self) -> Any:
-        """Quotas."""
+        """The client of Service Quotas."""
         return self.client("service-quotas")
 
     @cached_property

@@ -70,7 +70,7 @@ def excerpt(body: bytes | str) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """What a library says of its failure, on one line of a length that people read."""
+    """The message of a library's error, shortened to one line."""
     line = one_line(" ".join(str(error).split()))
     return f"{line[:_LONGEST_WORDS]}…" if len(line) > _LONGEST_WORDS else line
 

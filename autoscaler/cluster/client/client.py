@@ -262,7 +262,7 @@ def _named(item: object, request: str, seen: str) -> dict[str, Any]:
 
 
 def _entries(answer: Mapping[str, Any], field: str, name: str) -> list[dict[str, Any]]:
-    """What discovery lists under a field, as far as it has a name."""
+    """The named entries that discovery lists under a field."""
     found = answer.get(field)
     listed = found if isinstance(found, list) else ()
     return [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get(name), str)]

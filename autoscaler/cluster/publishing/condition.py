@@ -10,7 +10,7 @@ TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class Verdict(NamedTuple):
-    """What a condition says."""
+    """A condition of an object's status, without its times."""
 
     status: str  # True, False or Unknown
     reason: str

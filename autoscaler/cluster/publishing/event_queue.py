@@ -56,7 +56,7 @@ _FEW: Final = 256  # below this nothing is looked through
 
 
 class Fate(Enum):
-    """What became of an event."""
+    """The outcome of writing an event."""
 
     WRITTEN = "written"
     REFUSED = "refused"  # by the API server, as in a namespace that is being deleted: not tried again
@@ -100,7 +100,7 @@ class _Recent(Generic[K, V]):
         return len(self._known)
 
     def get(self, key: K) -> V | None:
-        """What was put there, or None."""
+        """The value of the key, or None."""
         return self._known.get(key)
 
     def put(self, key: K, value: V, moment: float) -> None:

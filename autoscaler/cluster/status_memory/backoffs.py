@@ -52,7 +52,7 @@ class Backoffs:
         self._isolation = Isolation(self._api)
 
     def take_troubles(self) -> tuple[Trouble, ...]:
-        """What could not be written since the last time."""
+        """The statuses that could not be written since the last call."""
         taken, self._troubles = tuple(self._troubles), []
         return taken
 

@@ -321,7 +321,7 @@ class TaintSpec(RecordedTaint):
 
 
 def taint_json(taint: Taint) -> dict[str, str]:
-    """A taint as JSON."""
+    """The entry of `taints` in a manifest."""
     return {"key": taint.key, "value": taint.value, "effect": taint.effect}
 
 
