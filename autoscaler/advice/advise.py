@@ -21,7 +21,7 @@ from autoscaler.advice.claim_changes import (
     renamed_capacities,
 )
 from autoscaler.advice.disks import larger_disks
-from autoscaler.advice.named_models import renamed_models, renamed_products
+from autoscaler.advice.named_models import nearest_models, renamed_models, renamed_products
 from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
     gives_up_accelerator,
@@ -273,9 +273,20 @@ def _answered(change: Change, found: Change) -> bool:
 
 
 def _gives_up(change: Change, found: Change) -> bool:
-    """Whether it drops the label for which another has been found that selects the same accelerator."""
+    """Whether it drops the label for which another has been found that selects the same accelerator or the nearest, or
+    has nodes carry a label that is not true of them."""
     dropped = change.kind in (ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY)
-    return dropped and found.kind is ChangeKind.REWRITE_LABEL and change.detail["key"] == found.detail["key"]
+    if dropped and found.kind in (ChangeKind.REWRITE_LABEL, ChangeKind.NEAREST_MODEL):
+        return change.detail["key"] == found.detail["key"]
+    given = [label for part in change.parts or (change,) for label in _labels_given(part)]
+    return found.kind is ChangeKind.NEAREST_MODEL and any(
+        label.startswith(f"{found.detail['key']}=") for label in given
+    )
+
+
+def _labels_given(change: Change) -> tuple[str, ...]:
+    labels = change.detail.get("labels") if change.kind is ChangeKind.ADD_LABELS else None
+    return tuple(map(str, labels)) if isinstance(labels, tuple) else ()
 
 
 def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:
@@ -296,6 +307,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from feature_discovery(asked)
     yield from renamed_products(asked)
     yield from renamed_models(asked)
+    yield from nearest_models(asked)
     yield from _requests(asked, trials, budget)
     yield from counts(asked)
     yield from driver_profiles(asked)

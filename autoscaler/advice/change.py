@@ -40,6 +40,7 @@ class ChangeKind(Enum):
     RENAME_CAPACITY = "RenameCapacity"  # was, value: the name under capacity.requests
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
     REWRITE_LABEL = "RewriteLabel"  # key, was, label, accelerators: a label of somebody else's nodes
+    NEAREST_MODEL = "NearestModel"  # as RewriteLabel, with accelerators that the label does not name
     ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead

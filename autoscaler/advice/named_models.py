@@ -7,7 +7,7 @@ its author wants; without the requirement the pod would get any.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -90,7 +90,7 @@ def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...
     """The catalog's accelerators that the value of a node label names, by key: of one model, and of the memory that
     the value names. None for what names several models, a part of one, or what a node must not be."""
     words = frozenset(_WORDS.findall(_COUNT.sub("", value.lower())))
-    if words & _OTHERWISE or not any(word in f"{key} {value}".lower() for word in _ABOUT):
+    if not _about_a_card(key, value):
         return ()
     cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
     found = {card for card in cards if _WORDS.findall(card.model.lower()) and _named(card, words)}
@@ -98,6 +98,29 @@ def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...
     fitting = [card for card in found if not sizes or not _size_of(card) or _size_of(card) & sizes]
     one_model = len({card.model for card in found}) == 1
     return tuple(sorted(card.key for card in fitting)) if one_model else ()
+
+
+def _about_a_card(key: str, value: str) -> bool:
+    """Whether the label speaks of an accelerator, and of a whole one that the node must have."""
+    words = frozenset(_WORDS.findall(_COUNT.sub("", value.lower())))
+    return not words & _OTHERWISE and any(word in f"{key} {value}".lower() for word in _ABOUT)
+
+
+def nearest_accelerators(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
+    """Those of the one model with a letter more than the value names, A10G for A10, where the catalog has no other."""
+    if not _about_a_card(key, value) or accelerators_named(key, value, catalog):
+        return ()
+    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
+    models = {card.model for card in cards}
+    words = {word for word in _WORDS.findall(value.lower()) if word[-1:].isdigit() and not word.isdigit()}
+    near = {model for model in models if model[-1:].isalpha() and model[:-1].lower() in words}
+    found = sorted(near)[0] if len(near) == 1 else ""
+    return accelerators_named(key, f"gpu {found}", catalog) if found else ()
+
+
+def nearest_models(asked: Situation) -> Iterator[Change]:
+    """For a label that names a model which no type has: the model that comes nearest by its name."""
+    yield from _renamed(asked, nearest_accelerators, ChangeKind.NEAREST_MODEL)
 
 
 def _named(card: Accelerator, words: Collection[str]) -> bool:
@@ -114,26 +137,24 @@ def _sizes(words: Collection[str]) -> set[str]:
 
 def renamed_models(asked: Situation) -> Iterator[Change]:
     """For each label by which the pod selects such an accelerator: foreslice.dev/accelerator instead."""
+    yield from _renamed(asked, accelerators_named, ChangeKind.REWRITE_LABEL)
+
+
+def _renamed(
+    asked: Situation, named_by: Callable[[str, str, Catalog], tuple[str, ...]], kind: ChangeKind
+) -> Iterator[Change]:
     if not asked.codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH}:
         return
     for key, values in _selected(asked.pod).items():
         if key == labels.ACCELERATOR or key.startswith(OWN_DOMAINS) or len(values) > _MOST_VALUES:
             continue
-        named = {value: accelerators_named(key, value, asked.catalog) for value in values}
+        named = {value: named_by(key, value, asked.catalog) for value in values}
         wanted = Requirement(labels.ACCELERATOR, "In", _keys(values, named))
         pod = _selecting(asked.pod, key, named)
         if pod is not None and wanted.values:
             edit = on_pods(asked.keys, partial(_selecting_all, key=key, named=named))
             subject = f"pod {asked.pod.key}"
-            yield Change.of(
-                ChangeKind.REWRITE_LABEL,
-                subject,
-                edit,
-                key=key,
-                was=values,
-                label=wanted.key,
-                accelerators=wanted.values,
-            )
+            yield Change.of(kind, subject, edit, key=key, was=values, label=wanted.key, accelerators=wanted.values)
 
 
 def keys_of_models(pod: Pod, catalog: Catalog) -> set[str]:
@@ -142,7 +163,7 @@ def keys_of_models(pod: Pod, catalog: Catalog) -> set[str]:
         key
         for key, values in _selected(pod).items()
         if not key.startswith(OWN_DOMAINS) and 0 < len(values) <= _MOST_VALUES
-        if all(accelerators_named(key, value, catalog) for value in values)
+        if all(accelerators_named(key, value, catalog) or nearest_accelerators(key, value, catalog) for value in values)
     }
 
 

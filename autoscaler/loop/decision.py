@@ -90,11 +90,12 @@ def decide(
     """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the objects on which
     deciding broke last time; those that have not changed are left out at once. `seen` and `moves`: of
     the decisions before. `memory`: what plans keep from one to the next; it changes no decision. `closing`: what
-    pods of nodes that may close cost alone, as far as it was planned; it is added to."""
+    pods of nodes that may close cost alone, as far as it was planned; it is added to. Without it none close."""
     snapshot = with_virtual_pods(snapshot)
     make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now, memory=memory)
-    kept = ClosingMemory() if closing is None else closing
-    decide_all = partial(_decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving, kept=kept)
+    decide_all = partial(
+        _decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving, kept=closing
+    )
     decisions, odd = decided_apart(decide_all, snapshot, odd)
     whole = _completed(decisions, snapshot, odd) if odd else _moved(decisions, make, catalog, moves)
     return _answered(whole, make, seen)
@@ -108,7 +109,7 @@ def _decided(
     settings: Settings,
     now: datetime,
     serving: Mapping[str, Reason | None] | None,
-    kept: ClosingMemory,
+    kept: ClosingMemory | None,
 ) -> Decisions:
     snapshot, broken = _closed(snapshot, catalog, settings, now, kept)
     snapshot, plan = open_where_needed(make(snapshot), snapshot, make)
@@ -139,9 +140,11 @@ def _decided(
 
 
 def _closed(
-    snapshot: Snapshot, catalog: Catalog, settings: Settings, now: datetime, kept: ClosingMemory
+    snapshot: Snapshot, catalog: Catalog, settings: Settings, now: datetime, kept: ClosingMemory | None
 ) -> tuple[Snapshot, Exception | None]:
     """The snapshot that says which nodes close, and what broke while that was looked for: it saves money only."""
+    if kept is None:
+        return snapshot, None
     policy = replace(settings.policy, considered=0)
     try:
         make = partial(plan_for, catalog=catalog, policy=policy, now=now)

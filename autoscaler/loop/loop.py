@@ -107,10 +107,12 @@ class Loop:
         at_once: int = 1,
         events: EventQueue | None = None,
         announce: Callable[[Recorded], None] = lambda recorded: None,
+        closes: bool = False,
     ) -> None:
         """`layers`, `quotes` and `remake`: see CatalogInForce. `at_once`: how many requests that do not depend on each
         other may be under way. `events`: a queue that another thread writes; without it each reconcile
-        writes its own. `announce` is called with what is about to be done."""
+        writes its own. `announce` is called with what is about to be done. `closes`: whether pools with `consolidate:
+        Close` close nodes, which so far only simulations do."""
         self._api = api
         self._stage = stage
         self._clock = clock
@@ -130,7 +132,7 @@ class Loop:
         self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
         self._memory = PlanMemory()
-        self._closing = ClosingMemory()
+        self._closing = ClosingMemory() if closes else None
         self._templates: tuple[TemplateStatus, ...] = ()  # as their providers judge them in this reconcile
         self._unjudged: tuple[Trouble, ...] = ()
         self._seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at

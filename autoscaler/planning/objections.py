@@ -42,7 +42,12 @@ def objections(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = Fal
     found = [
         reason
         for pool in snapshot.pools
-        for reason in (*_requirements(pool, snapshot, catalog), *_drivers(pool, catalog), *_schedules(pool))
+        for reason in (
+            *_requirements(pool, snapshot, catalog),
+            *_drivers(pool, catalog),
+            *_schedules(pool),
+            *_only_simulated(pool),
+        )
     ]
     if not buy_unpriced:
         prepaid = any(block.pool in ("", pool.name) for pool in snapshot.pools for block in snapshot.blocks)
@@ -87,6 +92,15 @@ def _not_in_places(pool: CapacityPool, key: str, index: int) -> Iterator[Reason]
     problem = f"the pool names no {what} to launch in, so none is known to be another one; use operator In"
     field = f"spec.requirements[{index}]"
     yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
+
+
+def _only_simulated(pool: CapacityPool) -> Iterator[Reason]:
+    """Close is known to keep nodes closed that would serve for less than what is launched instead."""
+    if pool.disruption.consolidate == "Close":
+        feature = (
+            "disruption.consolidate Close (only `foreslice simulate` does it; a controller treats it as WhenEmpty)"
+        )
+        yield Reason.of(Code.UNSUPPORTED, subject_of("pool", pool.name), feature=feature)
 
 
 def _unpriced(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:

@@ -40,6 +40,10 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.REWRITE_LABEL: (
         "require {label} In [{accelerators}] instead of {key} In [{was}], a label that no node of the plan has"
     ),
+    ChangeKind.NEAREST_MODEL: (
+        "require {label} In [{accelerators}], the nearest in the catalog, instead of {key} In [{was}], which no "
+        "instance type in it has"
+    ),
     ChangeKind.ENLARGE_DISK: (
         "give {instance_type} a root disk of {disk} or more ({setting}), say so (`foreslice catalog set "
         "{instance_type} allocatable.ephemeral-storage={allocatable} --into DIR --reason WHY`) and plan with "

@@ -95,6 +95,7 @@ class Simulation:
             settings=self._settings,
             events=events,
             announce=announce,
+            closes=True,
         )
         return self.loop
 

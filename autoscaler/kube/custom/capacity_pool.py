@@ -148,9 +148,10 @@ class DisruptionSpec(ApiModel):
     """When nodes that still work may be removed."""
 
     consolidate: Literal["Never", "WhenEmpty", "Close", "Cheaper"] = "WhenEmpty"
-    """Which nodes that work go to save money. WhenEmpty: those without pods. Close: also, those whose pods would cost
-    less on new machines take no more pods, and go when these have ended; nobody is evicted. Cheaper: as WhenEmpty, and
-    those whose pods all cost less on other nodes; these are evicted within their PodDisruptionBudgets."""
+    """Which nodes that work go to save money. WhenEmpty: those without pods. Cheaper: as WhenEmpty, and those whose
+    pods all cost less on other nodes; these are evicted within their PodDisruptionBudgets. Close: only in `foreslice
+    simulate`, where also those whose pods would cost less on new machines take no more pods, and go when these have
+    ended; a controller does as for WhenEmpty."""
     saving: SavingSpec = SavingSpec()
     """With consolidate: Cheaper, what moving pods must save. With consolidate: Close, its percent alone counts."""
     after: DurationText = "5m"

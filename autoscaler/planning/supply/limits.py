@@ -104,14 +104,15 @@ def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetim
 
 
 def _rooms(snapshot: Snapshot, alive: Iterable[ProvisionedNode]) -> Iterator[Limit]:
-    """The room in groups that exist already. What the provider counted is minutes old: machines of ours that started
-    since are counted here, and those that ended since are still used."""
+    """The room in groups that exist already, beside our own machines. What the provider counted in them is minutes old:
+    it may be machines of ours that have ended, for whose room nothing dearer is bought. Others' machines are met by
+    the launch, which passes such groups over."""
     templates = {pool.name: pool.node_template for pool in snapshot.pools}
     rooms = {(pool.node_template, room.offering): room for pool in pools_of(snapshot) for room in pool.rooms}
     nodes = [(templates.get(node.pool), node.offering) for node in alive] if rooms else []
     for (template, group), room in rooms.items():
         own = sum(1 for theirs, ref in nodes if theirs == template and is_of(group, ref))
-        left = Decimal(room.most - max(room.used, own))
+        left = Decimal(room.most - own)
         yield Limit("machines", Decimal(room.most), left, template=template, group=group)
 
 

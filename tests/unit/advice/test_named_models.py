@@ -8,7 +8,12 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
-from autoscaler.advice.named_models import accelerators_named, families_named, renamed_models
+from autoscaler.advice.named_models import (
+    accelerators_named,
+    families_named,
+    nearest_accelerators,
+    renamed_models,
+)
 from autoscaler.advice.situation import Situation
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
@@ -198,3 +203,35 @@ def test_a_product_is_written_as_feature_discovery_writes_it() -> None:
         "write NVIDIA-H100-80GB-HBM3 instead of NVIDIA-H100-SXM4-80GB for nvidia.com/gpu.product"
         in (advice_lines(found)[0])
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "near"),
+    [
+        (KEY, "NVIDIA-A10", ("nvidia-a10g",)),
+        (KEY, "NVIDIA-A10G", ()),  # it has that one
+        (KEY, "Tesla-V100", ()),
+        (KEY, "NVIDIA-H20-SXM5-96GB", ()),
+        ("rack", "a10", ()),
+        ("gpu", "a10-shared", ()),
+    ],
+)
+def test_which_model_is_nearest_to_one_that_no_type_has(key: str, value: str, near: tuple[str, ...]) -> None:
+    assert nearest_accelerators(key, value, SHIPPED) == near
+
+
+def test_a_model_that_no_type_has_is_not_given_up_for_any_other() -> None:
+    """An A10 becomes an A10G, and no T4 because it is cheaper."""
+    waiting = replace(pod("p", "c"), node_selector=FrozenMap({KEY: "NVIDIA-A10"}))
+    state, catalog = snapshot([waiting], [claim("c", gpus())]), shipped("g4dn.xlarge", "g5.xlarge")
+    found = advise(waiting, state, catalog, plan_for(state, catalog, Policy(), NOW), Policy(), NOW)
+    assert [entry.change.kind for entry in found] == [ChangeKind.NEAREST_MODEL]
+    assert "In [nvidia-a10g], the nearest in the catalog" in advice_lines(found)[0]
+
+
+def test_nor_where_the_nearest_model_does_not_help() -> None:
+    """Four of them on one machine: no g5 of this catalog has so many, and T4s are not what was asked for."""
+    waiting = replace(pod("p", "c"), node_selector=FrozenMap({KEY: "NVIDIA-A10"}))
+    state, catalog = snapshot([waiting], [claim("c", gpus(4))]), shipped("g4dn.12xlarge", "g5.xlarge")
+    found = advise(waiting, state, catalog, plan_for(state, catalog, Policy(), NOW), Policy(), NOW)
+    assert ChangeKind.DROP_NODE_SELECTOR not in {entry.change.kind for entry in found}

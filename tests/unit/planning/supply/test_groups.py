@@ -119,10 +119,10 @@ def full(most: int, used: int) -> CapacityPool:
     ("used", "own", "placed"),
     [
         pytest.param(0, 0, 2, id="all-empty"),
-        pytest.param(1, 0, 1, id="somebody-uses-one"),
+        pytest.param(2, 0, 2, id="what-was-counted-may-have-been-ours-that-ended"),
         pytest.param(0, 1, 1, id="ours-started-since-the-provider-counted"),
         pytest.param(1, 1, 1, id="counted-once"),
-        pytest.param(2, 1, 0, id="one-is-a-strangers"),
+        pytest.param(0, 2, 0, id="all-are-ours"),
     ],
 )
 def test_no_more_is_planned_than_groups_have_room_for(used: int, own: int, placed: int) -> None:
@@ -138,7 +138,7 @@ def test_no_more_is_planned_than_groups_have_room_for(used: int, own: int, place
 
 def test_the_room_of_one_template_says_nothing_of_another() -> None:
     other = replace(full(1, 1), node_template=NodeTemplateRef("GCPNodeTemplate", "h"), name="other", rooms=())
-    asked = snapshot([pod("p", "c")], [claim("c")], pools=(full(1, 1), other))
+    asked = snapshot([pod("p", "c")], [claim("c")], pools=(full(0, 0), other))
     assert [node.pool for node in plan(asked, catalog=CATALOG).launches] == ["other"]
 
 
