@@ -252,4 +252,4 @@ def test_so_do_the_proposals_of_the_examples(tmp_path: Path) -> None:
     kept = {example.stem: _kept(example, tmp_path) for example in WARNINGS}
     assert kept["tpu-slices"] == 1
     assert kept["ray-inferentia"] == 1  # its head asks for no device
-    assert sum(kept.values()) >= 8
+    assert sum(kept.values()) >= 7
