@@ -26,7 +26,7 @@ from autoscaler.model.virtual_pods import VirtualOwner, owner_of
 from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import of_namespace, redacted
-from autoscaler.report.words import counted, money, ready_text
+from autoscaler.report.words import counted, money
 from instance_catalog.diagnostic import Diagnostic
 
 
@@ -266,8 +266,8 @@ def _placed(placement: Placement, launch: PlannedNode, uid: str, pool: CapacityP
     acts = pool is not None and pool.acts
     reason = "TriggeredScaleUp" if acts else "ProposedScaleUp"
     did = "pod triggered scale-up" if acts else f"pod would trigger scale-up, but pool {launch.pool} {_idle(pool)}"
-    ready = f", {text}" if (text := ready_text(launch.ready_in)) else ""
-    message = f"{did}: node {launch.name}, {offering_text(launch.offering)}{price}{ready}"
+    # How long it boots is not said here: it changes with each boot that is seen, and so would the event.
+    message = f"{did}: node {launch.name}, {offering_text(launch.offering)}{price}"
     return Event(about, "Normal", reason, f"{message}: {why}" if why else message)
 
 

@@ -31,8 +31,9 @@ from tests.e2e.harness.machines import machine
 from tests.e2e.harness.toolbox import Kwok
 
 EXAMPLES: Final = sorted((Path(__file__).parents[3] / "docs/examples").glob("*.yaml"))
-# One asks for what no type has; the other for a block that ends too soon, which is no matter of the scheduler's.
-IN_VAIN: Final = ("unsatisfiable", "block-too-short")
+# One asks for what no type has, the others for a block that ends too soon and one that begins later: no matters of the
+# scheduler.
+IN_VAIN: Final = ("unsatisfiable", "block-too-short", "block-soon")
 UNSATISFIABLE: Final = next(path for path in EXAMPLES if path.stem == "unsatisfiable")
 MISSING_ATTRIBUTE: Final = Path(__file__).parent / "manifests/missing-attribute.yaml"
 # Types and driver sets (see `machine`): whole GPUs of three makes, parts of them, TPUs, Trainium.

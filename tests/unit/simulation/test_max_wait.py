@@ -198,12 +198,11 @@ def test_a_block_that_is_postponed_does_not_keep_it_waiting() -> None:
     assert cluster.launched() == ["on-demand"]
 
 
-def test_the_second_launch_is_foretold_by_the_first() -> None:
+def test_an_event_does_not_change_with_each_boot_that_is_seen() -> None:
     cluster = Cluster("0s")
     cluster.submit("a")
     cluster.at(10)
     cluster.submit("b")
     cluster.at(11)
     (first,), (second,) = ([m for r, m in cluster.events(name) if r == "TriggeredScaleUp"] for name in ("a", "b"))
-    assert "ready in" not in first
-    assert "$/h, ready in about 3 min (1 boot seen)" in second
+    assert "ready in" not in first + second
