@@ -11,11 +11,9 @@ from instance_catalog.kubernetes.taint import Taint
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many machines all groups of an offering hold at `most`, and how many are `used`, whoever started them. A
-    group that takes machines only all at once is used as a whole if it is not empty."""
+    """How many machines all groups of an offering hold at `most`, whoever starts them."""
 
     most: int
-    used: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,7 +245,7 @@ def _groups(status: TemplateStatus) -> dict[str, Any]:
     registers = tuple(GroupNodes(_offering(key), FrozenMap(seen.labels), seen.taints) for key, seen in nodes)
     groups = None if status.groups is None else frozenset(map(_offering, status.groups))
     rooms = sorted(status.rooms.items(), key=lambda item: repr(item[0]))
-    full = tuple(GroupRoom(_offering(key), room.most, room.used) for key, room in rooms)
+    full = tuple(GroupRoom(_offering(key), room.most) for key, room in rooms)
     return {"registers": registers, "groups": groups, "rooms": full}
 
 

@@ -104,10 +104,10 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """When nodes may be removed. `consolidate`: never to save money, when they are empty, when their last pods have
-    ended after no others were let in because these cost less elsewhere, or also when their pods move to where they cost
-    less, by `saving`. `after` is how long a node must have been empty. `stopped`: whether a machine that was stopped in
-    the cloud is kept for a later start, or ended."""
+    """When nodes may be removed. `consolidate`: never to save money, when they are empty, or also when their pods move
+    to where they cost less, by `saving`; with Close, which only simulations do, when their last pods have ended after
+    no others were let in. `after` is how long a node must have been empty. `stopped`: whether a machine that was
+    stopped in the cloud is kept for a later start, or ended."""
 
     consolidate: Literal["Never", "WhenEmpty", "Close", "Cheaper"] = "WhenEmpty"
     after: timedelta = timedelta(minutes=5)
@@ -147,12 +147,10 @@ class GroupOffering:
 
 @dataclass(frozen=True, slots=True)
 class GroupRoom:
-    """How many machines all groups that start an offering hold at `most`, and how many are `used`, whoever started
-    them, as of a few minutes ago."""
+    """How many machines all groups that start an offering hold at `most`, whoever starts them."""
 
     offering: GroupOffering
     most: int
-    used: int = 0
 
 
 DEFAULT_CAPACITY_TYPES: Final = (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED, CapacityType.ON_DEMAND)

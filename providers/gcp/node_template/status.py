@@ -117,11 +117,9 @@ def _rooms(groups: Iterable[Group]) -> dict[OfferingKey, Room]:
     for offering, same in alike.items():
         hosts = {(group.hosts, topology_of(group.labels) if group.hosts > 1 else "") for group in same}
         if len(hosts) == 1 and same[0].hosts > 1:
-            slices = sum(group.hosts for group in same if group.size)
-            found[offering] = Room(sum(group.hosts for group in same), slices)
+            found[offering] = Room(sum(group.hosts for group in same))
         elif all(group.domain for group in same):
-            most = sum(group.domain for group in same)
-            found[offering] = Room(most, sum(min(group.size, group.domain) for group in same))
+            found[offering] = Room(sum(group.domain for group in same))
     return found
 
 

@@ -285,4 +285,4 @@ def test_a_policy_that_no_plan_depends_on_refuses_nothing(trouble: str) -> None:
 def test_the_status_says_how_much_room_the_domains_have() -> None:
     rig = rig_with(2)
     launch(rig, "b1", 12, minimum=12)
-    assert status(rig).rooms == {A4X: Room(36, 12)}
+    assert status(rig).rooms == {A4X: Room(36)}

@@ -273,5 +273,5 @@ def test_the_status_counts_slices_that_are_in_use_whoever_started_them() -> None
     rig.settle()
     rig.restart()
     (found,) = rig.provider.template_statuses()
-    assert {key.instance_type: room for key, room in found.rooms.items()} == {"ct6e-standard-4t": Room(12, 4)}
+    assert {key.instance_type: room for key, room in found.rooms.items()} == {"ct6e-standard-4t": Room(12)}
     assert found.rooms.keys() <= (found.groups or frozenset())
