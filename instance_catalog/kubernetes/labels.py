@@ -139,6 +139,7 @@ CONSUME_PROVISIONING_REQUEST: Final = "autoscaling.x-k8s.io/consume-provisioning
 PROVISIONING_CLASS_NAME: Final = "autoscaling.x-k8s.io/provisioning-class-name"  # pod: the class of that request
 CA_PROVISIONING_CLASS_NAME: Final = "cluster-autoscaler.kubernetes.io/provisioning-class-name"  # the old key
 CA_CONSUME_PROVISIONING_REQUEST: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"  # the old key
+KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"  # label of workloads that Kueue admits
 KUEUE_MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"  # label: after that Kueue ends the workload
 ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"  # of namespaces whose claims may have it
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"  # annotation of the implicit claim

@@ -65,7 +65,10 @@ class HttpApi:
         group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
         if not rest:
             return 200, {"resources": [{"name": r.plural} for r in EVERY if r.group == group]}
-        return self._listed(group, version, rest, query)
+        namespace = ""
+        if len(rest) > 2 and rest[0] == "namespaces":
+            _, namespace, *rest = rest
+        return self._listed(group, version, rest, {**query, "namespace": namespace})
 
     def _listed(
         self, group: str, version: str, rest: list[str], query: Mapping[str, str]
@@ -76,7 +79,7 @@ class HttpApi:
             return 404, {"reason": "NotFound", "message": "the server could not find the requested resource"}
         if ("list", resource.plural) in self.denied:
             return 403, {"reason": "Forbidden", "message": f"cannot list {resource}"}
-        page = self.objects.list(resource, page=query.get("continue", ""))
+        page = self.objects.list(resource, namespace=query["namespace"], page=query.get("continue", ""))
         if len(rest) > 1:
             found = [item for item in page.items if item["metadata"]["name"] == rest[1]]
             return (200, found[0]) if found else (404, {"reason": "NotFound", "message": "not found"})

@@ -14,10 +14,11 @@ from autoscaler.cli.common.output import print_data, yaml_text
 from autoscaler.cli.common.where import Asked
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.load import Loaded
-from autoscaler.manifests.queued_requests import STARTING, QueuedRequest, queued_requests
+from autoscaler.manifests.queued.requests import STARTING, QueuedRequest, exist_already, queued_requests
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.planning.policy import Policy
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
@@ -32,6 +33,9 @@ _CLOUD = "gcp"
 @click.option(
     "--name", default="", metavar="NAME", help="Name of the request.  [default: that of the workload or gang]"
 )
+@click.option("--live", is_flag=True, help="Look in a cluster whether objects of these names exist. Changes nothing.")
+@click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
+@click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
 @click.option("--kubernetes-version", metavar="VERSION", help="Read the manifests as this version.  [default: 1.36]")
 @catalog_option
 @skip_unknown_option
@@ -39,6 +43,9 @@ _CLOUD = "gcp"
 def provisioning_request(
     paths: tuple[str, ...],
     name: str,
+    live: bool,
+    kubeconfig: str,
+    context: str,
     kubernetes_version: str | None,
     directories: tuple[Path, ...],
     skip_unknown: bool,
@@ -46,26 +53,32 @@ def provisioning_request(
 ) -> None:
     """For node pools made with --enable-queued-provisioning, which GKE's autoscaler alone sizes.
 
-    One request of class queued-provisioning.gke.io for each Pod, Job, JobSet or LeaderWorkerSet, or for all pods of a
-    gang, with PodTemplates that are those of the files. Its machines start all at once or not at all. They run for
-    what the pods say they need (foreslice.dev/expected-duration, activeDeadlineSeconds) and 30 minutes for starting;
-    without that for seven days, GKE's default. Nothing is written to a cluster. The pods are planned on Google Cloud as
-    well; what has no place is named on standard error.
+    One request of class queued-provisioning.gke.io for each Pod, Job or JobSet, or for all pods of a gang, with
+    PodTemplates that are those of the files. Its machines start all at once or not at all. They run for what the pods
+    say they need (foreslice.dev/expected-duration, activeDeadlineSeconds) and 30 minutes for starting; without that for
+    seven days, GKE's default. Nothing is written to a cluster. The pods are planned on Google Cloud as well; what has
+    no place is named on standard error.
+
+    A request is used once. What the files hold already is an error, and with --live what the cluster holds.
 
     \b
     Try:
       foreslice gcp provisioning-request -f train.yaml > request.yaml
-      foreslice gcp provisioning-request -f train.yaml --name train-2 | kubectl apply -f -
+      foreslice gcp provisioning-request -f train.yaml --live --name train-2 | kubectl apply -f -
       kubectl get job/train resourceclaimtemplates -o yaml | foreslice gcp provisioning-request -f -
 
     Exit code 0: the requests are printed; 1: they cannot be written, and why.
     """
+    if (kubeconfig or context) and not live:
+        raise click.UsageError("--kubeconfig and --context say where to look: give --live with them.")
     loaded = read_manifests(paths, kubernetes_version, directories, skip_unknown=skip_unknown)
     requests, problems = queued_requests(loaded, name)
+    if live and not problems:
+        problems = _in_cluster(requests, kubeconfig, context)
     if problems:
         raise BadInputError("no request is written\n" + "\n".join(problem.block for problem in problems))
     if not requests:
-        step = "give a Pod, Job, JobSet or LeaderWorkerSet, and the claim templates and groups that it names"
+        step = "give a Pod, Job or JobSet, and the claim templates and groups that it names"
         raise BadInputError("the manifests have no workload to request capacity for", next_step=step)
     for note in (*_unplaced(loaded, directories), *_notes(requests)):
         click.echo(f"note: {note}", err=True)
@@ -76,6 +89,12 @@ def provisioning_request(
     for request in requests:
         click.echo("\n".join(f"# {line}" for line in _annotations(request)))
     click.echo("---\n".join(yaml_text(document) for document in documents), nl=False)
+
+
+def _in_cluster(requests: Sequence[QueuedRequest], kubeconfig: str, context: str) -> tuple[Diagnostic, ...]:
+    from autoscaler.cli.gcp.existing import existing_objects  # the client takes a while to import
+
+    return tuple(exist_already(requests, existing_objects(requests, kubeconfig, context), "the cluster"))
 
 
 def _annotations(request: QueuedRequest) -> Iterator[str]:
@@ -95,6 +114,11 @@ def _notes(requests: Sequence[QueuedRequest]) -> Iterator[str]:
         else:
             starting = int(STARTING.total_seconds() // 60)
             yield f"{request.name}: machines run for {request.seconds} s, {starting} minutes of it for starting"
+        if request.kueue:
+            yield (
+                f"{request.name}: Kueue admits {' and '.join(request.workloads)}. If its queue has an admission check "
+                "for ProvisioningRequests it writes one by itself, and this one would be a second"
+            )
         if any(template["spec"].get("resourceClaims") for template in request.templates):
             yield (
                 f"{request.name}: whether GKE's autoscaler serves pods with ResourceClaims is not known; Cluster "

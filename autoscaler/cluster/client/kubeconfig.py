@@ -65,6 +65,21 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
     return found
 
 
+def default_namespace(*, kubeconfig: str = "", context: str = "") -> str:
+    """Where kubectl puts objects that name no namespace: that of the context, or of the pod's service account."""
+    from kubernetes import config
+    from kubernetes.config import incluster_config
+
+    if "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ and not (kubeconfig or context):
+        mounted = Path(incluster_config.SERVICE_TOKEN_FILENAME).with_name("namespace")
+        return (mounted.read_text(encoding="utf-8").strip() if mounted.exists() else "") or "default"
+    places = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
+    listed: Any = config
+    contexts, current = listed.list_kube_config_contexts(config_file=places)
+    chosen = next((one for one in contexts if one["name"] == context), None) if context else current
+    return str(((chosen or {}).get("context") or {}).get("namespace") or "default")
+
+
 def _read_token(configuration: Any) -> None:
     """The service account's token as it is now, for each request: the kubelet renews it, and to read it costs little.
 

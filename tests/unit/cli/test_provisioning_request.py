@@ -139,7 +139,7 @@ def test_pods_that_have_no_place_are_named_and_no_node_pool_is_in_the_way() -> N
 
 @pytest.mark.parametrize(
     ("workload", "counts"),
-    [(JOB, [("train", 2)]), (JOB_SET, [("large-0", 1), ("large-1", 6)]), (LWS, [("served-0", 2), ("served-1", 6)])],
+    [(JOB, [("train", 2)]), (JOB_SET, [("large-0", 1), ("large-1", 6)])],
 )
 def test_each_template_has_the_pods_that_are_made_of_it(workload: str, counts: list[tuple[str, int]]) -> None:
     *templates, request = printed(stdin=workload)
@@ -209,6 +209,12 @@ def test_several_node_pools_and_one_name_for_several_requests() -> None:
     assert "several node pools (queued, small)" in refused(stdin=other)
     second = JOB.replace("name: train}", "name: eval}", 1)
     assert "two ProvisioningRequests run-1" in refused("--name", "run-1", stdin=f"{JOB}---\n{second}")
+
+
+def test_a_leader_worker_set_needs_capacity_again_after_a_restart() -> None:
+    said = refused(stdin=LWS)
+    assert "makes its pods anew when one fails" in said
+    assert "or one with flex-start and without queued provisioning" in said
 
 
 def test_files_without_workloads() -> None:

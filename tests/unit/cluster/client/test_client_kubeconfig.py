@@ -11,7 +11,7 @@ import pytest
 from kubernetes.config import incluster_config
 
 from autoscaler.cluster.client.answers import address_of
-from autoscaler.cluster.client.kubeconfig import load_configuration
+from autoscaler.cluster.client.kubeconfig import default_namespace, load_configuration
 from autoscaler.errors import ConfigurationError
 
 GOOD = {
@@ -37,6 +37,19 @@ def good(tmp_path: Path) -> Path:
 
 def test_a_context_is_chosen(good: Path) -> None:
     assert load_configuration(kubeconfig=str(good), context="production").host == "https://api.example.com:6443"
+
+
+def test_the_namespace_of_objects_that_name_none(good: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert default_namespace(kubeconfig=str(good)) == "default"
+    config = {**GOOD, "contexts": [{"name": "staging", "context": {"cluster": "c", "user": "u", "namespace": "ml"}}]}
+    good.write_text(json.dumps(config), encoding="utf-8")
+    assert default_namespace(kubeconfig=str(good)) == "ml"
+    assert default_namespace(kubeconfig=str(good), context="production") == "default"
+    (tmp_path / "namespace").write_text("team\n", encoding="utf-8")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.delenv("KUBECONFIG")
+    assert default_namespace() == "team"
 
 
 def test_several_files_are_one_and_those_that_do_not_exist_count_as_empty(

@@ -1,13 +1,13 @@
 """ProvisioningRequests of Google's class for workloads in files: what GKE's autoscaler serves in pools that it owns.
 
 One request for each workload, or for the pods of a gang: it gets all of its machines or none. The pod templates are
-those of the files, unchanged. What such a request cannot say is an error. Sources: documentation of GKE, flex-start
+those of the files. What such a request cannot say is an error. Sources: documentation of GKE, flex-start
 with queued provisioning; cluster-autoscaler/apis, provisioningrequest autoscaling.x-k8s.io/v1 (2026-08).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -17,6 +17,7 @@ from autoscaler.kube.metadata import header
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS
 from autoscaler.manifests.load import Loaded
+from autoscaler.manifests.queued.templates import alike, templates_of
 from autoscaler.manifests.references import pods_in
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import consumed_request
@@ -29,16 +30,19 @@ LONGEST: Final = timedelta(days=7)  # GKE's default as well
 STARTING: Final = timedelta(minutes=30)
 _MOST_POD_SETS: Final = 32
 _LONGEST_NAME: Final = 59  # of a request, so that "-NN" and "-" fit into the name of its PodTemplates
+_REQUEST: Final = "ProvisioningRequest"
+_TEMPLATE: Final = "PodTemplate"
 _DURATION: Final = "maxRunDurationSeconds"
 # Kinds whose pods run once, as the machines of a request do.
-_KINDS: Final = ("Pod", "Job", "JobSet", "LeaderWorkerSet")
+_KINDS: Final = ("Pod", "Job", "JobSet")
 _OTHER_WORKLOADS: Final = frozenset(kind.name for kind in KINDS if kind.expands) - {*_KINDS}
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedRequest:
-    """A request, and what belongs to it. `workloads` are the objects whose pods need `annotations`; `seconds` is how
-    long its machines run, None where not all pods say it or a Job starts them one after another."""
+    """A request, and what belongs to it. `namespace` is "" where its workloads name none: kubectl puts all of them into
+    the same one then. `workloads` are the objects whose pods need `annotations`; `seconds` is how long its machines
+    run, None where not all pods say it or a Job starts them one after another. `kueue`: Kueue admits some of them."""
 
     namespace: str
     name: str
@@ -46,6 +50,7 @@ class QueuedRequest:
     counts: tuple[int, ...]
     workloads: tuple[str, ...]
     seconds: int | None = None
+    kueue: bool = False
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -62,12 +67,7 @@ class QueuedRequest:
         """The PodTemplates, and then the request that names them."""
         names = self.template_names
         made: list[dict[str, Any]] = [
-            {
-                "apiVersion": "v1",
-                "kind": "PodTemplate",
-                "metadata": {"name": name, "namespace": self.namespace},
-                "template": dict(template),
-            }
+            {"apiVersion": "v1", "kind": _TEMPLATE, "metadata": self._metadata(name), "template": dict(template)}
             for name, template in zip(names, self.templates, strict=True)
         ]
         spec: dict[str, Any] = {"provisioningClassName": QUEUED_CLASS}
@@ -76,9 +76,16 @@ class QueuedRequest:
         spec["podSets"] = [
             {"count": count, "podTemplateRef": {"name": name}} for name, count in zip(names, self.counts, strict=True)
         ]
-        metadata = {"name": self.name, "namespace": self.namespace}
-        request = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest"}
-        return [*made, {**request, "metadata": metadata, "spec": spec}]
+        request = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": _REQUEST}
+        return [*made, {**request, "metadata": self._metadata(self.name), "spec": spec}]
+
+    def names(self) -> Iterator[tuple[str, str]]:
+        """(kind, name) of every object that is written."""
+        yield from ((_TEMPLATE, name) for name in self.template_names)
+        yield _REQUEST, self.name
+
+    def _metadata(self, name: str) -> dict[str, str]:
+        return {"name": name, **({"namespace": self.namespace} if self.namespace else {})}
 
 
 @dataclass(slots=True)
@@ -90,7 +97,7 @@ class _Part:
 
     def add(self, template: dict[str, Any], pods: Sequence[Pod]) -> None:
         for known, counted in self.sets:
-            if known == template:
+            if alike(known, template):
                 counted.extend(pods)
                 return
         self.sets.append((template, list(pods)))
@@ -118,17 +125,47 @@ def queued_requests(loaded: Loaded, name: str = "") -> tuple[tuple[QueuedRequest
                 for template, stamped in _pod_sets(document, kind, pods):
                     part.add(template, stamped)
     made: list[QueuedRequest] = []
-    for (_, namespace, known_as), part in parts.items():
+    for (*_, known_as), part in parts.items():
         problems += (part.documents[0].located(one) for one in _whole(part))
-        request = _request(part, namespace, name or known_as)
+        request = _request(part, name or known_as)
         problems += (part.documents[0].located(one) for one in _twice(request, made))
+        problems += exist_already((request,), _in_files(loaded), "the files")
         made.append(request)
     return tuple(made), tuple(problems)
 
 
+def exist_already(
+    requests: Sequence[QueuedRequest], existing: Collection[tuple[str, str, str]], where: str
+) -> Iterator[Diagnostic]:
+    """Objects of these requests that `existing` has, as (kind, namespace, name): they would be replaced, and what uses
+    them already would ask for the machines of other pods."""
+    for request in requests:
+        for kind, name in request.names():
+            found = {there for known, there, called in existing if (known, called) == (kind, name)}
+            if any(_same(there, request.namespace) for there in found):
+                why = ": it is used once" if kind == _REQUEST else ", and other requests may name it"
+                step = f"give another name, --name {request.name}-2 for example, or remove it if nothing uses it"
+                yield Diagnostic(f"{kind} {name} is in {where} already{why}", step, subject=request.workloads[0])
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two namespaces may be one: "" is the one that kubectl is told, or has as its default."""
+    return one == other or not (one and other)
+
+
+def _in_files(loaded: Loaded) -> frozenset[tuple[str, str, str]]:
+    made = [(header(one.value)[1], one) for one in loaded.documents]
+    return frozenset((kind, _namespace(one), one.metadata.name) for kind, one in made if kind in (_REQUEST, _TEMPLATE))
+
+
+def _namespace(document: Document) -> str:
+    """That of the object, "" where it names none: metadata has the default of the API there."""
+    return Fields(document.value).child("metadata").text("namespace")
+
+
 def _twice(request: QueuedRequest, made: Sequence[QueuedRequest]) -> Iterator[Diagnostic]:
     """Names that an earlier request has: of two objects of one name the later would replace the earlier."""
-    others = [other for other in made if other.namespace == request.namespace]
+    others = [other for other in made if _same(other.namespace, request.namespace)]
     step = "give one workload at a time, each with a --name of its own"
     if any(other.name == request.name for other in others):
         yield Diagnostic(f"there would be two ProvisioningRequests {request.name}", step)
@@ -139,6 +176,15 @@ def _twice(request: QueuedRequest, made: Sequence[QueuedRequest]) -> Iterator[Di
 
 
 def _not_requested(kind: str) -> Diagnostic:
+    if kind == "LeaderWorkerSet":
+        step = (
+            "use a node pool that Foreslice sizes, or one with flex-start and without queued provisioning (docs/gcp.md)"
+        )
+        message = (
+            "no request is written for a LeaderWorkerSet: it makes its pods anew when one fails and when the machines "
+            "end, after 7 days at the latest, and each time they need capacity that a request gives once"
+        )
+        return Diagnostic(message, step)
     step = f"request capacity for one of {', '.join(_KINDS)}, or let Kueue write the request (docs/kueue.md)"
     return Diagnostic(f"no request is written for a {kind}: its machines serve pods that run once", step)
 
@@ -174,32 +220,16 @@ def _pod_sets(document: Document, kind: str, pods: Sequence[Pod]) -> Iterator[tu
     spec = Fields(document.value).child("spec")
     match kind:
         case "JobSet":
-            for entry, template in zip(spec.children("replicatedJobs"), _templates(document), strict=True):
+            for entry, template in zip(spec.children("replicatedJobs"), templates_of(document), strict=True):
                 name = entry.text("name")
                 yield from _stamped(template, [p for p in pods if p.labels.get(labels.JOBSET_REPLICATED_JOB) == name])
-        case "LeaderWorkerSet" if len(_templates(document)) > 1:
-            leads = [pod.labels.get(labels.LWS_WORKER_INDEX) == "0" for pod in pods]
-            leader, worker = _templates(document)
-            yield from _stamped(leader, [pod for pod, lead in zip(pods, leads, strict=True) if lead])
-            yield from _stamped(worker, [pod for pod, lead in zip(pods, leads, strict=True) if not lead])
         case _:
-            yield from _stamped(_templates(document)[0], pods)
+            yield from _stamped(templates_of(document)[0], pods)
 
 
 def _stamped(template: dict[str, Any], pods: Sequence[Pod]) -> Iterator[tuple[dict[str, Any], list[Pod]]]:
     if pods:
         yield template, list(pods)
-
-
-def _templates(document: Document) -> list[dict[str, Any]]:
-    """What a PodTemplate has of each pod template of the object: labels, annotations and the spec."""
-    found = []
-    for pod in pods_in(Fields(document.value)):
-        if pod:
-            metadata = pod.child("metadata")
-            kept = {key: metadata.raw(key) for key in ("labels", "annotations") if key in metadata}
-            found.append({**({"metadata": kept} if kept else {}), "spec": pod.raw("spec")})
-    return found
 
 
 def _objections(document: Document) -> Iterator[Diagnostic]:
@@ -257,17 +287,22 @@ def _in_turns(document: Document) -> bool:
     return any(job.integer("completions", 1) > job.integer("parallelism", 1) for job in jobs if "completions" in job)
 
 
-def _request(part: _Part, namespace: str, name: str) -> QueuedRequest:
+def _admitted_by_kueue(document: Document) -> bool:
+    return labels.KUEUE_QUEUE in Fields(document.value).child("metadata").child("labels").names()
+
+
+def _request(part: _Part, name: str) -> QueuedRequest:
     lasts = [pod.expected_seconds for _, pods in part.sets for pod in pods]
     known = [seconds for seconds in lasts if seconds is not None]
     seconds = None
     if len(known) == len(lasts) and not any(map(_in_turns, part.documents)):
         seconds = max(known) + int(STARTING.total_seconds())
     return QueuedRequest(
-        namespace,
+        _namespace(part.documents[0]),
         name[:_LONGEST_NAME].rstrip("-."),
         tuple(template for template, _ in part.sets),
         tuple(len(pods) for _, pods in part.sets),
         tuple(document.name for document in part.documents),
         seconds,
+        any(map(_admitted_by_kueue, part.documents)),
     )

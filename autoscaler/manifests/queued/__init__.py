@@ -1,0 +1,1 @@
+"""What is written for pods of node pools that GKE's autoscaler owns: ProvisioningRequests and their PodTemplates."""
