@@ -310,33 +310,14 @@ def _opened(
     # Every namespace decides one class at least, as long as the plan does not cost twice as much for it.
     beyond = max(own, *needs, 0)
     for namespace in queue.namespaces(purses):
-        purse = purses[namespace]
         items = [item for item, entry in enumerate(classes) if _namespace(entry) == namespace]
         units = own // len(purses)
         scarce = {item: max(needs[item], trials[item]) for item in items}
         if sum(scarce.values()) > units:
             for item in items:
                 needs[item] = scarce[item]
-        # The least is there for everyone, so only what is more than that can be too much.
-        more = [item for item in items if needs[item] > _LEAST_OWN]
-        total = sum(needs[item] for item in items)
-        chosen = frozenset(items)
-        if total > units:
-            chosen -= frozenset(more)
-            found = queue.chosen(more, needs, units, beyond=beyond)
-            beyond = max(0, beyond - max(0, sum(needs[item] for item in found) - units))
-            chosen |= found
-        rest = max(0, units - sum(needs[item] for item in chosen)) // max(1, len(chosen))
-        kin = _kin(classes, chosen, rest // 2)
-        for item in items:
-            bound = most * len(classes[item].sample.pods)  # those that share a claim are looked at one by one
-            pooled = kin.get(classes[item].wants) if item in chosen else None
-            accounts[item] = Account(
-                own=min(bound, needs[item] + rest - (rest // 2 if pooled else 0)) if item in chosen else _LEAST_OWN,
-                shared=purse if item in chosen else Purse(0),
-                most=bound,
-                kin=pooled,
-            )
+        chosen, beyond = _admitted(items, needs, units, beyond=beyond, queue=queue)
+        accounts |= _shared_out(classes, items, chosen, needs, units=units, most=most, purse=purses[namespace])
         late = frozenset(items) - chosen
         waiting |= late
         if late:
@@ -344,6 +325,45 @@ def _opened(
     ordered = tuple(accounts[item] for item in range(len(classes)))
     beside = [kinds[_namespace(found)] for found in classes]
     return Ledger(ordered, [account.own for account in ordered], turns, waiting, needs, beside)
+
+
+def _admitted(
+    items: Sequence[int], needs: Sequence[int], units: int, *, beyond: int, queue: _Queue
+) -> tuple[frozenset[int], int]:
+    """The classes of a namespace that its units suffice for, and what is left of the units `beyond` them."""
+    if sum(needs[item] for item in items) <= units:
+        return frozenset(items), beyond
+    # The least is there for everyone, so only what is more than that can be too much.
+    more = [item for item in items if needs[item] > _LEAST_OWN]
+    found = queue.chosen(more, needs, units, beyond=beyond)
+    borrowed = max(0, sum(needs[item] for item in found) - units)
+    return frozenset(items) - frozenset(more) | found, max(0, beyond - borrowed)
+
+
+def _shared_out(
+    classes: Sequence[BundleClass],
+    items: Sequence[int],
+    chosen: frozenset[int],
+    needs: Sequence[int],
+    *,
+    units: int,
+    most: int,
+    purse: Purse,
+) -> dict[int, Account]:
+    """A namespace's units as accounts: the chosen classes share what their needs leave, the others have the least."""
+    rest = max(0, units - sum(needs[item] for item in chosen)) // max(1, len(chosen))
+    kin = _kin(classes, chosen, rest // 2)
+    accounts = {}
+    for item in items:
+        bound = most * len(classes[item].sample.pods)  # those that share a claim are looked at one by one
+        pooled = kin.get(classes[item].wants) if item in chosen else None
+        accounts[item] = Account(
+            own=min(bound, needs[item] + rest - (rest // 2 if pooled else 0)) if item in chosen else _LEAST_OWN,
+            shared=purse if item in chosen else Purse(0),
+            most=bound,
+            kin=pooled,
+        )
+    return accounts
 
 
 def _kin(classes: Sequence[BundleClass], items: Iterable[int], each: int) -> dict[Hashable, Purse]:

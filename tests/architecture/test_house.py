@@ -39,13 +39,9 @@ LONG_FUNCTIONS = {
     "autoscaler/execution/providers_seen.py:ask": "one list for each thing that a provider is asked for",
     "autoscaler/kube/pod.py:_parse": "a table: one line for each field of a pod",
     "autoscaler/loop/loop.py:__init__": "the parts of a loop, each built from the ones above it",
-    "autoscaler/planning/placement/existing.py:_searched": "not split yet",
-    "autoscaler/planning/placement/packing_input.py:build_packing_input": "not split yet",
     "autoscaler/planning/planner.py:_planned": "the stages of a plan in their order",
-    "autoscaler/planning/work.py:_opened": "not split yet",
     "instance_catalog/files/build.py:instance_type_of": "a table: one line for each field of an instance type",
     "providers/aws/launch.py:create_fleet": "one call, and what each part of its answer means",
-    "providers/gcp/node_template/pools.py:pool_faults": "not split yet",
 }
 # A docstring is no step: those of commands are their help.
 LONGEST_FUNCTION = 40

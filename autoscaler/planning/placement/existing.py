@@ -23,7 +23,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import Fatal, Fits, Unknown
+from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle, BundleClass
 from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, why_postponed
 from autoscaler.planning.placement.kept_verdicts import REFUSED, AboutNodes, KeptVerdicts
@@ -334,16 +334,12 @@ class _Run:
                 continue
             taken: tuple[str, Fits] | str = name
             if preference is None:
-                verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
+                verdict = self._asked(index, bundle, name, answers)
                 if isinstance(verdict, Fatal):
                     return verdict
                 if over_budget(verdict):
                     # What the other nodes would say is not known: nothing is bought for it.
                     return best or verdict
-                if isinstance(verdict, Unknown):
-                    self.undecided.setdefault(index, verdict)
-                if answers:
-                    answers.keep(name, self.world, verdict)
                 if not isinstance(verdict, Fits):
                     refused.add(name)
                     continue
@@ -355,6 +351,17 @@ class _Run:
         if passed and over_budget(spent := self._ledger.glance_at_present(index, bundle.pods[0], passed)):
             return best or spent
         return best
+
+    def _asked(self, index: int, bundle: Bundle, name: str, answers: AboutNodes | None) -> Verdict:
+        """The node's verdict. It is kept, unless it ends the search."""
+        verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
+        if isinstance(verdict, Fatal) or over_budget(verdict):
+            return verdict
+        if isinstance(verdict, Unknown):
+            self.undecided.setdefault(index, verdict)
+        if answers:
+            answers.keep(name, self.world, verdict)
+        return verdict
 
     def _by_nomination(self, bundle: Bundle, names: Sequence[str]) -> Sequence[str]:
         nominated = {pod.nominated_node for pod in bundle.pods}

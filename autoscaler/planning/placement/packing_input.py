@@ -212,19 +212,7 @@ def build_packing_input(
     pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
         name in world.nodes for name in world.repellers
     )
-    candidates = candidates_of(
-        snapshot,
-        catalog,
-        policy,
-        now=now,
-        named=Named(
-            named_places(classes, snapshot),
-            named_drivers(classes, snapshot),
-            sharing_gates(classes, snapshot) | discovery(classes),
-            named_topologies(classes),
-            named_plugins(classes),
-        ),
-    )
+    candidates = candidates_of(snapshot, catalog, policy, now=now, named=named_in(classes, snapshot))
     shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
     return PackingInput(
         snapshot=snapshot,
@@ -252,6 +240,17 @@ def _unserved(classes: Sequence[BundleClass], scopes: Scopes) -> dict[str, dict[
             if reason:
                 found.setdefault(pool.name, {})[item] = reason
     return found
+
+
+def named_in(classes: Sequence[BundleClass], snapshot: Snapshot) -> Named:
+    """The facts by which the pods of the classes name what they want of candidates."""
+    return Named(
+        named_places(classes, snapshot),
+        named_drivers(classes, snapshot),
+        sharing_gates(classes, snapshot) | discovery(classes),
+        named_topologies(classes),
+        named_plugins(classes),
+    )
 
 
 def named_places(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[Place, ...]:

@@ -143,7 +143,7 @@ class Groups:
             return error
         if not group.pool:
             return None
-        for fault in pool_faults(template, self.pool(template, group.pool), hosts=group.hosts):
+        for fault in pool_faults(self.pool(template, group.pool), hosts=group.hosts):
             if fault.blocking:
                 return TemplateError(fault.message, code=fault.kind, next_step=fault.next_step)
         return None

@@ -90,9 +90,13 @@ class PoolFault:
     blocking: bool
 
 
-def pool_faults(template: GroupTemplate, pool: Pool, *, hosts: int) -> Iterator[PoolFault]:
+def pool_faults(pool: Pool, *, hosts: int) -> Iterator[PoolFault]:
     """What keeps a node pool from being used, or from being used well. `hosts`: of its group."""
-    of = f"{pool.name} {pool.place}"
+    yield from _not_ours_to_size(pool, hosts)
+    yield from _not_made_for_claims(pool)
+
+
+def _not_ours_to_size(pool: Pool, hosts: int) -> Iterator[PoolFault]:
     if pool.queued:
         yield PoolFault(
             "QueuedProvisioning",
@@ -106,7 +110,7 @@ def pool_faults(template: GroupTemplate, pool: Pool, *, hosts: int) -> Iterator[
         yield PoolFault(
             "Autoscaling",
             f"GKE's autoscaling is on for node pool {pool.name}: two autoscalers would undo each other's work",
-            f"gcloud container node-pools update {of} --no-enable-autoscaling",
+            f"gcloud container node-pools update {pool.name} {pool.place} --no-enable-autoscaling",
             blocking=True,
         )
     if pool.slice_topology and hosts == 1:
@@ -117,6 +121,10 @@ def pool_faults(template: GroupTemplate, pool: Pool, *, hosts: int) -> Iterator[
             f"name a node pool that GKE makes as a slice: {create(pool)}; GKE's autoscaler can size this one",
             blocking=True,
         )
+
+
+def _not_made_for_claims(pool: Pool) -> Iterator[PoolFault]:
+    of = f"{pool.name} {pool.place}"
     if pool.driver and pool.driver != "INSTALLATION_DISABLED":
         yield PoolFault(
             "DriverInstalled",

@@ -101,7 +101,7 @@ class Verdicts:
         if not group.pool:
             return
         pool = self._groups.pool(template, group.pool)
-        for fault in pool_faults(template, pool, hosts=group.hosts):
+        for fault in pool_faults(pool, hosts=group.hosts):
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
         for fault in differences(template, group, pool, expected):
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
