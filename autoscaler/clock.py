@@ -24,8 +24,6 @@ _SUSPENDED: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class SystemClock:
-    """The machine's clock."""
-
     def now(self) -> datetime:
         """The current time, aware UTC."""
         return datetime.now(UTC)  # noqa: TID251  # this is the one place
@@ -85,7 +83,6 @@ class VirtualClock:
         self._timers: list[tuple[timedelta, int, Callable[[], None]]] = []
 
     def now(self) -> datetime:
-        """The virtual time."""
         return self._start + self._elapsed
 
     def monotonic(self) -> float:

@@ -31,8 +31,6 @@ class ForesliceError(Exception):
 
 
 class BadInputError(ForesliceError):
-    """Input that cannot be used."""
-
     reason = "BadInput"
 
 

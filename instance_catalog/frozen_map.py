@@ -47,19 +47,15 @@ class FrozenMap(Mapping[K, V_co], Generic[K, V_co]):
     @overload
     def get(self, key: K, /, default: V_co | T) -> V_co | T: ...
     def get(self, key: K, /, default: object = None) -> object:
-        """The value at `key`, or `default`."""
         return self._items.get(key, default)
 
     def keys(self) -> KeysView[K]:
-        """All keys, in order."""
         return self._items.keys()
 
     def values(self) -> ValuesView[V_co]:
-        """All values, in order."""
         return self._items.values()
 
     def items(self) -> ItemsView[K, V_co]:
-        """All pairs, in order."""
         return self._items.items()
 
     def __eq__(self, other: object) -> bool:

@@ -390,7 +390,6 @@ class TemplateJudge(Protocol):
 
 
 def describe_all(provider: Provider, tags: Mapping[str, str]) -> Iterator[Instance]:
-    """All instances that carry `tags`, page by page."""
     page = ""
     while True:
         answer = provider.describe(tags, page=page)

@@ -72,7 +72,6 @@ class Progress:
     done: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """For a state file."""
         rows = {step: list(found) for step, found in self.rows.items()}
         parts = {"cloud": self.cloud, "scope": self.scope, "beganAt": self.began_at.isoformat()}
         return {**parts, "rows": rows, "token": self.token, "done": list(self.done)}
@@ -90,7 +89,6 @@ class Progress:
         return same and now - LONGEST_PAUSE < self.began_at <= now
 
     def with_page(self, step: str, page: ListingPage) -> Progress:
-        """After a page of a step."""
         rows = self.rows.with_items({step: (*self.rows.get(step, ()), *page.rows)})
         done = self.done if page.next_page else (*self.done, step)
         return replace(self, rows=rows, token=page.next_page, done=done)

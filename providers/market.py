@@ -50,7 +50,6 @@ class CapacityOffer:
 
     @property
     def hours(self) -> Decimal:
-        """From start to end."""
         return _hours(self.starts_at, self.ends_at)
 
     def parts(self) -> tuple[CapacitySegment, ...]:
@@ -78,7 +77,6 @@ class CapacitySegment:
 
     @property
     def hours(self) -> Decimal:
-        """From start to end."""
         return _hours(self.starts_at, self.ends_at)
 
 

@@ -20,7 +20,6 @@ class TtlCache(Generic[V]):
         self._values: dict[object, tuple[float, V]] = {}
 
     def get(self, key: object, read: Callable[[], V]) -> V:
-        """The remembered value, or what `read` answers."""
         if self.fresh(key):
             return self._values[key][1]
         now, value = self._clock.monotonic(), read()
@@ -28,7 +27,6 @@ class TtlCache(Generic[V]):
         return value
 
     def fresh(self, key: object) -> bool:
-        """Whether it need not be read."""
         known = self._values.get(key)
         return known is not None and self._clock.monotonic() - known[0] < self._lifetime
 

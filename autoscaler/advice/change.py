@@ -64,7 +64,6 @@ Given = TypeVar("Given")
 
 
 def unchanged(given: Given) -> Given:
-    """No edit."""
     return given
 
 
@@ -82,7 +81,6 @@ class Change:
 
     @staticmethod
     def of(kind: ChangeKind, subject: str, edit: Edit, **detail: Fact) -> Change:
-        """Shorthand."""
         return Change(kind, subject, edit, FrozenMap(detail))
 
     @staticmethod
@@ -113,7 +111,6 @@ class Change:
 
 
 def on_pods(keys: frozenset[str], edit: Callable[[Pod], Pod]) -> Edit:
-    """The edit on each of the pods."""
 
     def apply(snapshot: Snapshot) -> Snapshot:
         return replace(snapshot, pods=tuple(edit(pod) if pod.key in keys else pod for pod in snapshot.pods))
@@ -122,7 +119,6 @@ def on_pods(keys: frozenset[str], edit: Callable[[Pod], Pod]) -> Edit:
 
 
 def on_claims(keys: frozenset[str], edit: Callable[[ResourceClaim], ResourceClaim]) -> Edit:
-    """The edit on each of the claims."""
 
     def apply(snapshot: Snapshot) -> Snapshot:
         changed = {key: edit(claim) if key in keys else claim for key, claim in snapshot.claims.items()}

@@ -46,7 +46,6 @@ class RequestPlace:
         return f"claim {self.claim.key}, request {self.request.name}"
 
     def edit(self, change: Callable[[DeviceRequest], DeviceRequest]) -> Callable[[ResourceClaim], ResourceClaim]:
-        """The change of this request in a claim."""
 
         def apply(claim: ResourceClaim) -> ResourceClaim:
             return replace(claim, requests=tuple(self._changed(r, change) for r in claim.requests))
@@ -84,7 +83,6 @@ class Condition:
 
 
 def requests_of(asked: Situation) -> Iterator[RequestPlace]:
-    """Every request of the pod's claims."""
     for claim in asked.claims:
         keys = asked.like(claim)
         for request in claim.requests:

@@ -127,7 +127,6 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
 
 
 def gives_up_accelerator(change: Change) -> bool:
-    """Whether the pod no longer says which accelerator it wants."""
     dropped = change.kind in (ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY)
     return dropped and change.detail["key"] in MACHINE_KEYS
 

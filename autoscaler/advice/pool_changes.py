@@ -264,7 +264,6 @@ def feature_discovery(asked: Situation) -> Iterator[Change]:
 
 
 def set_drivers(pool: CapacityPool, drivers: tuple[str, ...]) -> Change:
-    """These driver profiles in the pool."""
     edit = on_pool(pool.name, partial(_running, drivers=drivers))
     return Change.of(ChangeKind.SET_DRIVERS, pool_subject(pool), edit, drivers=drivers)
 

@@ -49,12 +49,10 @@ class Situation:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Keys of the pods."""
         return frozenset(pod.key for pod in self.pods)
 
     @cached_property
     def left_out(self) -> LeftOut:
-        """What the plan says of the pod."""
         return next(e for e in (*self.plan.left_out, *self.plan.outside) if e.pod == self.pod.key)
 
     @cached_property
@@ -71,7 +69,6 @@ class Situation:
 
     @cached_property
     def codes(self) -> frozenset[Code]:
-        """The codes of these reasons."""
         return frozenset(reason.code for reason in self.reasons)
 
     @cached_property

@@ -74,7 +74,6 @@ class TypeAnswer:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the plan launches it for the pod."""
         return self.chosen is not None and self.chosen.instance_type == self.instance_type.name
 
     @property

@@ -29,8 +29,6 @@ _MOST: Final = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a plan is made of."""
-
     snapshot: Snapshot
     catalog: Catalog
     policy: Policy

@@ -29,7 +29,6 @@ class NodeToBe:
 
 
 def planned_nodes(pool: CapacityPool, plan: Plan, catalog: Catalog) -> tuple[NodeToBe, ...]:
-    """What the plan launches for the pool."""
     return tuple(
         NodeToBe(
             launch.offering.instance_type,

@@ -37,7 +37,6 @@ class PoolCondition:
 
     @property
     def good(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.reasons
 
     @property
@@ -47,7 +46,6 @@ class PoolCondition:
 
     @property
     def status(self) -> Literal["True", "False", "Unknown"]:
-        """What the condition says."""
         if self.reasons and all(reason.code is Code.UNREADABLE for reason in self.reasons):
             return "Unknown"
         bad: Literal["True", "False"] = "True" if self.type.good_status == "False" else "False"

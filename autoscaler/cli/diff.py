@@ -91,8 +91,6 @@ def diff(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """How manifests are planned for."""
-
     paths: Sequence[str]
     version: str | None
     directories: Sequence[Path]

@@ -62,8 +62,6 @@ _INTERRUPTED: Final = 128 + signal.SIGINT  # what shells report of a program tha
 
 
 class Foreslice(LazyGroup):
-    """The program."""
-
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; whatever it prints is made printable."""
         with guarded_streams():
@@ -156,7 +154,6 @@ def _cache_directory() -> Path | None:
 
 
 def main() -> None:
-    """The entry point."""
     one_shot = sys.argv[1:2] != ["run"]
     if one_shot:
         # A command ends before garbage would matter; collecting it cost a quarter of a plan's time.

@@ -50,14 +50,10 @@ class ApiError(ForesliceError):
 
 
 class NotFoundError(ApiError):
-    """The object does not exist."""
-
     reason = "NotFound"
 
 
 class AlreadyExistsError(ApiError):
-    """An object of that name exists."""
-
     reason = "AlreadyExists"
 
 

@@ -182,7 +182,6 @@ class Intents:
 
 
 def raise_first(troubles: Iterable[Trouble | None]) -> None:
-    """Raise the error of the first trouble, if there is any."""
     for trouble in troubles:
         if trouble is not None:
             raise trouble.error

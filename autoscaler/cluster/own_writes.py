@@ -31,15 +31,12 @@ class OwnWrites(Generic[V]):
         self._removed: dict[str, int] = {}  # the last version of objects that Foreslice removed
 
     def get(self, name: str) -> V | None:
-        """The object, or None."""
         return self._known.get(name)
 
     def values(self) -> tuple[V, ...]:
-        """All objects by name."""
         return tuple(self._known[name] for name in sorted(self._known))
 
     def put(self, item: V) -> V:
-        """Remember what was written."""
         self._known[item.name] = item
         return item
 

@@ -32,7 +32,6 @@ class ProviderObjects:
         self._api = api
 
     def get(self, resource: tuple[str, str], name: str) -> Mapping[str, Any] | None:
-        """The object, or None."""
         with _translated():
             try:
                 return self._api.get(_RESOURCES[resource], name)

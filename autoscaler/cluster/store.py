@@ -122,7 +122,6 @@ class Store:
             informer.reread()
 
     def snapshot(self) -> Snapshot:
-        """The cluster as one frozen value."""
         values: dict[str, list[Any]] = {}
         for kind, informer in self._plain:
             values.setdefault(kind.field, []).extend(informer.values)
@@ -164,7 +163,6 @@ class Store:
         return tuple(whole for _, whole in self._whole.values())
 
     def batches(self) -> tuple[LaunchBatch, ...]:
-        """All LaunchBatches."""
         return self._batches.values
 
     def overlays(self) -> tuple[Layer, ...]:

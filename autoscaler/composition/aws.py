@@ -110,13 +110,10 @@ class AwsTemplates:
         return node_template(reference.name, spec)
 
     def references(self) -> tuple[TemplateRef, ...]:
-        """All there are."""
         return _references(self._objects, AWS_NODE_TEMPLATES)
 
 
 class AwsGroupTemplates:
-    """The same for AWSGroupNodeTemplates."""
-
     def __init__(self, objects: KubernetesObjects) -> None:
         self._objects = objects
 
@@ -136,12 +133,10 @@ class AwsGroupTemplates:
         )
 
     def references(self) -> tuple[TemplateRef, ...]:
-        """All there are."""
         return _references(self._objects, AWS_GROUP_NODE_TEMPLATES)
 
 
 def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
-    """The spec in the provider's words."""
     own = spec.cluster
     return NodeTemplate(
         name=name,

@@ -151,6 +151,5 @@ class GcpTemplates:
         )
 
     def references(self) -> tuple[TemplateRef, ...]:
-        """All there are."""
         metadata = (item["metadata"] for item in self._objects.list(_TEMPLATES, labels={}))
         return tuple(TemplateRef(GCP_NODE_TEMPLATES.kind, m["name"], m.get("generation", 0)) for m in metadata)

@@ -40,7 +40,6 @@ class InterruptionWatch:
         self._thread = threading.Thread(target=self._run, name="interruptions", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -52,7 +52,6 @@ class TickObservers:
 
     @contextmanager
     def tick(self) -> Iterator[None]:
-        """The context in which a reconcile runs."""
         self.heartbeat.expect(within=self.liveness.total_seconds(), doing="a reconcile")
         with self.recorder.timing_tick(), self.span("reconcile"):
             yield

@@ -25,8 +25,6 @@ _LOOK: Final = 30.0  # the longest time in seconds between two readings of the w
 
 
 class Task(Enum):
-    """The tasks that run periodically."""
-
     RESYNC = "resync"  # a reconcile without a change: machines, orphans, time-outs
     CATALOG = "catalog"  # read the catalog's directories
     SYNC = "sync"  # read what clouds list, with list prices
@@ -87,15 +85,12 @@ class Timetable:
             )
 
     def start(self) -> None:
-        """Start the thread."""
         self.scheduler.start()
 
     def stop(self) -> None:
-        """End the thread."""
         self.scheduler.shutdown()
 
     def is_alive(self) -> bool:
-        """Whether its thread runs."""
         return self.scheduler.is_alive()
 
 
@@ -111,7 +106,6 @@ class SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # APScheduler
         self._jumps = ClockJumps(clock)
 
     def is_alive(self) -> bool:
-        """Whether its thread runs."""
         return bool(self.running) and self._thread is not None and self._thread.is_alive()
 
     def follow(self) -> None:

@@ -65,5 +65,4 @@ class FatalError(Exception):
 
     @staticmethod
     def of(code: Code, subject: str, **detail: Fact) -> FatalError:
-        """Shorthand for FatalError(Reason.of(...))."""
         return FatalError(Reason.of(code, subject, **detail))

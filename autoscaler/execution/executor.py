@@ -64,8 +64,6 @@ _WOULD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """The hands of the loop."""
-
     api: KubernetesApi
     journal: Journal
     backoffs: Backoffs

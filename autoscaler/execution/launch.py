@@ -67,7 +67,6 @@ class Providers:
         return self.by_template[kind]
 
     def named(self, name: str) -> Provider | None:
-        """The provider of that name, as it is written into ProvisionedNodes."""
         return next((provider for provider in self.by_template.values() if provider.name == name), None)
 
 

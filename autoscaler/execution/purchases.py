@@ -69,7 +69,6 @@ class PurchaseJournal:
 
 
 def mark_of(offer: str) -> str:
-    """The mark of buying this offer."""
     return hashlib.sha256(offer.encode()).hexdigest()[:32]
 
 

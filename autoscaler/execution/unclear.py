@@ -49,7 +49,6 @@ class Unclear:
             raise
 
     def forget(self, batch: str) -> None:
-        """Read no answer for it."""
         self._since.pop(batch, None)
 
     def keep(self, batches: Collection[str]) -> None:

@@ -119,7 +119,6 @@ class Exemplars:
             return bool(found)
 
     def close(self) -> None:
-        """End all of them, and show no other."""
         with self._lock:
             self._closed = True
             self._wishes.clear()

@@ -68,12 +68,10 @@ def key_of(pool: str, offering: OfferingRef, drivers: tuple[str, ...]) -> GroupK
 
 
 def key_of_node(node: ProvisionedNode) -> GroupKey:
-    """The group of a node that exists or was ordered."""
     return key_of(node.pool, node.offering, node.prediction.drivers)
 
 
 def key_of_candidate(candidate: Candidate) -> GroupKey:
-    """The group that launches the candidate."""
     return key_of(candidate.pool.name, candidate.offering, candidate.profiles)
 
 
@@ -98,7 +96,6 @@ class Launchable:
 
     @property
     def pools(self) -> frozenset[str]:
-        """The names of its pools."""
         return frozenset(pool.name for pool in self.snapshot.pools)
 
 

@@ -83,7 +83,6 @@ class Message:
 
 
 def text(number: int) -> Field:
-    """A string."""
     return Field(number, Kind.TEXT)
 
 
@@ -98,7 +97,6 @@ def integer(number: int) -> Field:
 
 
 def flag(number: int) -> Field:
-    """A bool."""
     return Field(number, Kind.BOOL)
 
 
@@ -113,7 +111,6 @@ def quantity(number: int) -> Field:
 
 
 def one(message: Message, number: int) -> Field:
-    """A message."""
     return Field(number, Kind.MESSAGE, message)
 
 

@@ -65,11 +65,9 @@ class Fields:
         return self._raw.get(name)
 
     def error(self, name: str, message: str, next_step: str = "") -> None:
-        """Report an error at the field `name`."""
         self.problems.error((*self.path, name), message, next_step)
 
     def warn(self, name: str, message: str, next_step: str = "") -> None:
-        """Report a warning at the field `name`."""
         self.problems.warn((*self.path, name), message, next_step)
 
     def _wrong(self, name: str, expected: str, value: object, next_step: str = "") -> None:
@@ -84,7 +82,6 @@ class Fields:
         return None
 
     def text(self, name: str, default: str = "") -> str:
-        """A string."""
         value = self.optional_text(name)
         return default if value is None else value
 
@@ -197,7 +194,6 @@ class Fields:
                 yield Fields(value, self.problems, path)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The strings of a list."""
         found = []
         for index, value in enumerate(self._list(name)):
             if isinstance(value, str):
@@ -224,7 +220,6 @@ class Fields:
         return FrozenMap({key: value for key, value in pairs if value is not None})
 
     def quantity_list(self, name: str) -> tuple[Quantity, ...]:
-        """The quantities of a list."""
         path = (*self.path, name)
         found = (self._quantity(value, (*path, index)) for index, value in enumerate(self._list(name)))
         return tuple(quantity for quantity in found if quantity is not None)

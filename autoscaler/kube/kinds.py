@@ -52,7 +52,6 @@ class Form(Enum):
     PAIRS = "by name, parsed as a pair"
 
     def of(self, values: Iterable[Any]) -> Any:
-        """The values in this form."""
         match self:
             case Form.TUPLE:
                 return tuple(values)

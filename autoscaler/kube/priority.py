@@ -39,7 +39,6 @@ KAI_CLASSES = (
 
 
 def parse_priority_class(raw: object, problems: Problems | None = None) -> PriorityClass:
-    """A PriorityClass."""
     fields = Fields(raw, problems)
     fields.ignore("apiVersion", "kind", "description")
     metadata = parse_metadata(fields)

@@ -24,8 +24,6 @@ def is_placeholder(value: object) -> bool:
 
 
 class Problems:
-    """Collects the problems of one object."""
-
     __slots__ = ("_found",)
 
     def __init__(self) -> None:
@@ -53,5 +51,4 @@ class Problems:
 
     @property
     def errors(self) -> bool:
-        """Whether any of them is an error."""
         return any(problem.severity is Severity.ERROR for problem in self._found)

@@ -37,7 +37,6 @@ def boot_time(node: ProvisionedNode) -> tuple[datetime, timedelta] | None:
 
 
 def boot_times(nodes: Iterable[ProvisionedNode], kinds: Collection[BootKind]) -> Mapping[BootKind, BootTimes]:
-    """What is known of these kinds."""
     found: dict[BootKind, list[tuple[datetime, timedelta]]] = {}
     for node in nodes if kinds else ():
         kind = boot_kind(node)

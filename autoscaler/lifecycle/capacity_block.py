@@ -17,8 +17,6 @@ from autoscaler.model.capacity import CapacityBlock
 
 
 class BlockPhase(Enum):
-    """Where a block is in its life."""
-
     PENDING = "Pending"
     ACTIVE = "Active"
     NOTICE = "Notice"

@@ -14,7 +14,6 @@ from instance_catalog.kubernetes.labels import POOL
 
 
 def is_node_of(node: Node, provisioned: ProvisionedNode) -> bool:
-    """Whether the Node belongs to the ProvisionedNode."""
     if node.provider_id:
         return node.provider_id == provisioned.provider_id
     return node.name == provisioned.node_name and node.labels.get(POOL) == provisioned.pool

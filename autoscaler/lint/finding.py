@@ -24,9 +24,7 @@ class Finding:
 
     @property
     def level(self) -> Level:
-        """How bad it is."""
         return self.rule.level
 
     def at(self, file: str, line: int) -> Finding:
-        """The same with its place."""
         return replace(self, diagnostic=replace(self.diagnostic, file=file, line=line))

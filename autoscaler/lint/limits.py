@@ -73,7 +73,6 @@ def check_claim_limits(subject: ClaimSubject) -> Iterator[Finding]:
 
 
 def check_class_limits(subject: ClassSubject) -> Iterator[Finding]:
-    """Too many selectors."""
     yield from check_entries(subject.object, ("spec", "selectors"), subject.device_class.selectors, _MAX_ENTRIES)
 
 

@@ -34,7 +34,6 @@ class PublishedNames:
 
     @staticmethod
     def of(devices: Iterable[Specimen], releases: Mapping[str, str], profile: KubernetesProfile) -> PublishedNames:
-        """The names of these devices."""
         found = tuple(devices)
         drivers = frozenset(one.driver for one in found)
         charts = tuple(text for row in builtin_device_classes(profile) for text in row.selectors)

@@ -51,8 +51,6 @@ class ClaimSubject:
 
 @dataclass(frozen=True, slots=True)
 class ClassSubject:
-    """A DeviceClass."""
-
     object: str
     version: str
     stored: bool
@@ -62,8 +60,6 @@ class ClassSubject:
 
 @dataclass(frozen=True, slots=True)
 class SliceSubject:
-    """A ResourceSlice."""
-
     object: str
     version: str
     stored: bool

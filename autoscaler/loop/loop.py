@@ -155,7 +155,6 @@ class Loop:
             warm_up(self._store.snapshot())
 
     def tick(self) -> Tick:
-        """Reconcile once."""
         now = self._clock.now()
         with self._stage("observe"):
             observed = self._observe(now)

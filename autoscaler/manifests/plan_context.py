@@ -30,7 +30,6 @@ class PlanContext:
 
 
 def parse_plan_context(raw: object, problems: Problems) -> PlanContext:
-    """A PlanContext."""
     fields = Fields(raw, problems)
     parse_metadata(fields)
     fields.ignore("apiVersion", "kind")

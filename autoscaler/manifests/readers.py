@@ -73,7 +73,6 @@ def _select(manifests: ManifestSet, document: Document, kind: str) -> None:
 
 
 def read_plan_context(manifests: ManifestSet, document: Document, problems: Problems) -> None:
-    """PlanContext."""
     context = parse_plan_context(document.value, problems)
     if manifests.contexts and context != manifests.contexts[0]:
         problems.error((), "contradicts an earlier PlanContext", "plan for one set of manifests at a time")
@@ -97,7 +96,6 @@ def read_pod(manifests: ManifestSet, document: Document, problems: Problems) -> 
 
 
 def read_resource_claim_template(manifests: ManifestSet, document: Document, problems: Problems) -> None:
-    """ResourceClaimTemplate."""
     found = parse_resource_claim_template(document.value, problems, origin=document.origin)
     manifests.templates[f"{found.namespace}/{found.name}"] = found
 
@@ -142,7 +140,6 @@ def read_workload(manifests: ManifestSet, document: Document, problems: Problems
 
 
 def read_daemon_set(manifests: ManifestSet, document: Document, problems: Problems) -> None:
-    """DaemonSet."""
     found = parse_daemon_set(document.value, problems, origin=document.origin, priorities=manifests.priorities)
     manifests.daemon_sets.append(found)
 

@@ -120,8 +120,6 @@ class Demand:
 
 
 class NodeAction(Enum):
-    """The actions on a node."""
-
     HOLD = "hold"
     KEEP = "keep"
     NOTICE = "notice"

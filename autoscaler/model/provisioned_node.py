@@ -17,8 +17,6 @@ from instance_catalog.types.instance_type import CapacityType
 
 
 class Phase(Enum):
-    """Where a ProvisionedNode is in its life."""
-
     INTENDED = "Intended"
     LAUNCHING = "Launching"
     LAUNCHED = "Launched"
@@ -180,10 +178,8 @@ class LaunchBatch:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The names of its nodes."""
         return tuple(member.node for member in self.members)
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """The keys of the pods that it is for."""
         return tuple(pod for member in self.members for pod in member.pods)

@@ -25,8 +25,6 @@ class RequestClass(StrEnum):
 
 
 class RequestCondition(StrEnum):
-    """The condition types of a ProvisioningRequest."""
-
     ACCEPTED = "Accepted"
     PROVISIONED = "Provisioned"
     FAILED = "Failed"
@@ -108,7 +106,6 @@ class ProvisioningRequest:
 
     @property
     def pods(self) -> int:
-        """How many pods it is for."""
         return sum(pod_set.count for pod_set in self.pod_sets)
 
     @property
@@ -128,7 +125,6 @@ class ProvisioningRequest:
         return self.uid or self.name[:63].rstrip("-.")
 
     def condition(self, kind: RequestCondition) -> Condition | None:
-        """The condition of that type."""
         return next((found for found in self.conditions if found.type == kind.value), None)
 
     def has(self, kind: RequestCondition) -> bool:

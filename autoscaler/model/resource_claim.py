@@ -47,7 +47,6 @@ class FirstAvailable:
 
     @property
     def alternatives(self) -> tuple[DeviceRequest, ...]:
-        """The subrequests."""
         return self.subrequests
 
 

@@ -22,7 +22,6 @@ _PROVISIONING: Final = "Provisioning"
 
 
 def buffer_answers(snapshot: Snapshot, plan: Plan) -> tuple[BufferAnswer, ...]:
-    """One answer for each buffer of our strategy."""
     served = [buffer for buffer in snapshot.capacity_buffers if buffer.served]
     if not served:
         return ()

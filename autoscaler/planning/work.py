@@ -111,7 +111,6 @@ class Ledger:
 
     @property
     def spent(self) -> int:
-        """Units spent so far."""
         return sum(account.spent for account in self.accounts)
 
     def refused(self, item: int) -> bool:
@@ -242,7 +241,6 @@ def _glanced_at(nodes: int) -> Verdict:
 
 
 def budget_reason(pod: Pod, spent: BudgetSpentError) -> Reason:
-    """The reason for a class that has spent its share."""
     if spent.expression:
         return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}", expression=spent.expression)
     return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}")

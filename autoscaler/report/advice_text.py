@@ -147,7 +147,6 @@ def _texts(change: Change, name: str) -> Sequence[object]:
 
 
 def advice_document(found: Sequence[Advice]) -> list[dict[str, Any]]:
-    """The same as data."""
     return [
         {
             "kind": advice.change.kind.value,

@@ -22,12 +22,10 @@ _LONGEST = 32000
 
 
 def request_message(answer: RequestAnswer, said: Said) -> str:
-    """The message of one condition of a request."""
     return _message(said, answer.request)
 
 
 def buffer_message(answer: BufferAnswer, said: Said) -> str:
-    """The message of one condition of a buffer."""
     return _message(said, answer.buffer)
 
 

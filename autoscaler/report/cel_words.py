@@ -15,7 +15,6 @@ _LESS: Final = re.compile(
 
 
 def one_line_cel(expression: str) -> str:
-    """The expression without line breaks."""
     return " ".join(expression.split())
 
 

@@ -167,7 +167,6 @@ def _done(pod: Pod, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
 
 
 def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The explanation for people."""
     where = f"runs on {found['node']}" if found["node"] else f"is {found['phase']}"
     yield f"Pod {found['pod']} {where}"
     yield from section("Waits for", (entry["text"] for entry in found["waitsFor"]))

@@ -73,7 +73,6 @@ def _devices(placement: Placement) -> int:
 
 
 def costs_table(found: Mapping[str, Any]) -> Table:
-    """The groups as a table."""
     rows = tuple(
         (group["name"], str(group["podsPlaced"]), str(group["podsLeftOut"]), f"{Decimal(group['usdPerHour']):.2f}")
         for group in found["groups"]

@@ -147,7 +147,6 @@ def lost_places(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def diff_tables(found: Mapping[str, Any]) -> Iterator[Table]:
-    """The differences for people."""
     rows = tuple(
         (
             f"{entry['after'] - entry['before']:+d}" if entry["after"] != entry["before"] else "price",

@@ -158,8 +158,6 @@ Occurrence: TypeAlias = Trigger | Change
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """Something at a moment."""
-
     at: datetime
     occurrence: Occurrence
 
@@ -329,12 +327,10 @@ def mark_of(occurrence: Occurrence) -> str:
 
 
 def document_of(event: TimelineEvent) -> dict[str, Any]:
-    """An event as JSON data."""
     return {"at": event.at.isoformat(), "event": event.occurrence.event, **_plain(event.occurrence)}
 
 
 def summary_document(summary: Summary) -> dict[str, Any]:
-    """The summary as JSON data."""
     return {"event": "Summary", "succeeded": summary.succeeded, **_plain(summary)}
 
 

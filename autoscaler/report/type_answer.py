@@ -33,7 +33,6 @@ def type_answer_document(answer: TypeAnswer) -> dict[str, Any]:
 
 
 def type_answer_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The same for people."""
     yield f"{found['instanceType']} for pod {found['pod']}: {found['verdict']}"
     yield from section("Facts", (_fact_line(fact) for fact in found["facts"]))
     yield from section("Pools", (pool["text"] for pool in found["pools"]))

@@ -27,12 +27,10 @@ class NodeState:
 
     @staticmethod
     def of(node: Node, pods: tuple[Pod, ...] = ()) -> NodeState:
-        """The state of a node that carries `pods`."""
         allocatable = {resource: units(resource, quantity) for resource, quantity in node.allocatable.items()}
         return NodeState(node, allocatable=allocatable).plus(pods)
 
     def plus(self, pods: tuple[Pod, ...]) -> NodeState:
-        """The state with more pods on the node."""
         used = dict(self.used)
         ports = list(self.ports)
         for pod in pods:

@@ -53,7 +53,6 @@ def one_file(snapshot: Snapshot, plan: Plan, now: datetime, *, title: str, helpi
 
 
 def style_sheet() -> str:
-    """The style of all pages."""
     return (resources.files("autoscaler.serve") / "templates" / "style.css").read_text(encoding="utf-8")
 
 

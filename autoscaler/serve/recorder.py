@@ -125,7 +125,6 @@ class Recorder:
 
     @contextmanager
     def timing_tick(self) -> Iterator[None]:
-        """Observes the duration of a reconcile."""
         began = self._clock.monotonic()
         try:
             yield
@@ -134,7 +133,6 @@ class Recorder:
 
     @contextmanager
     def timing_stage(self, stage: str) -> Iterator[None]:
-        """Observes the duration of a stage of a reconcile."""
         began = self._clock.monotonic()
         try:
             yield

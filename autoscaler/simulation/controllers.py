@@ -83,7 +83,6 @@ class Controllers:
 
 
 def finished(pod: Object) -> bool:
-    """Whether the pod has run to its end."""
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 

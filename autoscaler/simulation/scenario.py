@@ -60,7 +60,6 @@ class Scenario:
 
 
 def load_scenario(name: str) -> Scenario:
-    """A scenario of this package, such as "demo"."""
     return parse_scenario((resources.files("autoscaler.simulation") / "scenarios" / f"{name}.yaml").read_text("utf-8"))
 
 

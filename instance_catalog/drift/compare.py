@@ -46,8 +46,6 @@ class Change(Enum):
 
 
 class Aspect(Enum):
-    """What differs."""
-
     DRIVER = "driver"
     LAYOUT = "slices"  # how devices and counter sets are divided over slices
     DEVICE = "device"

@@ -115,11 +115,9 @@ class DriverFacts:
     same_devices_as: frozenset[str] = frozenset()  # other drivers, by name, that publish the same devices of a node
 
     def release(self, name: str) -> Release | None:
-        """The release of exactly this name."""
         return next((r for r in self.releases if r.name == name), None)
 
     def knows_gate(self, gate: str, release: str) -> bool:
-        """Whether `release` has the gate."""
         names = [r.name for r in self.releases]
         return gate in self.gates and names.index(release) >= names.index(self.gates[gate].since)
 

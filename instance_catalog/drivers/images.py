@@ -52,7 +52,6 @@ class Branches:
 
 @cache
 def node_images() -> tuple[NodeImage, ...]:
-    """All images."""
     return tuple(
         NodeImage(
             name=row["name"],

@@ -74,7 +74,6 @@ class DriverProfile:
 
     @property
     def facts(self) -> DriverFacts:
-        """What is known about the driver."""
         return driver_facts()[self.name] if self.custom is None else facts_of(self.custom)
 
     def option(self, name: str) -> str | None:
@@ -145,7 +144,6 @@ class DriverSet:
         return ",".join(p.text for p in self.profiles)
 
     def profile(self, name: str) -> DriverProfile | None:
-        """The profile of this name, if the set has it."""
         return next((p for p in self.profiles if p.name == name), None)
 
     def with_profile(self, profile: DriverProfile) -> DriverSet:
@@ -198,7 +196,6 @@ def assumed_profile(name: str, *, mig: MigMode | None = None) -> DriverProfile:
 
 
 def custom_profile(driver: CustomDriver) -> DriverProfile:
-    """The profile of a driver that the catalog describes."""
     return DriverProfile(driver.name, driver.driver, driver.release, custom=driver)
 
 

@@ -49,7 +49,6 @@ class DriverRecognition:
 
 @cache
 def driver_recognition() -> tuple[DriverRecognition, ...]:
-    """The table, in its order."""
     return tuple(_recognition(row) for row in package_data.contents("drivers")["daemonsets"]["recognition"])
 
 

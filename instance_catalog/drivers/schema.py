@@ -64,7 +64,6 @@ class AttributeEntry(_Entry):
         return self
 
     def template(self) -> AttributeTemplate:
-        """The value of the entry."""
         (name,) = self.model_fields_set
         value = getattr(self, name)
         text = None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
@@ -114,7 +113,6 @@ class DeviceEntry(_Entry):
             raise ValueError(f"attribute {name}: a value of kind {template.kind}, or one field")
 
     def template(self) -> DeviceTemplate:
-        """The value of the entry."""
         return DeviceTemplate(
             self.for_each,
             self.name,
@@ -169,7 +167,6 @@ class DriverEntry(_Entry):
         return devices
 
     def custom_driver(self) -> CustomDriver:
-        """The value of the entry."""
         return CustomDriver(
             name=self.name,
             driver=self.driver,

@@ -48,7 +48,6 @@ class Mismatch:
 
 
 def accelerator_of(entry: schema.AcceleratorEntry) -> Accelerator:
-    """The value of an accelerator entry."""
     return Accelerator(
         key=entry.key,
         vendor=entry.vendor,
@@ -119,7 +118,6 @@ def mismatches(entry: schema.InstanceTypeEntry) -> Iterator[Mismatch]:
 
 
 def reservation_of(entry: schema.NodeEntry) -> NodeReservation:
-    """The value of a nodes entry."""
     kube = entry.kube_reserved
     return NodeReservation(
         image=entry.image,

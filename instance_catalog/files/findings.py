@@ -50,7 +50,6 @@ class Findings:
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
-        """Everything found so far."""
         return tuple(self._problems)
 
     def remember(self, file: str, text: str) -> None:
@@ -68,13 +67,11 @@ class Findings:
     def add(
         self, file: str, path: Path, *, found: str, allowed: str, entry: str = "", field: Path = (), hint: str = ""
     ) -> None:
-        """A defect at `path` of a file."""
         self.add_at(file, self.line(file, path), found=found, allowed=allowed, entry=entry, field=field, hint=hint)
 
     def add_at(
         self, file: str, line: int, *, found: str, allowed: str, entry: str = "", field: Path = (), hint: str = ""
     ) -> None:
-        """A defect on a line."""
         self._problems.append(Diagnostic(expected(found, allowed), hint, field, entry, file=file, line=line))
 
     def add_in(self, layers: Layered, path: Path, *, entry: str, found: str, allowed: str, hint: str = "") -> None:
@@ -110,7 +107,6 @@ class Findings:
             return None
 
     def raise_if_any(self) -> None:
-        """Raise CatalogError with everything found."""
         if self._problems:
             raise CatalogError(self._problems)
 

@@ -100,7 +100,6 @@ def content_layer(corrections: Corrections) -> Layer:
 
 
 def unreadable(name: str, *, found: str, allowed: str, group: str = "") -> Layer:
-    """A layer that could not even be read."""
     return Layer(name, group or name, problems=(Diagnostic(expected(found, allowed), file=name, line=1),))
 
 
@@ -111,5 +110,4 @@ def in_force(layers: Iterable[Layer], now: datetime | None) -> tuple[Layer, ...]
 
 
 def problems_of(layers: Sequence[Layer]) -> tuple[Diagnostic, ...]:
-    """Everything wrong with the layers by themselves."""
     return tuple(problem for layer in layers for problem in layer.problems)

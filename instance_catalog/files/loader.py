@@ -47,7 +47,6 @@ def value_origins(
 
 
 def shipped_layers() -> tuple[Layer, ...]:
-    """The data of the package."""
     files = sorted(path for pattern in _SHIPPED for path in DATA.glob(pattern))
     return tuple(_file_layer(path, str(path.relative_to(DATA.parent)), SHIPPED) for path in files)
 

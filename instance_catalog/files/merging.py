@@ -162,7 +162,6 @@ class _Merging:
         return found
 
     def drivers(self) -> list[CustomDriver]:
-        """The drivers that are described."""
         found: list[CustomDriver] = []
         for name, sources in self._merged(self._written("drivers", "name"), "driver").items():
             entry = self.findings.checked_entry(DriverEntry, sources, f"driver {name}")

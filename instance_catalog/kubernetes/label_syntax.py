@@ -28,13 +28,11 @@ _VALUE: Final = re.compile(LABEL_VALUE_PATTERN[1:-1], re.ASCII)
 
 
 def is_label_key(text: str) -> bool:
-    """Whether Kubernetes takes it as the key of a label or a taint."""
     prefix, _, _ = text.rpartition("/")
     return len(prefix) <= LONGEST_PREFIX and _KEY.fullmatch(text) is not None
 
 
 def is_label_value(text: str) -> bool:
-    """Whether Kubernetes takes it as the value of a label or a taint."""
     return _VALUE.fullmatch(text) is not None
 
 

@@ -44,7 +44,6 @@ class NodeSelector:
 
     @staticmethod
     def for_node(name: str) -> NodeSelector:
-        """The selector that matches exactly the node `name`."""
         return NodeSelector((NodeSelectorTerm(match_fields=(Requirement("metadata.name", "In", (name,)),)),))
 
 

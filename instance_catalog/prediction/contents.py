@@ -23,7 +23,6 @@ class SliceContents:
 
 
 def devices_in_chunks(devices: Sequence[Device], most: int) -> tuple[SliceContents, ...]:
-    """Slices with at most `most` devices each."""
     return tuple(SliceContents(tuple(devices[i : i + most])) for i in range(0, len(devices), most))
 
 

@@ -53,7 +53,6 @@ def is_plugin_resource(resource: str) -> bool:
 
 
 def plugin_of(resource: str) -> DevicePlugin | None:
-    """The device plugin that hands the extended resource out."""
     return next((found for found in device_plugins() if _hands_out(found, resource)), None)
 
 

@@ -94,7 +94,6 @@ def hosts(instance_type: InstanceType, driver_set: DriverSet) -> int:
 
 
 def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
-    """Whether the driver has devices to publish on the type."""
     if profile.custom is not None:
         return custom.runs_on(instance_type, profile.custom)
     return _prediction(profile).runs_on(instance_type)

@@ -68,7 +68,6 @@ SYSTEM_KEYS: Final = frozenset(
 
 @lru_cache(maxsize=1024)
 def type_labels(instance_type: InstanceType) -> FrozenMap[str, str]:
-    """What a node carries because of its type."""
     make = {"aws": _karpenter, "gcp": _gke}.get(instance_type.cloud)
     return FrozenMap(make(instance_type)) if make else EMPTY
 

@@ -286,11 +286,9 @@ class InstanceType:
         return self.prices.get(CapacityType.ON_DEMAND)
 
     def placement(self, index: int) -> PciPlacement:
-        """PCI facts of accelerator `index`."""
         return self.placements[index] if index < len(self.placements) else NOT_PLACED
 
     def cards(self, kind: str) -> tuple[NetworkCard, ...]:
-        """The network cards of one kind, in order."""
         return tuple(card for card in self.network_cards if card.kind == kind)
 
     def offering(

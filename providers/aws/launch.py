@@ -55,8 +55,6 @@ _FLEET_MARKET: Final = {CapacityType.SPOT: "spot", CapacityType.ON_DEMAND: "on-d
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Carries out launches of one cluster."""
-
     aws: Aws
     clock: Clock
     catalog: Catalog

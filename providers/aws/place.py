@@ -27,7 +27,6 @@ class Place:
         self._asks_at = clock.monotonic()
 
     def __str__(self) -> str:
-        """As Provider.place."""
         if not self._account and self._clock.monotonic() >= self._asks_at:
             self._asks_at = self._clock.monotonic() + _AGAIN.total_seconds()
             try:

@@ -104,7 +104,6 @@ class AwsProvider(Booting, Placed):
 
     @property
     def name(self) -> str:
-        """As it is written into ProvisionedNodes."""
         return "aws"
 
     @property
@@ -136,7 +135,6 @@ class AwsProvider(Booting, Placed):
         self._noticed.acknowledge()
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
-        """End machines of this cluster."""
         return terminate(self._aws, self._cluster, ids)
 
     def reservations(self) -> tuple[Reservation, ...]:
@@ -155,23 +153,18 @@ class AwsProvider(Booting, Placed):
         return (*on_demand, *self._prices.spot(), *reserved)
 
     def template_statuses(self) -> tuple[TemplateStatus, ...]:
-        """What the AWSNodeTemplates come to."""
         return self._verdicts.all()
 
     def validate(self, query: CapacityQuery, now: datetime) -> CapacityQuery:
-        """As CapacityMarket.validate."""
         return self._market.validate(query, now)
 
     def find(self, query: CapacityQuery) -> tuple[CapacityOffer, ...]:
-        """Capacity Blocks on offer."""
         return self._market.find(query)
 
     def bought(self, mark: str) -> tuple[Reservation, ...]:
-        """What purchases with this mark have yielded."""
         return self._market.bought(mark)
 
     def buy(self, offer: CapacityOffer, *, mark: str, ceiling: Decimal) -> tuple[Reservation, ...]:
-        """Buy a Capacity Block."""
         return self._market.buy(offer, mark=mark, ceiling=ceiling)
 
     def trial(self, template: str, instance_type: str, told: Callable[[Outcome], None]) -> Trial:
@@ -180,7 +173,6 @@ class AwsProvider(Booting, Placed):
         return Trial(self._launcher, self._cluster, found, instance_type, told)
 
     def check(self) -> tuple[Finding, ...]:
-        """Everything a launch needs."""
         return Check(self._launcher, self._templates, self._cluster, self._queue, self._tried).findings()
 
 

@@ -61,7 +61,6 @@ class Aws:
 
     @cached_property
     def autoscaling(self) -> Any:
-        """Groups."""
         return self.client("autoscaling")
 
     @cached_property
@@ -96,12 +95,10 @@ class Aws:
 
     @cached_property
     def quotas(self) -> Any:
-        """The client of Service Quotas."""
         return self.client("service-quotas")
 
     @cached_property
     def pricing(self) -> Any:
-        """The price list."""
         return self.client("pricing", PRICING_REGION)
 
     @cached_property

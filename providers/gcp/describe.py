@@ -71,7 +71,6 @@ def by_id(gcp: Gcp, ids: Sequence[str]) -> Mapping[str, Any]:
 
 
 def owned(found: Any, cluster: str) -> bool:
-    """Whether a launch of this cluster has made it."""
     return read(found.name, cluster) is not None and group_of(found) is not None
 
 

@@ -49,8 +49,6 @@ _NO_ROOM: Final = frozenset({SLICE_IN_USE, DOMAIN_IN_USE})
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Carries out launches of one cluster."""
-
     gcp: Gcp
     clock: Clock
     groups: Groups

@@ -78,7 +78,6 @@ class GcpProvider:
 
     @property
     def name(self) -> str:
-        """As it is written into ProvisionedNodes."""
         return "gcp"
 
     @property
@@ -88,7 +87,6 @@ class GcpProvider:
 
     @property
     def launcher(self) -> Launcher:
-        """What starts its machines, for a trial."""
         return self._launcher
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
@@ -104,7 +102,6 @@ class GcpProvider:
         return self._launcher.withdraw(request)
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
-        """All machines with these tags, on one page."""
         asked = Tags(self._cluster, tags, self._written)
         tagged = [(one, of) for one in listed(self._gcp, self._cluster) if (of := asked.of(one)) is not None]
         happened = tuple(events(self._gcp)) if tagged else ()
@@ -122,7 +119,6 @@ class GcpProvider:
         return f"{self._gcp.project}/"
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
-        """End machines of this cluster."""
         return terminate(self._gcp, self._clock, self._cluster, ids)
 
     def reservations(self) -> tuple[Reservation, ...]:
@@ -138,7 +134,6 @@ class GcpProvider:
         return tuple(map(_offered, self._verdicts.usable_groups()))
 
     def template_statuses(self) -> tuple[TemplateStatus, ...]:
-        """What the GCPNodeTemplates come to."""
         return self._verdicts.all()
 
     def check(self) -> tuple[Finding, ...]:

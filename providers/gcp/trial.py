@@ -78,7 +78,6 @@ class Trial:
 
     @property
     def machines(self) -> int:
-        """How many it starts."""
         return self._queued if self.queued else MACHINES
 
     @property

@@ -62,8 +62,6 @@ class MachineManifests:
 
 
 class Machines(Protocol):
-    """Says what machines look like."""
-
     def manifests(self, request: LaunchRequest, offering: OfferingKey) -> Sequence[MachineManifests]:
         """The machines of a request, in the order of its nodes.
 
@@ -82,7 +80,6 @@ class KwokProvider:
 
     @property
     def name(self) -> str:
-        """As it is written into ProvisionedNodes."""
         return self._name
 
     @property
@@ -105,7 +102,6 @@ class KwokProvider:
         return LaunchAnswer(missing=request.nodes, failures=tuple(failures))
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
-        """All our Nodes with these tags, on one page."""
         found = self._objects.list(NODES, labels=tags)
         return InstancePage(tuple(_instance(node) for node in found if _ours(node)))
 

@@ -88,11 +88,9 @@ class SimulatedCloud:
         self._limits[offering] = machines
 
     def price(self, offering: OfferingKey, usd_per_hour: Decimal) -> None:
-        """List an offering with a price."""
         self._prices[offering] = usd_per_hour
 
     def withdraw(self, offering: OfferingKey) -> None:
-        """Do not sell this at all."""
         self._withdrawn.add(offering)
 
     def quota(self, capacity_type: CapacityType, machines: int) -> None:

@@ -50,7 +50,6 @@ class Machine:
 
     @property
     def provider_id(self) -> str:
-        """The spec.providerID of its Node."""
         return f"simulated:///{self.offering.zone}/{self.id}"
 
     def end(self, at: datetime, message: str) -> None:
@@ -59,7 +58,6 @@ class Machine:
             self.ended_at, self.message = at, message
 
     def state(self, now: datetime, behaviour: Behaviour) -> InstanceState:
-        """Where it is in its life."""
         if self.ended_at is not None and self.ended_at <= now:
             done = now >= self.ended_at + behaviour.shutdown
             return InstanceState.TERMINATED if done else InstanceState.TERMINATING
@@ -79,7 +77,6 @@ class Machine:
         return self.state(now, behaviour) is not InstanceState.TERMINATED
 
     def seen(self, now: datetime, behaviour: Behaviour, *, reclaim_at: datetime | None) -> Instance:
-        """As the provider describes it."""
         moments = [moment for moment in (self.reclaim_at, reclaim_at) if moment is not None]
         return Instance(
             id=self.id,
@@ -122,7 +119,6 @@ class Holding:
         return self.ends_at - self.reclaim
 
     def state(self, now: datetime) -> ReservationState:
-        """Where it is in its life."""
         if now < self.starts_at:
             return ReservationState.SCHEDULED
         if self.ends_at is not None and now >= self.ends_at:
@@ -137,7 +133,6 @@ class Holding:
         return max(self.count - self.taken - used, 0)
 
     def seen(self, now: datetime, used: int) -> Reservation:
-        """As the provider describes it."""
         return Reservation(
             id=self.id,
             capacity_type=self.capacity_type,

@@ -32,8 +32,6 @@ from providers.simulated.machines import Machine
 
 
 class SimulatedProvider:
-    """Rents machines of a SimulatedCloud."""
-
     def __init__(self, cloud: SimulatedCloud, name: str = "simulated") -> None:
         self._cloud = cloud
         self._name = name
@@ -68,7 +66,6 @@ class SimulatedProvider:
         )
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
-        """One page of our machines, by id."""
         fault = self._cloud.begin(Call.DESCRIBE)
         _lose_answer(fault, Call.DESCRIBE)
         found = [
@@ -111,7 +108,6 @@ class SimulatedProvider:
         return TerminateAnswer(tuple(terminating), tuple(gone), FrozenMap(failures))
 
     def reservations(self) -> tuple[Reservation, ...]:
-        """All reservations, by id."""
         fault = self._cloud.begin(Call.RESERVATIONS)
         _lose_answer(fault, Call.RESERVATIONS)
         now = self._cloud.clock.now()

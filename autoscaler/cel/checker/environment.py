@@ -76,7 +76,6 @@ def dialect_of(profile: KubernetesProfile, view: View) -> Dialect:
 
 @cache
 def environment(dialect: Dialect) -> Environment:
-    """The declarations of `dialect`."""
     attribute = types.DYN if dialect.dyn_attributes else types.ANY
     fields = {
         "driver": types.STRING,

@@ -91,12 +91,10 @@ _NULLABLE = frozenset({"opaque", "struct", "any", "duration", "timestamp", "dyn"
 
 
 def list_of(element: Type) -> Type:
-    """list(element)."""
     return Type("list", "list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """map(key, value)."""
     return Type("map", "map", (key, value))
 
 
@@ -111,7 +109,6 @@ def type_of(value: Type) -> Type:
 
 
 def parameter(name: str) -> Type:
-    """A type parameter."""
     return Type("param", name)
 
 

@@ -73,7 +73,6 @@ class Unknown(Fault):
         self.choices = choices
 
     def merged(self, other: Unknown) -> Unknown:
-        """Both unknowns."""
         return Unknown(self.attributes | other.attributes, self.reason or other.reason)
 
 
@@ -82,8 +81,6 @@ FAULTS = frozenset({Failure, Unknown})
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """A length of time in nanoseconds."""
-
     nanoseconds: int
 
 
@@ -198,7 +195,6 @@ class CelMap:
             yield key if type(key) is str else key[1]
 
     def items(self) -> Iterator[tuple[Value, Value]]:
-        """Keys with their values."""
         for key, value in self.entries.items():
             yield (key if type(key) is str else key[1]), value
 

@@ -12,12 +12,10 @@ UNKNOWN: Final[Interval] = (0, SATURATED)
 
 
 def fixed(value: int) -> Interval:
-    """Exactly `value`."""
     return value, value
 
 
 def plus(*parts: Interval) -> Interval:
-    """The sum."""
     low = high = 0
     for part in parts:
         low += part[0]

@@ -36,14 +36,12 @@ class KeptAnswers:
         self._old: dict[Key, Evaluation] = {}
 
     def of(self, key: Key) -> Evaluation | None:
-        """The answer, if it is still kept."""
         found = self._young.get(key)
         if found is None and (found := self._old.get(key)) is not None:
             self.keep(key, found)
         return found
 
     def keep(self, key: Key, answer: Evaluation) -> None:
-        """Keep an answer."""
         if len(self._young) >= self._most:
             self._old, self._young = self._young, {}
         self._young[key] = answer

@@ -69,7 +69,6 @@ class Chain:
     links: tuple[Link, ...] = ()
 
     def linked(self, link: Link) -> Chain:
-        """The chain with one more link."""
         return replace(self, links=(*self.links, link))
 
 

@@ -21,7 +21,6 @@ _PRIMITIVES = frozenset({bool, int, UInt, float, str})
 
 
 def unary_run(run: Run, code: Callable[..., Any], before: Cost | None, after: ResultCost | None) -> Run:
-    """A call of one argument."""
 
     def call(frame: Frame) -> Value:
         value = run(frame)
@@ -36,7 +35,6 @@ def unary_run(run: Run, code: Callable[..., Any], before: Cost | None, after: Re
 
 
 def binary_run(left: Run, right: Run, code: Callable[..., Any], before: Cost | None, after: ResultCost | None) -> Run:
-    """A call of two arguments."""
     if before is None and after is None:
         return _unit_binary_run(left, right, code)
 

@@ -26,7 +26,6 @@ class Demand:
 
 
 def demands(root: Expression) -> Iterator[Demand]:
-    """The demands of the expression, in its order."""
     if isinstance(root, Call) and root.function == "_&&_":
         for term in root.arguments:
             yield from demands(term)

@@ -63,8 +63,6 @@ _GLOBALS: Final[Scope] = {"device": DEVICE}
 
 
 class Planner:
-    """Plans one expression."""
-
     def __init__(self, environment: Environment, calls: list[Call]) -> None:
         dialect = environment.dialect
         self._environment = environment

@@ -16,7 +16,6 @@ _STARTS, _RUNS, _NOTHING = "█", "▒", "·"
 
 
 def rows(offers: Iterable[CapacityOffer], types: Mapping[str, InstanceType]) -> list[tuple[str, ...]]:
-    """A row for each offer."""
     return [
         (
             offer.id,

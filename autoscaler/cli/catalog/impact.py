@@ -27,7 +27,6 @@ class PodImpact:
     impact: Impact
 
     def row(self) -> tuple[str, ...]:
-        """For the table."""
         names = self._names()
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         return (
@@ -38,7 +37,6 @@ class PodImpact:
         )
 
     def data(self) -> dict[str, Any]:
-        """For programs."""
         outcomes = {"predicted": _outcome(self.impact.predicted), "published": _outcome(self.impact.published)}
         return {"pod": self.pod, **outcomes, "matters": self.impact.matters, "becauseOf": self._names()}
 

@@ -34,7 +34,6 @@ _UNKNOWN: Final = "-"
 
 
 def as_row(instance_type: InstanceType) -> tuple[str, ...]:
-    """One line of the list."""
     accelerator = instance_type.accelerator
     price = instance_type.price
     return (
@@ -50,7 +49,6 @@ def as_row(instance_type: InstanceType) -> tuple[str, ...]:
 
 
 def as_wide_row(instance_type: InstanceType) -> tuple[str, ...]:
-    """One line of the wide list."""
     sold_as = ",".join(kind.value for kind in instance_type.capacity_types)
     return (*as_row(instance_type), instance_type.architecture, sold_as)
 

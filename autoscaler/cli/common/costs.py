@@ -15,7 +15,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def cost_option(command: Command) -> Command:
-    """The option, checked when it is read."""
 
     def checked(_: click.Context, __: click.Parameter, value: str) -> str:
         if value and cost_key(value) is None:

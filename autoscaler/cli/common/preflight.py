@@ -32,7 +32,6 @@ def findings_of(
 
 
 def print_findings(findings: Sequence[Finding], output: str) -> None:
-    """As a table, or as data."""
     if output != "table":
         facts = [(f.subject, f.passed, f.required, f.message, f.next_step) for f in findings]
         print_data([dict(zip(_KEYS, fact, strict=True)) for fact in facts], output)

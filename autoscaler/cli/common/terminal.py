@@ -37,12 +37,10 @@ class Printable:
         self.raw = raw
 
     def write(self, text: str) -> int:
-        """As TextIO.write."""
         self.raw.write(printable(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """As TextIO.writelines."""
         for line in lines:
             self.write(line)
 

@@ -43,7 +43,6 @@ def carried_out(
 
 
 def show(outcome: Outcome) -> None:
-    """One line."""
     mark = {True: "ok", False: "NOT AS EXPECTED", None: "note"}[outcome.passed]
     click.echo(f"{mark:<16}{outcome.name} ({outcome.seconds:g} s): {outcome.message}")
 

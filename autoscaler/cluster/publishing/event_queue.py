@@ -100,7 +100,6 @@ class _Recent(Generic[K, V]):
         return len(self._known)
 
     def get(self, key: K) -> V | None:
-        """The value of the key, or None."""
         return self._known.get(key)
 
     def put(self, key: K, value: V, moment: float) -> None:
@@ -115,7 +114,6 @@ class _Recent(Generic[K, V]):
             self._known.popitem(last=False)
 
     def drop(self, key: K) -> None:
-        """Forget it, if it is there."""
         self._known.pop(key, None)
 
 
@@ -138,12 +136,10 @@ class EventQueue:
 
     @property
     def remembered(self) -> int:
-        """How many events and objects are remembered."""
         return len(self._told) + len(self._buckets) + len(self._similar)
 
     @property
     def fates(self) -> dict[Fate, int]:
-        """How many events so far met each fate."""
         with self._lock:
             return {fate: self._fates[fate] for fate in Fate}
 

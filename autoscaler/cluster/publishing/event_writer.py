@@ -45,7 +45,6 @@ class EventWriter:
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def start(self) -> None:
-        """Write from now on."""
         self._thread.start()
 
     def stop(self, *, within: float = 3.0) -> None:

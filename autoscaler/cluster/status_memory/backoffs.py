@@ -57,11 +57,9 @@ class Backoffs:
         return taken
 
     def forbid(self, pool: str, offering: OfferingRef, now: datetime) -> bool:
-        """Whether the pool must not ask for this offering now."""
         return any(backoff.covers(offering) and backoff.until > now for backoff in self._known.get(pool, ()))
 
     def paused(self, pool: str, now: datetime) -> bool:
-        """Whether the pool must ask for nothing at all now."""
         return any(backoff.until > now for backoff in self._of_all(pool))
 
     def failures(self, pool: str) -> int:

@@ -32,7 +32,6 @@ class AllocationContext:
 
     @property
     def profile(self) -> KubernetesProfile:
-        """The Kubernetes profile that decides."""
         return self.devices.profile
 
     def uses(self) -> Iterator[PoolUse]:

@@ -61,7 +61,6 @@ class ClaimPlan:
 
     @property
     def most_devices(self) -> int:
-        """How many devices the claim gets at most."""
         return sum(
             request.number if isinstance(request, RequestPlan) else max(plan.number for plan in request)
             for request in self.requests

@@ -29,7 +29,6 @@ class PoolUse:
     consumed: FrozenMap[str, Consumed] = field(default_factory=FrozenMap)
 
     def shared(self, device: str) -> bool:
-        """Whether a share of the device is known."""
         return any(name == device for name, _ in self.shares)
 
 
@@ -48,7 +47,6 @@ class AllocatedState:
         return AllocatedState().plus(c.allocation for c in claims if c.allocation is not None)
 
     def use_of(self, driver: str, pool: str) -> PoolUse:
-        """The use of one pool."""
         return self.pools.get((driver, pool), UNUSED)
 
     def plus(self, allocations: Iterable[Allocation]) -> AllocatedState:

@@ -51,7 +51,6 @@ class PooledDevice:
 
     @property
     def driver(self) -> str:
-        """The driver that publishes it."""
         return self.pool.driver
 
     @property
@@ -71,7 +70,6 @@ class PooledDevice:
 
     @property
     def reach(self) -> NodeReach:
-        """Which nodes can use it."""
         return self.device.reach if self.resource_slice.per_device_node_selection else self.resource_slice.reach
 
 

@@ -75,7 +75,6 @@ class RequestMatches:
     of_class: ClassMatches
 
     def of(self, pooled: PooledDevice) -> Selectability:
-        """The answer for one device."""
         answer = self.answers[pooled.index]
         if answer is None:
             answer = self.of_class.refused[pooled.index] or self.memo.judge(

@@ -23,7 +23,6 @@ def blocking_taints(device: Device, profile: KubernetesProfile) -> tuple[Taint, 
 
 
 def tolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
-    """Whether every taint is tolerated by one of the tolerations."""
     return all(any(toleration.tolerates(taint) for toleration in tolerations) for taint in taints)
 
 

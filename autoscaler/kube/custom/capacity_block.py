@@ -47,7 +47,6 @@ class ConsumersSpec(ApiModel):
     """Pods that claim fewer accelerators are not placed here, so that one device does not occupy a whole machine."""
 
     def model(self) -> Consumers:
-        """As a model value."""
         return Consumers(
             self.namespace_selector.model() if self.namespace_selector else None,
             self.pod_selector.model() if self.pod_selector else None,

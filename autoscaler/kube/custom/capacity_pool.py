@@ -81,7 +81,6 @@ class DriversSpec(ApiModel):
 
     @staticmethod
     def of(drivers: tuple[str, ...]) -> DriversSpec:
-        """From a model value."""
         return DriversSpec(profiles=drivers or (AUTO,))
 
 
@@ -140,7 +139,6 @@ class SavingSpec(ApiModel):
     """How long a pod that is moved does not work."""
 
     def model(self) -> Saving:
-        """As a value."""
         return Saving(self.percent, duration(self.payback), duration(self.restart))
 
 
@@ -162,7 +160,6 @@ class DisruptionSpec(ApiModel):
     budgets: Annotated[Items[BudgetSpec], Field(max_length=50)] = ()
 
     def model(self) -> Disruption:
-        """As a value."""
         return Disruption(
             consolidate=self.consolidate,
             after=duration(self.after),

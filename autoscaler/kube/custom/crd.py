@@ -45,7 +45,6 @@ STATE: Final = Column("State", ".status.conditions[?(@.type=='Ready')].reason")
 
 
 def crd(kind: Kind) -> Schema:
-    """The CustomResourceDefinition as a manifest."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

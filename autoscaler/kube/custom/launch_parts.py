@@ -39,14 +39,12 @@ class OfferingSpec(ApiModel):
     """Our CapacityBlock."""
 
     def model(self) -> OfferingRef:
-        """As a model value."""
         price = None if self.usd_per_hour is None else Decimal(self.usd_per_hour)
         kind = CapacityType(self.capacity_type)
         return OfferingRef(self.instance_type, self.zone, kind, price, self.reservation, self.block)
 
     @staticmethod
     def of(offering: OfferingRef) -> OfferingSpec:
-        """From a model value."""
         return OfferingSpec.model_validate(
             {
                 "instanceType": offering.instance_type,
@@ -71,12 +69,10 @@ class PredictionSpec(ApiModel):
     slices_digest: LongText = ""
 
     def model(self) -> Prediction:
-        """As a model value."""
         return Prediction(self.instance_type, self.drivers, self.catalog_digest, self.slices_digest)
 
     @staticmethod
     def of(prediction: Prediction) -> PredictionSpec:
-        """From a model value."""
         return PredictionSpec.model_validate(
             {
                 "instanceType": prediction.instance_type,

@@ -288,7 +288,6 @@ class RequirementSpec(ApiModel):
     )
 
     def model(self) -> Requirement:
-        """As a model value."""
         return Requirement(self.key, self.operator, self.values)
 
 
@@ -309,7 +308,6 @@ class RecordedTaint(ApiModel):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
     def model(self) -> Taint:
-        """As a model value."""
         return Taint(self.key, self.value, self.effect)
 
 

@@ -35,7 +35,6 @@ class ScopeSpec(ApiModel):
     )
 
     def model(self) -> Scope:
-        """As a model value."""
         return Scope(
             PodScope(self.pods),
             self.pod_selector.model() if self.pod_selector else None,

@@ -37,7 +37,6 @@ class SelectorSpec(ApiModel):
     match_expressions: Annotated[Items[SelectorRequirement], Field(max_length=50)] = ()
 
     def model(self) -> LabelSelector:
-        """As a model value."""
         labels = tuple(Requirement(key, "In", (value,)) for key, value in self.match_labels.items())
         return LabelSelector(labels + tuple(Requirement(r.key, r.operator, r.values) for r in self.match_expressions))
 

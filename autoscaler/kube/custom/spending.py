@@ -66,7 +66,6 @@ def parse_spending(raw: object, problems: Problems | None = None) -> Spending | 
 
 
 def write_spending(account: Spending) -> dict[str, Any]:
-    """The manifest."""
     status = SpendingStatus.model_validate(
         {
             "since": moment_text(account.since),

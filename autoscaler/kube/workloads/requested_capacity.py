@@ -42,7 +42,6 @@ def parse_pod_template_object(
     origin: Origin = CLUSTER,
     priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
 ) -> PodTemplate:
-    """A PodTemplate of the core group."""
     fields = Fields(raw, problems)
     fields.ignore("apiVersion", "kind")
     metadata = parse_metadata(fields)

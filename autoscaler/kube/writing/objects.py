@@ -78,7 +78,6 @@ def write_node(node: Node) -> Json:
 
 
 def write_taint(taint: Taint) -> Json:
-    """A taint of a node or device."""
     return _filled(key=taint.key, value=taint.value, effect=taint.effect)
 
 

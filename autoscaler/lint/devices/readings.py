@@ -28,7 +28,6 @@ def path_name(path: Path, driver: str) -> str:
 
 
 def reading(view: DeviceView, path: Path) -> str:
-    """The value at a path."""
     return _text(look_up(view, path))
 
 

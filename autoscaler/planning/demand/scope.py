@@ -65,7 +65,6 @@ class Scopes:
         return Scopes(snapshot, extended_resources, gangs)
 
     def refusal(self, pool: CapacityPool, pod: Pod) -> Reason | None:
-        """Why the pool does not serve the pod; None if it does."""
         if pod.gang and pod.gang.key in self.gangs.get(pool.name, ()):
             return None
         return _refusal(pool, pod, self.snapshot, self.extended_resources)

@@ -192,7 +192,6 @@ def with_one(pattern: Pattern, item: int) -> Pattern:
 
 
 def subtract(left: Counts, right: Counts) -> Counts:
-    """`left` without `right` for every item."""
     return tuple(a - b for a, b in zip(left, right, strict=True))
 
 

@@ -134,7 +134,6 @@ class _Narrowed(Generic[State]):
         self.room = oracle.room
 
     def put(self, state: State, item: int) -> State | None:
-        """The node with one more bundle of the item."""
         return self._oracle.put(state, self._wanted[item])
 
     def kin(self, item: int) -> Hashable:
@@ -142,7 +141,6 @@ class _Narrowed(Generic[State]):
         return self._oracle.kin(self._wanted[item])
 
     def refuses_kin(self, shape: int, item: int) -> bool:
-        """Whether the shape takes no item of this kin."""
         return self._oracle.refuses_kin(shape, self._wanted[item])
 
     def given_up(self, item: int) -> bool:
@@ -150,7 +148,6 @@ class _Narrowed(Generic[State]):
         return self._oracle.given_up(self._wanted[item])
 
     def worth_trying(self, shape: int, item: int) -> bool:
-        """Whether a node of the shape is worth trying for the item."""
         return self._oracle.worth_trying(shape, self._wanted[item])
 
     def has_room(self, state: State, item: int) -> bool:
@@ -158,9 +155,7 @@ class _Narrowed(Generic[State]):
         return self._oracle.has_room(state, self._wanted[item])
 
     def sizes(self, item: int) -> Mapping[Hashable, int] | None:
-        """What a bundle of the item takes at least."""
         return self._oracle.sizes(self._wanted[item])
 
     def may_take(self, shape: int, item: int) -> bool:
-        """Whether an empty node of the shape may take the item."""
         return self._oracle.may_take(shape, self._wanted[item])

@@ -58,8 +58,6 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A bundle with its node and what its claims get there."""
-
     bundle: Bundle
     node: str
     target: Target

@@ -75,11 +75,9 @@ class KeptVerdicts:
         return AboutNodes(self._known.setdefault(asked, {}), bool(bundle.pods[0].claims))
 
     def forget(self) -> None:
-        """Everything."""
         self._known, self._asked = {}, {}
 
     def __len__(self) -> int:
-        """How many verdicts are kept."""
         return sum(map(len, self._known.values()))
 
 

@@ -79,7 +79,6 @@ def buy(
     offered: Offered,
     policy: Policy,
 ) -> Buying:
-    """The best purchases for the bundles that are left, from what is offered."""
     counts = {item: len(bundles) for item, bundles in rest.items()}
     banned: dict[int, int] = {}
     while True:

@@ -161,7 +161,6 @@ class PackingOracle:
         return None
 
     def empty(self, shape: int) -> Filled:
-        """An empty node of the shape."""
         if shape not in self._empty:
             world = self._shapes[shape].sample.added_to(self._world)
             node = world.nodes[self._shapes[shape].node.name]

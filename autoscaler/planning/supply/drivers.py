@@ -119,7 +119,6 @@ def launches_slices(pool: CapacityPool, hosts: int) -> bool:
 
 
 def wanted_drivers(requests: Iterable[Request], classes: Mapping[str, DeviceClass]) -> frozenset[str]:
-    """The drivers that the DeviceClasses of requests name."""
     exact = (part for r in requests for part in r.alternatives)
     names = {request.device_class for request in exact}
     texts = (selector.expression or "" for name in names if name in classes for selector in classes[name].selectors)

@@ -51,7 +51,6 @@ class Hypothetical:
     daemons: tuple[Pod, ...] = ()
 
     def added_to(self, world: World) -> World:
-        """The world with this node in it."""
         return world.with_node(self.node, self.slices, daemon_pods=self.daemons)
 
 
@@ -85,7 +84,6 @@ class Shape:
 
     @cached_property
     def units(self) -> DeviceUnits:
-        """Its devices, counted."""
         return DeviceUnits(self.sample.slices)
 
 

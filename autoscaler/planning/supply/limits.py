@@ -43,7 +43,6 @@ class Limit:
     group: GroupOffering | None = None
 
     def uses(self, candidate: Candidate) -> Decimal:
-        """How much one node of the candidate takes."""
         if self.pool is not None and candidate.pool.name != self.pool:
             return Decimal(0)
         if self.block is not None:

@@ -87,9 +87,7 @@ class NodeBasis(Protocol):
         ...
 
     @property
-    def instance_type(self) -> InstanceType:
-        """The machine."""
-        ...
+    def instance_type(self) -> InstanceType: ...
 
     @property
     def drivers(self) -> DriverSet:

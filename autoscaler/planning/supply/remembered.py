@@ -36,7 +36,6 @@ class LastAnswers(Generic[V]):
         self._known: deque[tuple[tuple[object, ...], V]] = deque(maxlen=_KEPT)
 
     def of(self, arguments: tuple[object, ...], compute: Callable[[], V]) -> V:
-        """The answer for these arguments, computed only if it is not known."""
         for known, answer in tuple(self._known):
             if known == arguments:
                 return answer

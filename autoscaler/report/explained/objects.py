@@ -55,7 +55,6 @@ def _devices(allocation: Allocation) -> list[str]:
 
 
 def claim_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The claim for people."""
     yield f"ResourceClaim {found['claim']} is {found['state']}"
     lines = []
     for entry in found["requests"]:
@@ -132,7 +131,6 @@ def _planned(launch: PlannedNode) -> dict[str, Any]:
 
 
 def node_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The node for people."""
     state = found["state"]
     yield f"Node {found['node']} {state if ' ' in state or state == 'exists' else f'is {state}'}"
     if found["offering"]:

@@ -67,7 +67,6 @@ def _left_out(plan: Plan, kind: str, key: str) -> list[str]:
 
 
 def request_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The explanation of a request or buffer for people."""
     if "provisioningRequest" in found:
         yield f"ProvisioningRequest {found['provisioningRequest']} of class {found['class']}: {found['pods']} pods"
     else:

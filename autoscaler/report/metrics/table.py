@@ -12,8 +12,6 @@ from typing import Final
 
 
 class Kind(Enum):
-    """The types of Prometheus that are used."""
-
     GAUGE = "gauge"
     COUNTER = "counter"
     HISTOGRAM = "histogram"

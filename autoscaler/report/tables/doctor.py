@@ -173,5 +173,4 @@ def _objects(problems: Iterable[tuple[str, str, Diagnostic]]) -> Iterator[Item]:
 
 
 def doctor_table(items: Iterable[Item]) -> Table:
-    """The items as a table."""
     return Table("", ("level", "area", "found"), tuple((item.level.value, item.area, item.message) for item in items))

@@ -28,7 +28,6 @@ class State:
         return State(*(value * hours for value in self._figures))
 
     def plus(self, other: State) -> State:
-        """The sums of the figures."""
         return State(*(a + b for a, b in zip(self._figures, other._figures, strict=True)))
 
     @property

@@ -48,7 +48,6 @@ _ONE: Final = Quantity.of(1)
 
 
 def runs_on(instance_type: InstanceType) -> bool:
-    """Whether the type has AMD GPUs."""
     return instance_type.accelerator is not None and instance_type.accelerator.vendor == AMD
 
 
@@ -73,7 +72,6 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
 def contents(
     instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
 ) -> tuple[SliceContents, ...]:
-    """The contents of the driver's slices in order."""
     accelerator = instance_type.accelerator
     if accelerator is None:
         return ()

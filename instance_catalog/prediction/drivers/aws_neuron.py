@@ -26,7 +26,6 @@ _COLUMNS: Final = 4  # sixteen devices are wired as a 4 × 4 torus
 
 
 def runs_on(instance_type: InstanceType) -> bool:
-    """Whether the type has Neuron devices."""
     accelerator = instance_type.accelerator
     return accelerator is not None and accelerator.vendor == AWS
 

@@ -29,8 +29,6 @@ from instance_catalog.types.instance_type import InstanceType
 
 @dataclass(frozen=True, slots=True)
 class _Cpu:
-    """A logical CPU."""
-
     number: int
     core: int
     numa: int | None

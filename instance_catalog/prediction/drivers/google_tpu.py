@@ -30,7 +30,6 @@ _ACCEL_GENERATIONS: Final = ("v2", "v3", "v4")
 
 
 def runs_on(instance_type: InstanceType) -> bool:
-    """Whether the type has TPU chips."""
     return instance_type.accelerator is not None and instance_type.accelerator.vendor == GOOGLE
 
 

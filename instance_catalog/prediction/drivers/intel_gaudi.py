@@ -22,7 +22,6 @@ HABANA: Final = "Habana"
 
 
 def runs_on(instance_type: InstanceType) -> bool:
-    """Whether the type has Gaudi accelerators."""
     return instance_type.accelerator is not None and instance_type.accelerator.vendor == HABANA
 
 

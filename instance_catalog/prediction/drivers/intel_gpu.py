@@ -24,7 +24,6 @@ _MILLICORES: Final = Capacity(Quantity.of(1000))  # of every GPU
 
 
 def runs_on(instance_type: InstanceType) -> bool:
-    """Whether the type has Intel GPUs."""
     return instance_type.accelerator is not None and instance_type.accelerator.vendor == INTEL
 
 

@@ -66,7 +66,6 @@ class _Node:
     features: frozenset[str]
 
     def has(self, feature: str) -> bool:
-        """Whether the driver release has a feature."""
         return feature in self.features
 
     @property
@@ -118,7 +117,6 @@ class _Gpu:
 
 
 def runs_on(instance_type: InstanceType) -> bool:
-    """Whether the type has NVIDIA devices."""
     return instance_type.accelerator is not None and instance_type.accelerator.vendor == NVIDIA
 
 

@@ -52,7 +52,6 @@ class Group:
 
     @property
     def capacity_type(self) -> CapacityType:
-        """How its machines are paid for."""
         if self.market == "capacity-block":
             return CapacityType.CAPACITY_BLOCK
         if self.reservation:
@@ -80,8 +79,6 @@ class Group:
 
 
 class Groups:
-    """Reads groups."""
-
     def __init__(self, aws: Aws, clock: Clock) -> None:
         self._aws = aws
         self._names: TtlCache[tuple[tuple[str, LaunchForm], ...]] = TtlCache(clock, _LIFETIME)

@@ -89,7 +89,6 @@ class AwsNodeGroups(Booting, Placed):
 
     @property
     def name(self) -> str:
-        """As it is written into ProvisionedNodes."""
         return "aws-groups"
 
     @property
@@ -111,7 +110,6 @@ class AwsNodeGroups(Booting, Placed):
         return answer_of(request, machines, failures)
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
-        """All members with these tags, on one page."""
         with understood("DescribeInstances"):
             members = (one for one in listed(self._aws, tags) if GROUP_TAG in tags_of(one))
             found = sorted(members, key=lambda one: one["InstanceId"])
@@ -153,7 +151,6 @@ class AwsNodeGroups(Booting, Placed):
         return group_findings(self._groups, self._templates, self._cluster)
 
     def template_statuses(self) -> tuple[TemplateStatus, ...]:
-        """What the AWSGroupNodeTemplates come to."""
         return self._verdicts.all()
 
     def _all_groups(self) -> Iterator[Group]:

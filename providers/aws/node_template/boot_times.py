@@ -42,5 +42,4 @@ class Booting:
     _boot: BootTimeouts
 
     def boot_timeouts(self) -> Mapping[TemplateRef, timedelta]:
-        """As BootTimes.boot_timeouts."""
         return self._boot.all()

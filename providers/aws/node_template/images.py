@@ -20,8 +20,6 @@ _AMI: Final = re.compile(r"ami-[0-9a-f]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """What an AMI is."""
-
     id: str
     name: str
     architecture: str  # amd64, arm64; "" where EC2 does not say

@@ -105,7 +105,6 @@ class LaunchTemplates:
         return next((v.image for v in self._read(self.name(template)).values() if v.source == source), "")
 
     def delete(self, template: NodeTemplate) -> None:
-        """Delete the launch template of a node template, if there is one."""
         name = self.name(template)
         self.forget(template)
         try:
@@ -262,7 +261,6 @@ def profile_of(template: NodeTemplate) -> dict[str, str]:
 
 
 def tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    """Tags as EC2 takes them."""
     return [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
 
 

@@ -61,8 +61,6 @@ class _Kept:
 
 
 class Verdicts:
-    """The verdicts on all AWSNodeTemplates of a cluster."""
-
     def __init__(self, launcher: Launcher, templates: Templates) -> None:
         self._launcher = launcher
         self._templates = templates

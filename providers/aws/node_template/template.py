@@ -117,8 +117,6 @@ class GroupTemplate:
 
 
 class GroupTemplates(Protocol):
-    """Reads the cluster's group templates."""
-
     def template(self, reference: TemplateRef) -> GroupTemplate:
         """The template of a pool. Raises TemplateError, with the next step, for one that cannot be used."""
 
@@ -127,8 +125,6 @@ class GroupTemplates(Protocol):
 
 
 class Templates(Protocol):
-    """Reads the cluster's templates."""
-
     def template(self, reference: TemplateRef) -> NodeTemplate:
         """The template of a pool. Raises TemplateError, with the next step, for one that cannot be used."""
 

@@ -46,8 +46,6 @@ _ADVICE: Final[Mapping[type[ProviderError], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class BlockMarket:
-    """A CapacityMarket."""
-
     aws: Aws
     reservations: Reservations
 
@@ -88,12 +86,10 @@ class BlockMarket:
         return tuple(sorted(offers, key=lambda offer: (offer.starts_at, offer.price, offer.id)))
 
     def bought(self, mark: str) -> tuple[Reservation, ...]:
-        """The reservations with this mark."""
         with _advised():
             return tuple(found for found in self.reservations.all() if found.tags.get(PURCHASE_TAG) == mark)
 
     def buy(self, offer: CapacityOffer, *, mark: str, ceiling: Decimal) -> tuple[Reservation, ...]:
-        """Buy it, if it costs no more than `ceiling`."""
         if offer.price > ceiling:
             raise PriceCeilingError(
                 f"{offer.id} costs {offer.price} {offer.currency}, more than the limit of {ceiling}"

@@ -45,7 +45,6 @@ class Override:
     factor: Decimal | None = None
 
     def applied(self, price: Decimal | None) -> Decimal | None:
-        """The price under this override."""
         if self.usd_per_hour is not None:
             return self.usd_per_hour
         return price * self.factor if price is not None and self.factor is not None else price

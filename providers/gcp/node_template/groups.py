@@ -96,7 +96,6 @@ class Group:
 
     @property
     def offering(self) -> OfferingKey:
-        """What its machines are."""
         return OfferingKey(self.instance_type, self.ref.zone, self.capacity_type, self.reservation)
 
 
@@ -107,8 +106,6 @@ class MissingGroupError(TemplateError):
 
 
 class Groups:
-    """Reads groups and node pools."""
-
     def __init__(self, gcp: Gcp, clock: Clock, reservations: Reservations) -> None:
         self._gcp = gcp
         self._reservations = reservations

@@ -35,17 +35,14 @@ class Verdicts:
         self._said: dict[TemplateRef, tuple[float, TemplateStatus]] = {}
 
     def all(self) -> tuple[TemplateStatus, ...]:
-        """Verdicts on all templates."""
         references = self._templates.references()
         self._said = {key: value for key, value in self._said.items() if key in references}
         return tuple(self._of(reference) for reference in references)
 
     def usable_groups(self) -> Iterator[Group]:
-        """The groups that something can be launched in."""
         return (group for group in self.readable_groups() if not group.unsupported)
 
     def readable_groups(self) -> Iterator[Group]:
-        """The groups that there are."""
         for reference in self._templates.references():
             with suppress(RefusedError):
                 found = self._groups.existing(self._templates.template(reference))

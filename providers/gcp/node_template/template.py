@@ -13,8 +13,6 @@ from providers.contract import TemplateRef
 
 @dataclass(frozen=True, slots=True, order=True)
 class GroupRef:
-    """A zonal managed instance group."""
-
     zone: str
     name: str
 
@@ -68,8 +66,6 @@ class PoolNodes:
 
 
 class GroupTemplates(Protocol):
-    """Reads the cluster's templates."""
-
     def template(self, reference: TemplateRef) -> GroupTemplate:
         """The template of a pool. Raises TemplateError, with the next step, for one that cannot be used."""
 
