@@ -18,7 +18,9 @@ from providers.contract import Reservation
 
 @dataclass(frozen=True, slots=True)
 class CapacityQuery:
-    """`count` machines (or, with `ultraserver`, whole racks of them) for `lasts`, begun from `earliest` to `latest`."""
+    """`count` machines (or, with `ultraserver`, whole racks of them) for `lasts`, begun from `earliest` to `latest`.
+
+    `workload` is what TPUs are to be good for: BATCH, SERVING, or "" for whatever Google takes."""
 
     instance_type: str
     count: int
@@ -27,6 +29,7 @@ class CapacityQuery:
     latest: datetime | None = None
     ultraserver: str = ""
     every_zone: bool = False  # also zones that the account has not opted into
+    workload: str = ""
 
 
 @dataclass(frozen=True, slots=True)

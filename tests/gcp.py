@@ -118,25 +118,32 @@ class Rig:
         self.templates.found = replace(self.templates.found, resize_requests=True, tried=groups)
 
     def hold(
-        self, *, count: int = 1, starts_in: timedelta, lasts: timedelta, part: str = "", **more: Any
+        self,
+        *,
+        count: int = 1,
+        starts_in: timedelta,
+        lasts: timedelta,
+        part: str = "",
+        of: str = A3.instance_type,
+        **more: Any,
     ) -> OfferingKey:
         """Calendar capacity, and a group that starts machines in it, or in a `part` of it. Answers what to ask for."""
         now = self.clock.now()
         starts = now + starts_in
         held = {"future": "block", "created": now, "starts": starts, "ends": starts + lasts, **more}
-        holding = Holding("block-res", ZONE, A3.instance_type, count, **held)
+        holding = Holding("block-res", ZONE, of, count, **held)
         self.fake.project.holdings.append(holding)
         named = f"projects/{holding.owner}/reservations/{holding.name}" if holding.owner else holding.name
         model = "RESERVATION_BOUND" if holding.bound else "STANDARD"
         base = "gke-c1-block-0a1b2c3d"
-        self.fake.project.add(Group(f"{base}-grp", ZONE, base, A3.instance_type, model, reservation=f"{named}{part}"))
+        self.fake.project.add(Group(f"{base}-grp", ZONE, base, of, model, reservation=f"{named}{part}"))
         found = self.templates.found
         self.templates.found = replace(found, groups=(*found.groups, GroupRef(ZONE, f"{base}-grp")))
         kind = "capacity-block" if holding.bound else "reserved"
         future = holding.future and not part  # a part is below the reservation that Google has made
         tail = f"futureReservations/{holding.future}" if future else f"reservations/{holding.name}{part}"
         owner = f"projects/{holding.owner}/" if holding.owner else ""
-        return OfferingKey(A3.instance_type, ZONE, kind, f"{owner}zones/{ZONE}/{tail}")
+        return OfferingKey(of, ZONE, kind, f"{owner}zones/{ZONE}/{tail}")
 
     def flex(self, *, lasts: timedelta = timedelta(hours=2), tried: bool = True) -> OfferingKey:
         """A group of flex-start machines. Answers what to ask for."""

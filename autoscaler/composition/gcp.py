@@ -21,9 +21,9 @@ from instance_catalog.types.instance_type import CapacityType
 from providers.abilities import KubernetesObjects
 from providers.contract import Provider, TemplateRef
 from providers.errors import TemplateError
-from providers.gcp.calendar import Advice, advice, bounded
 from providers.gcp.node_template.template import Batch, BlockNodes, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
+from providers.gcp.reserved.calendar import Advice, advice, bounded
 from providers.gcp.session import Gcp
 from providers.gcp.trial import Trial, cluster_of_trials
 from providers.market import CapacityQuery

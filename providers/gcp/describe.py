@@ -20,7 +20,7 @@ from providers.gcp.interruptions import Event, interrupted
 from providers.gcp.names import FILTER, batch_of, provider_id, read
 from providers.gcp.node_template.template import Batch, GroupRef
 from providers.gcp.node_template.tpu import hosts_of, kube_labels, topology_of
-from providers.gcp.parts import Ref, ref_of
+from providers.gcp.reserved.parts import Ref, ref_of
 from providers.gcp.session import Gcp
 
 # Instance.status. What Google calls TERMINATED has been stopped, and still exists. STOPPING is a stop as well as a

@@ -32,7 +32,6 @@ from providers.errors import (
     TemplateError,
 )
 from providers.gcp.begun import begun_in
-from providers.gcp.capacity import Reservations
 from providers.gcp.in_group.attempt import Attempt
 from providers.gcp.in_group.domain import DOMAIN_IN_USE
 from providers.gcp.in_group.resize_requests import find, may_wait, name_of
@@ -41,6 +40,7 @@ from providers.gcp.names import MAX_NODES, Names
 from providers.gcp.node_template.groups import Group, Groups, MissingGroupError
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import topology_of
+from providers.gcp.reserved.capacity import Reservations
 from providers.gcp.session import Gcp
 
 # What a group says that has no room for a launch; another one of the offering may have some.
@@ -80,7 +80,7 @@ class Launcher:
             if failure is not None:
                 failures.append(OfferingFailure(offering, failure))
             if offering.reservation:
-                self._book(offering.reservation, machines, failure)
+                self._book(offering.reservation, attempt.group, machines, failure)
             if machines:
                 missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
                 others = [one for one in failures if one.offering != offering or one.error is failure]
@@ -94,17 +94,19 @@ class Launcher:
         """Why nothing is asked for in a reservation: a group would try for ever before it begins, and after its end."""
         if not offering.reservation or group.reserved is None:
             return None
-        held = self.reservations.of(group.reserved)
+        held = self.reservations.of(group.reserved, group.instance_type)
         if held is not None and held.state is ReservationState.ACTIVE:
             return None
         why = held.note or held.state.value if held is not None else "it does not exist"
         return ReservationExhaustedError(f"nothing can be started in {offering.reservation} now: {why}")
 
-    def _book(self, reservation: str, machines: Iterable[Instance], failure: ProviderError | None) -> None:
+    def _book(
+        self, reservation: str, group: Group, machines: Iterable[Instance], failure: ProviderError | None
+    ) -> None:
         if isinstance(failure, ReservationExhaustedError):
             self.reservations.exhausted(reservation)
         else:
-            self.reservations.launched(reservation, [machine.id for machine in machines])
+            self.reservations.launched(reservation, [machine.id for machine in machines], group.instance_type)
 
     def _elsewhere(
         self, request: LaunchRequest, template: GroupTemplate, *, but: Sequence[GroupRef]
@@ -143,7 +145,7 @@ class Launcher:
         for attempt in self._in_zone(request):
             found = attempt.withdraw()
             if attempt.group.reservation:
-                self._book(attempt.group.reservation, found, None)
+                self._book(attempt.group.reservation, attempt.group, found, None)
             machines += found
         missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
         return LaunchAnswer(tuple(machines), missing)

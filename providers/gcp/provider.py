@@ -22,7 +22,6 @@ from providers.contract import (
     TerminateAnswer,
     Traits,
 )
-from providers.gcp.capacity import Reservations
 from providers.gcp.describe import Tags, instance_of, listed, looked_up, understood
 from providers.gcp.interruptions import events
 from providers.gcp.launch import Launcher
@@ -30,8 +29,9 @@ from providers.gcp.names import MAX_NODES
 from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.status import Verdicts
 from providers.gcp.node_template.template import Batch, GroupTemplates, PoolNodes
-from providers.gcp.parts import Ref
 from providers.gcp.preflight import findings
+from providers.gcp.reserved.capacity import Reservations
+from providers.gcp.reserved.parts import Ref
 from providers.gcp.session import Gcp
 from providers.gcp.terminate import terminate
 from providers.ttl_cache import TtlCache
@@ -39,7 +39,7 @@ from providers.ttl_cache import TtlCache
 # How far lists lag behind a launch.
 WINDOW: Final = timedelta(minutes=3)
 # Which blocks, and which reservations of other projects, the groups name changes rarely.
-_SHARED: Final = timedelta(minutes=5)
+_NAMED: Final = timedelta(minutes=5)
 TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, max_nodes=min(100, MAX_NODES), reserves=True)
 
 
@@ -71,7 +71,7 @@ class GcpProvider:
         self._templates = templates
         self._written = written
         self._reservations = Reservations(project.gcp, project.clock, window=WINDOW)
-        self._shared: TtlCache[tuple[Ref, ...]] = TtlCache(project.clock, _SHARED)
+        self._started: TtlCache[tuple[tuple[Ref, str], ...]] = TtlCache(project.clock, _NAMED)
         self._groups = Groups(project.gcp, project.clock, self._reservations)
         self._launcher = Launcher(project.gcp, project.clock, self._groups, self._reservations, project.cluster)
         self._verdicts = Verdicts(self._groups, templates, project.clock, expected)
@@ -124,10 +124,11 @@ class GcpProvider:
     def reservations(self) -> tuple[Reservation, ...]:
         """Those of the project, future ones among them; and the blocks, sub-blocks, and reservations of other projects
         that a group starts machines in."""
-        return self._reservations.all(self._shared.get("", self._named))
+        return self._reservations.all(self._started.get("", self._named))
 
-    def _named(self) -> tuple[Ref, ...]:
-        return tuple(group.reserved for group in self._verdicts.usable_groups() if group.reserved is not None)
+    def _named(self) -> tuple[tuple[Ref, str], ...]:
+        groups = self._verdicts.usable_groups()
+        return tuple((one.reserved, one.instance_type) for one in groups if one.reserved is not None)
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
         """What the groups start; prices are the catalog's, and what is reserved costs nothing more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -73,18 +74,21 @@ def query_options(command: Command) -> Command:
 
 @click.command("find")
 @query_options
+@click.option("--workload", type=click.Choice(["BATCH", "SERVING"]), help="Of TPUs, where Google asks for it.")
 @output_option()
-def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
+def find_blocks(output: str, region: str, profile: str, workload: str | None, **asked: Any) -> None:
     """Buys nothing.
 
     The picture below the table shows on which days offers start, zone by zone. AWS limits such requests: ten
     in a row, then one every seven seconds. For a machine type of Google Cloud, Google recommends one window of calendar
-    mode, without a price, and the command prints the gcloud command that reserves it; give --region.
+    mode, without a price, and the command prints the gcloud command that reserves it; give --region. TPUs are reserved
+    in chips: those of all machines are asked for.
 
     \b
     Examples:
       foreslice blocks find --type p5.48xlarge --count 4 --hours 48
       foreslice blocks find --type a3-highgpu-8g --count 4 --hours 168 --region us-central1
+      foreslice blocks find --type ct6e-standard-4t --count 4 --hours 48 --region us-east5 --workload BATCH
       foreslice blocks find --type p5en.48xlarge --hours 168 --start 2027-02-01 --within 28
     """
     clock, types = SystemClock(), load_catalog().types
@@ -94,8 +98,11 @@ def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
         click.echo(f"note: the catalog has no {asked['instance_type']}; {step}", err=True)
     known = types.get(asked["instance_type"])
     if known is not None and known.cloud == "gcp":
-        find_calendar(_query(clock, **asked), region=region, clock=clock, output=output)
+        query = replace(_query(clock, **asked), workload=workload or "")
+        find_calendar(query, region=region, clock=clock, output=output)
         return
+    if workload:
+        raise click.UsageError("--workload is for machine types of Google Cloud with TPUs.")
     from autoscaler.composition.aws import aws_market
 
     market = aws_market(region, profile, clock)

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.contract import Clock, OfferingKey, Reservation
 from providers.errors import BackoffScope, GoneError, NotInGroupsError, ProviderError, TemplateError
-from providers.gcp.capacity import Reservations
 from providers.gcp.names import Names
 from providers.gcp.node_template.placement import (
     Placement,
@@ -25,7 +24,8 @@ from providers.gcp.node_template.pools import Pool, pool_faults, pool_of
 from providers.gcp.node_template.refusal import Refusal, in_bulk
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import hosts_of, kube_labels, topology_of
-from providers.gcp.parts import Ref, ref_of
+from providers.gcp.reserved.capacity import Reservations
+from providers.gcp.reserved.parts import Ref, ref_of
 from providers.gcp.session import Gcp
 
 # Instance templates never change under their name; which one a group uses, and what a node pool is, is read again.
@@ -204,12 +204,14 @@ class Groups:
         model = properties.scheduling.provisioning_model
         affinity = properties.reservation_affinity
         reserved = _reserved(ref, affinity, self._gcp.project)
-        held = self._reservations.of(reserved) if reserved is not None else None
-        capacity = held.capacity_type if held is not None else _MODELS.get(model, CapacityType.ON_DEMAND)
         machine_type = properties.machine_type.rpartition("/")[2]
+        held = self._reservations.of(reserved, machine_type) if reserved is not None else None
+        capacity = held.capacity_type if held is not None else _MODELS.get(model, CapacityType.ON_DEMAND)
         placement = self._placement(ref, found, pool, machine_type)
         name = pool.name if pool is not None else ""
-        refusal = _refused(model, affinity, reserved, held) or in_bulk(found, ref, name, url) or placement.refusal
+        unfit = self._unfit(reserved, machine_type)
+        refusal = _refused(model, affinity, reserved, held) or unfit or in_bulk(found, ref, name, url)
+        refusal = refusal or placement.refusal
         return Group(
             ref=ref,
             base=found.base_instance_name,
@@ -229,6 +231,11 @@ class Groups:
             distance=placement.distance,
             accelerators=tuple(one.accelerator_type.rpartition("/")[2] for one in properties.guest_accelerators),
         )
+
+    def _unfit(self, reserved: Ref | None, machine_type: str) -> Refusal | None:
+        why = self._reservations.refuses(reserved, machine_type) if reserved is not None else ""
+        step = "use a node pool with another machine type, or with another --reservation"
+        return Refusal(why, step=step) if why else None
 
     def forget(self) -> None:
         """Read everything again."""

@@ -72,7 +72,8 @@ class Holding:
     after its start it is delivered. `told`: the future reservation says beforehand what its reservation is called.
     `taken` is what somebody else uses. `override` is a procurement status set by hand. `owner` is another project that
     shares it, "" for the own. `degraded` are blocks of it that are not healthy. `blocks` are its parts, where a test
-    names some.
+    names some. `chips`: it holds so many TPU chips, whichever machines of the family of `machine_type` start in it, and
+    `count` and `taken` count for nothing; `used_chips` is what somebody else uses.
     """
 
     name: str
@@ -92,6 +93,13 @@ class Holding:
     status: str = "READY"
     degraded: int = 0
     blocks: tuple[Block, ...] = ()
+    chips: int = 0
+    used_chips: int = 0
+
+    @property
+    def family(self) -> str:
+        """What names of its machine types begin with."""
+        return self.machine_type.partition("-")[0]
 
     @property
     def bound(self) -> bool:
@@ -120,14 +128,42 @@ class Holding:
             return "INVALID_USAGE", f"Specified reservations [{self.name}] do not exist."
         if self.status != "READY":
             return "RESOURCE_NOT_READY", f"it requires reservation to be in READY state: {self.name}"
-        if machine_type != self.machine_type:
+        if machine_type != self.machine_type and not (self.chips and machine_type.startswith(f"{self.family}-")):
             return "INVALID_USAGE", f"No available resources in specified reservations {self.name} for {machine_type}"
         if self.bound and model != "RESERVATION_BOUND":
             return "INVALID_FIELD_VALUE", f"{self.name} needs provisioningModel RESERVATION_BOUND"
-        if used + self.taken >= self.count:
+        full = used + self.taken >= self.count
+        if self.chips:
+            full = used + self.used_chips + chips_of(machine_type) > self.chips
+        if full:
             text = f"Specified reservation '{self.name}' does not have available resources for the request."
             return "INVALID_USAGE", text
         return None
+
+
+def chips_of(machine_type: str) -> int:
+    """How many TPU chips a machine has."""
+    found = re.search(r"-(\d+)t$", machine_type)
+    assert found is not None, machine_type
+    return int(found[1])
+
+
+def _aggregate(found: Holding, used: int) -> compute_v1.AllocationAggregateReservation:
+    """Chips as reservations name them."""
+    families = compute_v1.AllocationAggregateReservation.VmFamily
+    family = next(one.name for one in families if one.name.endswith(f"_{found.family.upper()}"))
+
+    def accelerators(count: int) -> list[compute_v1.AllocationAggregateReservationReservedResourceInfo]:
+        of = compute_v1.AllocationAggregateReservationReservedResourceInfoAccelerator(accelerator_count=count)
+        return [compute_v1.AllocationAggregateReservationReservedResourceInfo(accelerator=of)]
+
+    used = min(used + found.used_chips, found.chips)
+    return compute_v1.AllocationAggregateReservation(
+        vm_family=family,
+        workload_type="BATCH",
+        reserved_resources=accelerators(found.chips),
+        in_use_resources=accelerators(used) if used else [],
+    )
 
 
 def reservation(found: Holding, used: int, zone_url: str, write: Write) -> compute_v1.Reservation:
@@ -135,6 +171,14 @@ def reservation(found: Holding, used: int, zone_url: str, write: Write) -> compu
     health = compute_v1.AllocationResourceStatusHealthInfo(
         degraded_block_count=found.degraded, healthy_block_count=1, health_status="DEGRADED" if found.degraded else "OK"
     )
+    machines = compute_v1.AllocationSpecificSKUReservation(
+        count=found.count,
+        in_use_count=min(used + found.taken, found.count),
+        instance_properties=compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(
+            machine_type=found.machine_type
+        ),
+    )
+    held = {"aggregate_reservation": _aggregate(found, used)} if found.chips else {"specific_reservation": machines}
     return compute_v1.Reservation(
         name=found.name,
         zone=zone_url,
@@ -144,13 +188,7 @@ def reservation(found: Holding, used: int, zone_url: str, write: Write) -> compu
         deployment_type="DENSE" if found.future else "",
         specific_reservation_required=True,
         resource_status=compute_v1.AllocationResourceStatus(health_info=health),
-        specific_reservation=compute_v1.AllocationSpecificSKUReservation(
-            count=found.count,
-            in_use_count=min(used + found.taken, found.count),
-            instance_properties=compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(
-                machine_type=found.machine_type
-            ),
-        ),
+        **held,
     )
 
 
@@ -158,6 +196,13 @@ def future_reservation(found: Holding, now: datetime, zone_url: str, write: Writ
     """As futureReservations.list answers."""
     assert found.ends is not None
     made = now >= found.starts + found.late
+    machines = compute_v1.FutureReservationSpecificSKUProperties(
+        total_count=found.count,
+        instance_properties=compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(
+            machine_type=found.machine_type
+        ),
+    )
+    held = {"aggregate_reservation": _aggregate(found, 0)} if found.chips else {"specific_sku_properties": machines}
     return compute_v1.FutureReservation(
         name=found.future,
         zone=zone_url,
@@ -166,12 +211,7 @@ def future_reservation(found: Holding, now: datetime, zone_url: str, write: Writ
         reservation_name=found.name if found.told else "",
         deployment_type="DENSE",
         time_window=compute_v1.FutureReservationTimeWindow(start_time=write(found.starts), end_time=write(found.ends)),
-        specific_sku_properties=compute_v1.FutureReservationSpecificSKUProperties(
-            total_count=found.count,
-            instance_properties=compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(
-                machine_type=found.machine_type
-            ),
-        ),
+        **held,
         status=compute_v1.FutureReservationStatus(
             procurement_status=found.procurement(now),
             auto_created_reservations=[f"{zone_url}/reservations/{found.name}"] if made else [],

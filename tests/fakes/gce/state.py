@@ -10,7 +10,7 @@ from typing import Final
 from instance_catalog.kubernetes.taint import Taint
 from providers.contract import Clock
 from tests.fakes.gce.calendar import Free
-from tests.fakes.gce.holdings import Holding
+from tests.fakes.gce.holdings import Holding, chips_of
 from tests.fakes.gce.holdings import named as read_name
 from tests.fakes.gce.waiting import Resize, advance
 
@@ -207,14 +207,16 @@ class Project:
         return next((one for one in self.holdings if (one.zone, one.name, one.owner) == wanted), None)
 
     def used(self, holding: Holding, *, counted: bool = False, block: str = "", sub_block: str = "") -> int:
-        """How many machines are in it, or in a part of it by name; `counted`: as far as it says so already."""
+        """How many machines, or TPU chips, are in it, or in a part of it by name; `counted`: as far as it says so
+        already."""
         latest = self.clock.now() - (self.behaviour.counting if counted else timedelta(0))
         return sum(
-            self.holding(machine.zone, machine.reservation) is holding
+            chips_of(machine.machine_type) if holding.chips else 1
+            for machine in self.machines.values()
+            if self.holding(machine.zone, machine.reservation) is holding
             and (not block or read_name(machine.reservation).within(block, sub_block))
             and self.status(machine) not in ("", "TERMINATED")
             and machine.created <= latest
-            for machine in self.machines.values()
         )
 
     def _refusal(self, group: Group, at: datetime) -> Error | None:

@@ -68,8 +68,8 @@ def test_nothing_that_fits_says_what_to_try(rig: Rig) -> None:
         (QUERY[:-2], "region by region"),
         ([*QUERY, "--hours", "4368"], "1 to 90 days, not 182"),
         ([*QUERY, "--within", "2"], "87 hours before its start"),
-        ([*QUERY, "--type", "ct6e-standard-4t"], "reserved in chips"),
-        ([*QUERY, "--type", "tpu7x-standard-4t"], "reserved in chips"),
+        ([*QUERY, "--type", "ct4p-hightpu-4t"], "calendar mode has no ct4p machines"),
+        ([*QUERY, "--workload", "BATCH"], "a workload is said of TPUs only"),
     ],
 )
 def test_a_wrong_question_is_told(rig: Rig, arguments: list[str], message: str) -> None:
@@ -85,3 +85,24 @@ def test_whoever_may_not_ask_is_told(rig: Rig) -> None:
     result = run(*QUERY)
     assert isinstance(result.exception, BadInputError)
     assert "given to whoever runs this" in result.exception.next_step
+
+
+def test_tpus_are_asked_for_and_reserved_in_chips(rig: Rig) -> None:
+    """Four machines of four chips; they are submitted six hours ahead, not 87."""
+    now = rig.clock.now()
+    rig.fake.project.free.append(Free(ZONE, "ct6e", 16, now, now + timedelta(days=30)))
+    query = ["--type", "ct6e-standard-4t", "--count", "4", "--hours", "48", "--region", "us-central1"]
+    (window,) = json.loads(run(*query, "--workload", "BATCH", "-o", "json").stdout)["windows"]
+    assert datetime.fromisoformat(window["startsAt"]) == (now + timedelta(hours=6)).astimezone(UTC)
+    options = shlex.split(window["command"])
+    given = {key: value for key, value in pairwise(options) if key.startswith("--")}
+    assert (given["--tpu-version"], given["--chip-count"], given["--workload-type"]) == ("V6E", "16", "BATCH")
+    assert not {"--machine-type", "--total-count"} & set(given)
+    more = json.loads(run(*query[:3], "5", *query[4:], "-o", "json").stdout)
+    assert (more["windows"], more["elsewhere"][ZONE]) == ([], "NO_CAPACITY")
+
+
+def test_a_workload_is_for_google_cloud(rig: Rig) -> None:
+    result = run("--type", "p5.48xlarge", "--workload", "BATCH")
+    assert result.exit_code == 2
+    assert "machine types of Google Cloud with TPUs" in result.output

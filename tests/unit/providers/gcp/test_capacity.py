@@ -9,8 +9,8 @@ import pytest
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey, Reservation, ReservationState
 from providers.errors import NotInGroupsError, ReservationExhaustedError, WaitingError
-from providers.gcp.capacity import STATES
-from providers.gcp.parts import Ref, ref_of
+from providers.gcp.reserved.capacity import STATES
+from providers.gcp.reserved.parts import Ref, ref_of
 from tests.fakes.gce.holdings import Holding
 from tests.fakes.gce.state import SLUGGISH
 from tests.gcp import A3, ZONE, Rig, request

@@ -3,7 +3,8 @@ Capacity Blocks.
 
 A reservation is named as Google names it, below its project: `zones/ZONE/reservations/NAME`, and with
 `projects/PROJECT/` before it where another project shares it. A future reservation keeps its own name,
-`zones/ZONE/futureReservations/NAME`, before and after Google has made the reservation that machines start in.
+`zones/ZONE/futureReservations/NAME`, before and after Google has made the reservation that machines start in. One of
+TPUs holds chips, and is counted in the machines that groups start in it (chips.py).
 Machines of calendar capacity are bound to that reservation: Google stops them when it ends. A block or sub-block that
 machines start in by name is capacity of its own, with `/reservationBlocks/BLOCK` and perhaps
 `/reservationSubBlocks/SUBBLOCK` after the name of its reservation. Sources: Compute Engine API reference
@@ -13,7 +14,7 @@ calendar mode.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,8 @@ from instance_catalog.types.instance_type import CapacityType
 from providers.bookings import Bookings
 from providers.contract import Clock, Reservation, ReservationState
 from providers.errors import GoneError, PermissionDeniedError
-from providers.gcp.parts import ENDING, Ref, of_part, read_part
+from providers.gcp.reserved.chips import Chips, in_machines, reserved_chips, together
+from providers.gcp.reserved.parts import ENDING, Ref, of_part, read_part
 from providers.gcp.session import Gcp
 from providers.ttl_cache import TtlCache
 
@@ -61,10 +63,22 @@ _NOTES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class _Held:
+    """A reservation, which holds machines or, of TPUs, chips."""
+
+    reservation: Reservation
+    chips: Chips | None = None
+
+    def of(self, types: Collection[str]) -> Reservation:
+        """What groups that start machines of these types see of it."""
+        return self.reservation if self.chips is None else in_machines(self.reservation, self.chips, types)
+
+
+@dataclass(frozen=True, slots=True)
 class _Seen:
     """All reservations by id, and under which id machines of a reservation are counted."""
 
-    reservations: Mapping[str, Reservation]
+    reservations: Mapping[str, _Held]
     ids: Mapping[Ref, str]
 
 
@@ -74,40 +88,63 @@ class Reservations:
     def __init__(self, gcp: Gcp, clock: Clock, *, window: timedelta) -> None:
         self._gcp = gcp
         self._seen: TtlCache[_Seen] = TtlCache(clock, _LIFETIME)
-        self._others: TtlCache[Reservation] = TtlCache(clock, _LIFETIME)
+        self._others: TtlCache[_Held] = TtlCache(clock, _LIFETIME)
         self._parts: TtlCache[Reservation | None] = TtlCache(clock, _LIFETIME)
         self._part_refs: dict[str, Ref] = {}
         self._bookings = Bookings(clock, window)
         self._gone: set[Ref] = set()
         self._denied: set[Ref] = set()
 
-    def all(self, named: Iterable[Ref] = ()) -> tuple[Reservation, ...]:
+    def all(self, named: Iterable[tuple[Ref, str]] = ()) -> tuple[Reservation, ...]:
         """All of them, by id, with what is left after our own launches. With them come `named` ones of other projects,
-        and `named` parts of reservations."""
+        and `named` parts of reservations; each is named with the type of the machines that a group starts in it."""
         seen = self._read_once()
-        found = [*map(self._bookings.less, seen.reservations.values())]
-        others = (self.of(ref) for ref in sorted(set(named)) if ref.project or ref.block)
+        types: dict[Ref, set[str]] = {}
+        for ref, machine_type in named:
+            types.setdefault(ref, set()).add(machine_type)
+        started: dict[str, set[str]] = {}
+        for ref, known in types.items():
+            started.setdefault(seen.ids.get(ref, ""), set()).update(known)
+        held = [one.of(started.get(key, set())) for key, one in seen.reservations.items()]
+        found = [*map(self._bookings.less, held)]
+        others = (self._named(ref, types[ref]) for ref in sorted(types) if ref.project or ref.block)
         found += [one for one in others if one is not None]
         return tuple(sorted(found, key=lambda one: one.id))
 
-    def of(self, ref: Ref) -> Reservation | None:
+    def of(self, ref: Ref, machine_type: str = "") -> Reservation | None:
         """The reservation, future reservation, or part of one, that machines of this one are counted in; None if there
-        is none."""
+        is none. One that holds chips is counted in machines of `machine_type`."""
+        return self._named(ref, {machine_type} if machine_type else ())
+
+    def _named(self, ref: Ref, types: Collection[str]) -> Reservation | None:
         if ref.block:
             part = self._parts.get(ref, lambda: self._part(ref))
             return self._bookings.less(part) if part is not None else None
+        held = self._held(ref)
+        return self._bookings.less(held.of(types)) if held is not None else None
+
+    def _held(self, ref: Ref) -> _Held | None:
         if ref.project:
-            return self._bookings.less(self._of_another_project(ref))
+            return self._others.get(ref, lambda: self._shared(ref))
         seen = self._read_once()
-        found = seen.reservations.get(seen.ids.get(ref, ""))
-        return self._bookings.less(found) if found is not None else None
+        return seen.reservations.get(seen.ids.get(ref, ""))
+
+    def refuses(self, ref: Ref, machine_type: str) -> str:
+        """Why machines of a type cannot start in it, whatever is left of it; "" where they can, as far as is known."""
+        held = self._held(ref.whole)
+        if held is None or held.chips is None:
+            return ""
+        if ref.block:
+            return f"{ref.whole.id} holds TPU chips, and parts of such reservations are not supported: name the whole"
+        why = held.chips.refuses(machine_type)
+        return f"nothing can start in {ref.id}: {why}" if why else ""
 
     def unreadable(self, ref: Ref) -> str:
         """What to do where the controller may not read it, or the reservation that it is a part of; "" where it may."""
         denied = next((one for one in (ref, ref.whole) if one in self._denied), None)
         return _readable(denied) if denied is not None else ""
 
-    def launched(self, reservation: str, ids: Iterable[str]) -> None:
+    def launched(self, reservation: str, ids: Iterable[str], machine_type: str) -> None:
         """Count machines that were just started, in a part of a reservation in the whole one as well."""
         started = tuple(ids)
         seen = self._seen.last("")
@@ -115,7 +152,8 @@ class Reservations:
         if part is not None:
             self._bookings.launched(reservation, started, self._parts.last(part))
             reservation = seen.ids.get(part.whole, "") if seen else ""
-        self._bookings.launched(reservation, started, seen.reservations.get(reservation) if seen else None)
+        held = seen.reservations.get(reservation) if seen else None
+        self._bookings.launched(reservation, started, held.of((machine_type,)) if held is not None else None)
 
     def exhausted(self, reservation: str) -> None:
         """Google has just refused a launch: none is left."""
@@ -131,7 +169,7 @@ class Reservations:
         for found in self._rows("reservations.aggregatedList", "reservations"):
             with suppress(ValueError):
                 there[Ref(_last(found.zone), found.name)] = found
-        reservations: dict[str, Reservation] = {}
+        reservations: dict[str, _Held] = {}
         ids: dict[Ref, str] = {}
         for found in coming:
             with suppress(ValueError):  # one that cannot be read, perhaps somebody else's, hides no other
@@ -139,8 +177,8 @@ class Reservations:
                 delivered = found.status.procurement_status in _DELIVERED
                 made = [self._made(ref, there) for ref in refs] if delivered else [there.get(ref) for ref in refs]
                 read = _future(found, [one for one in made if one is not None])
-                reservations[read.id] = read
-                ids |= dict.fromkeys(refs, read.id)
+                reservations[read.reservation.id] = read
+                ids |= dict.fromkeys(refs, read.reservation.id)
         for ref, found in there.items():
             if ref not in ids:
                 with suppress(ValueError):
@@ -159,10 +197,7 @@ class Reservations:
             self._gone.add(ref)
         return None
 
-    def _of_another_project(self, ref: Ref) -> Reservation:
-        return self._others.get(ref, lambda: self._shared(ref))
-
-    def _shared(self, ref: Ref) -> Reservation:
+    def _shared(self, ref: Ref) -> _Held:
         """A reservation that another project shares. Where it may not be read, that is what it says."""
         self._denied.discard(ref)
         try:
@@ -171,10 +206,10 @@ class Reservations:
             )
             return _plain(ref, found)
         except GoneError:
-            return _unread(ref, ReservationState.ENDED, f"project {ref.project} has no such reservation")
+            return _Held(_unread(ref, ReservationState.ENDED, f"project {ref.project} has no such reservation"))
         except PermissionDeniedError:
             self._denied.add(ref)
-            return _unread(ref, ReservationState.PENDING, f"it cannot be read: {_readable(ref)}")
+            return _Held(_unread(ref, ReservationState.PENDING, f"it cannot be read: {_readable(ref)}"))
 
     def _part(self, ref: Ref) -> Reservation | None:
         """A block or sub-block of a reservation; None if there is none."""
@@ -199,7 +234,7 @@ class Reservations:
                 yield from getattr(scoped, kind)
 
 
-def _future(found: Any, made: list[Any]) -> Reservation:
+def _future(found: Any, made: list[Any]) -> _Held:
     """A future reservation, with the reservations that Google has made of it. Raises ValueError."""
     zone, window = _last(found.zone), found.time_window
     status = found.status.procurement_status
@@ -212,11 +247,15 @@ def _future(found: Any, made: list[Any]) -> Reservation:
         state, note = ReservationState.SCHEDULED, f"its reservation is {made[0].status or 'not ready'}"
     if ready:
         note = note if status == "FAILED_PARTIALLY_FULFILLED" else _health(ready)
+    chips = reserved_chips(found)
+    if chips is not None and ready:
+        chips = together([part for one in ready if (part := reserved_chips(one)) is not None], chips)
     counts = [one.specific_reservation for one in ready]
-    return Reservation(
+    kind = CapacityType.CAPACITY_BLOCK if calendar else CapacityType.RESERVED
+    reservation = Reservation(
         id=f"zones/{zone}/futureReservations/{found.name}",
-        capacity_type=CapacityType.CAPACITY_BLOCK if calendar else CapacityType.RESERVED,
-        instance_type=_type(found.specific_sku_properties.instance_properties),
+        capacity_type=kind,
+        instance_type="" if chips is not None else _type(found.specific_sku_properties.instance_properties),
         zone=zone,
         state=state,
         count=sum(one.count for one in counts) if ready else found.specific_sku_properties.total_count,
@@ -226,17 +265,19 @@ def _future(found: Any, made: list[Any]) -> Reservation:
         reclaim_at=ends_at if calendar else None,
         note=note,
     )
+    return _Held(reservation, chips)
 
 
-def _plain(ref: Ref, found: Any) -> Reservation:
+def _plain(ref: Ref, found: Any) -> _Held:
     """A reservation that somebody has made. Machines stay when it ends, at the on-demand price. Raises ValueError."""
     specific, ready = found.specific_reservation, found.status == "READY"
     gone = found.status in ENDING
     note = _health([found]) if ready else f"its status is {found.status or 'not known'}"
-    return Reservation(
+    chips = reserved_chips(found)
+    reservation = Reservation(
         id=ref.id,
         capacity_type=CapacityType.RESERVED,
-        instance_type=_type(specific.instance_properties),
+        instance_type="" if chips is not None else _type(specific.instance_properties),
         zone=ref.zone,
         state=ReservationState.ACTIVE if ready else ReservationState.ENDED if gone else ReservationState.PENDING,
         count=specific.count,
@@ -245,6 +286,7 @@ def _plain(ref: Ref, found: Any) -> Reservation:
         ends_at=_moment(found.delete_at_time) if found.delete_at_time else None,
         note=note,
     )
+    return _Held(reservation, chips)
 
 
 def _readable(ref: Ref) -> str:

@@ -1,7 +1,8 @@
 """When capacity of calendar mode can be had: what Google recommends. Asked by a person; nothing is reserved by it.
 
-Google names one window, or none, and says of every other zone why it is not recommended. It names no price. Sources:
-Compute Engine API reference (advice.calendarMode); documentation of calendar mode for the limits.
+Google names one window, or none, and says of every other zone why it is not recommended. It names no price. GPUs are
+reserved by the machine, TPUs in chips (chips.py). Sources: Compute Engine API reference (advice.calendarMode);
+documentation of calendar mode for the limits; gcloud's source for what it sends of TPUs, read 2026-11.
 """
 
 from __future__ import annotations
@@ -9,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from providers.errors import PermissionDeniedError, RefusedError
 from providers.gcp.describe import understood
+from providers.gcp.node_template.tpu import chips_of
+from providers.gcp.reserved.chips import SOLD, family_of
 from providers.gcp.session import Gcp
 from providers.market import CapacityQuery
 
 SHORTEST: Final = timedelta(days=1)
 LONGEST: Final = timedelta(days=90)
-# So long before its start GPU capacity must be submitted.
+# So long before its start capacity must be submitted.
 AHEAD: Final = timedelta(hours=87)
-# How names of machine types with TPUs begin.
-_TPUS: Final = ("ct", "tpu")
+TPU_AHEAD: Final = timedelta(hours=6)
 _SPEC: Final = "spec"
 
 
@@ -52,41 +54,30 @@ def bounded(query: CapacityQuery, now: datetime) -> CapacityQuery:
     if not SHORTEST <= query.lasts <= LONGEST:
         step = f"give --hours from {SHORTEST.days * 24} to {LONGEST.days * 24}"
         raise RefusedError(f"calendar capacity lasts 1 to 90 days, not {query.lasts.days}", next_step=step)
-    earliest = max(query.earliest or now, now + AHEAD)
+    ahead = TPU_AHEAD if chips_of(query.instance_type) else AHEAD
+    earliest = max(query.earliest or now, now + ahead)
     latest = query.latest or earliest
     if latest < earliest:
         step = f"give --start and --within so that it may start on {earliest:%Y-%m-%d} or later"
-        raise RefusedError("calendar capacity is submitted 87 hours before its start", next_step=step)
+        hours = int(ahead.total_seconds() // 3600)
+        raise RefusedError(f"calendar capacity is submitted {hours} hours before its start", next_step=step)
     return replace(query, earliest=earliest, latest=latest)
 
 
 def _check_type(query: CapacityQuery) -> None:
-    """Raises RefusedError for what calendar mode does not sell by the machine."""
-    if query.instance_type.startswith(_TPUS):
-        message = (
-            f"{query.instance_type} has TPUs, which are reserved in chips as an aggregate reservation, and Foreslice "
-            "does not read such reservations"
-        )
-        step = "give --type with a machine type that has GPUs; a TPU node pool can be on demand or Spot (docs/gcp.md)"
-        raise RefusedError(message, next_step=step)
+    """Raises RefusedError for what calendar mode does not sell."""
+    family, tpus = family_of(query.instance_type), chips_of(query.instance_type)
+    if tpus and family not in SOLD:
+        step = f"give --type with a machine type of {', '.join(SOLD)}, or with GPUs"
+        raise RefusedError(f"calendar mode has no {family} machines", next_step=step)
+    if query.workload and not tpus:
+        step = "leave --workload out"
+        raise RefusedError(f"a workload is said of TPUs only, and {query.instance_type} has none", next_step=step)
 
 
 def advice(gcp: Gcp, region: str, query: CapacityQuery) -> Advice:
     """What can be had in a region, for a query that `bounded` has answered."""
-    lasts = f"{int(query.lasts.total_seconds())}s"
-    resources = {"machine_type": query.instance_type, "instance_count": query.count}
-    times = {"min_duration": lasts, "max_duration": lasts}
-    if query.earliest and query.latest:
-        times |= {
-            "start_time_not_earlier_than": _text(query.earliest),
-            "start_time_not_later_than": _text(query.latest),
-        }
-    spec = {
-        "target_resources": {"specific_sku_resources": resources},
-        "time_range_spec": times,
-        "deployment_type": "DENSE",
-    }
-    asked = {"future_resources_specs": {_SPEC: spec}}
+    asked = {"future_resources_specs": {_SPEC: _spec(query)}}
     try:
         found = gcp.call(
             "advice.calendarMode", about=region, region=region, calendar_mode_advice_request_resource=asked
@@ -109,15 +100,44 @@ def advice(gcp: Gcp, region: str, query: CapacityQuery) -> Advice:
     return Advice(tuple(sorted(windows, key=lambda one: one.starts_at)), elsewhere)
 
 
+def _spec(query: CapacityQuery) -> dict[str, Any]:
+    lasts = f"{int(query.lasts.total_seconds())}s"
+    times = {"min_duration": lasts, "max_duration": lasts}
+    if query.earliest and query.latest:
+        times |= {
+            "start_time_not_earlier_than": _text(query.earliest),
+            "start_time_not_later_than": _text(query.latest),
+        }
+    return {"target_resources": _target(query), "time_range_spec": times, "deployment_type": "DENSE"}
+
+
+def _target(query: CapacityQuery) -> dict[str, Any]:
+    chips = query.count * chips_of(query.instance_type)
+    if not chips:
+        return {"specific_sku_resources": {"machine_type": query.instance_type, "instance_count": query.count}}
+    _, family = SOLD[family_of(query.instance_type)]
+    workload = {"workload_type": query.workload} if query.workload else {}
+    return {"aggregate_resources": {"accelerator_count": chips, "vm_family": family, **workload}}
+
+
 def _command(window: Window, query: CapacityQuery, project: str) -> str:
-    name = f"{query.instance_type.partition('-')[0]}-{window.starts_at:%Y%m%d}"
+    name = f"{family_of(query.instance_type)}-{window.starts_at:%Y%m%d}"
     return (
         f"gcloud compute future-reservations create {name} --project {project} --zone {window.zone} "
-        f"--machine-type {query.instance_type} --total-count {query.count} --start-time {_text(window.starts_at)} "
+        f"{_reserved(query)} --start-time {_text(window.starts_at)} "
         f"--end-time {_text(window.ends_at)} --reservation-mode CALENDAR --deployment-type DENSE "
         f"--require-specific-reservation --reservation-name {name} --auto-delete-auto-created-reservations "
         "--planning-status SUBMITTED"
     )
+
+
+def _reserved(query: CapacityQuery) -> str:
+    chips = query.count * chips_of(query.instance_type)
+    if not chips:
+        return f"--machine-type {query.instance_type} --total-count {query.count}"
+    version, _ = SOLD[family_of(query.instance_type)]
+    workload = f" --workload-type {query.workload}" if query.workload else ""
+    return f"--tpu-version {version} --chip-count {chips}{workload}"
 
 
 def _text(at: datetime) -> str:
