@@ -17,11 +17,11 @@ from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import CapacityType
 
 _NAME: Final = "bought"
 _BOUGHT: Final = frozenset({CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED})
-_FIRST_ZONE: Final = {"aws": "a", "gcp": "-a"}  # after the region: any zone of it stands for the one of the block
 # Longer than any pod says that it runs: how long people buy is theirs to decide.
 _BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _END: Final = datetime(2200, 1, 1, tzinfo=UTC)
@@ -47,6 +47,7 @@ def _size(asked: Situation, offering: OfferingRef) -> tuple[int, int, str]:
 
 def _holding(snapshot: Snapshot, offering: OfferingRef, cloud: str, count: int) -> Snapshot:
     """With a block of as many machines as there are pods; more are never needed."""
-    zone = f"{offering.region}{_FIRST_ZONE[cloud]}" if offering.region and cloud in _FIRST_ZONE else offering.zone
+    first = facts_of(cloud).first_zone  # any zone of the region stands for the one of the block
+    zone = f"{offering.region}{first}" if offering.region and first else offering.zone
     block = CapacityBlock(_NAME, offering.instance_type, zone, count, _BEGIN, _END)
     return replace(snapshot, blocks=(*snapshot.blocks, block))

@@ -24,15 +24,12 @@ from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import InstanceType
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk, node_allocatable
 
 _STEP: Final = 10 * 2**30  # root disks are asked for in tens of GiB
 _LARGEST: Final = 16 * 2**40  # of a volume
-_SETTINGS: Final[Mapping[str, str]] = {
-    "aws": "spec.rootVolume.size of the AWSNodeTemplate, or diskSize of the EKS node group",
-    "gcp": "--disk-size of the GKE node pool",
-}
 _MOST_PODS: Final = 100  # of a plan that is made again only to compare
 _DEAREST: Final = Decimal("Infinity")
 
@@ -127,7 +124,7 @@ def _enlarged(instance_type: InstanceType, more: int) -> Change | None:
         unchanged,
         instance_type=instance_type.name,
         disk=f"{disk // 2**30}Gi",
-        setting=_SETTINGS.get(instance_type.cloud, "in its node template"),
+        setting=facts_of(instance_type.cloud).root_disk,
         allocatable=str(amount),
     )
     return replace(change, catalog=partial(_knowing, name=instance_type.name, amount=amount))

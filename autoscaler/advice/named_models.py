@@ -23,24 +23,14 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.prediction.drivers.nvidia_labels import product_label
 from instance_catalog.prediction.system_labels import type_labels
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_facts
 from instance_catalog.types.instance_type import Accelerator
 
 # Of the catalog's clouds: what such a label says is predicted, or names a group of nodes that somebody makes.
-OWN_DOMAINS: Final = ("cloud.google.com/", "eks.amazonaws.com/", "karpenter.k8s.aws/")
+OWN_DOMAINS: Final = tuple(domain for facts in cloud_facts().values() for domain in facts.domains)
 # Labels by which people choose a machine for its accelerator.
-MACHINE_KEYS: Final = (
-    TYPE_KEYS
-    | labels.DISCOVERED_LABELS
-    | {
-        labels.ACCELERATOR,
-        "cloud.google.com/gke-accelerator",
-        "cloud.google.com/gke-tpu-accelerator",
-        "cloud.google.com/gke-tpu-topology",
-        "eks.amazonaws.com/instance-family",
-        "eks.amazonaws.com/instance-gpu-name",
-        "karpenter.k8s.aws/instance-family",
-        "karpenter.k8s.aws/instance-gpu-name",
-    }
+MACHINE_KEYS: Final = (TYPE_KEYS | labels.DISCOVERED_LABELS | {labels.ACCELERATOR}).union(
+    *(facts.machine_labels for facts in cloud_facts().values())
 )
 _GENERATION: Final = re.compile(r"(?<=[a-z])(?=[0-9])")  # where the number of a family begins
 _MOST_VALUES: Final = 16  # more are no names of models

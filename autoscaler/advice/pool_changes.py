@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
-from autoscaler.advice.named_models import MACHINE_KEYS, accelerators_named, families_named
+from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, accelerators_named, families_named
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.other_systems import type_named
@@ -24,32 +24,18 @@ from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LA
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_facts
 from instance_catalog.types.instance_type import CapacityType
 
 _BOUGHT_ANY_TIME: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
 _LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
 # Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
 _LABELLED_BY_TYPE = (
-    "kubernetes.io",
-    "k8s.io",
-    "nvidia.com",
-    "amd.com",
-    "intel.com",
-    "foreslice.dev",
-    "karpenter.sh",
-    "karpenter.k8s.aws",
-    "eks.amazonaws.com",
-    "cloud.google.com",
+    *("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "intel.com", "foreslice.dev", "karpenter.sh"),
+    *(domain.rstrip("/") for domain in OWN_DOMAINS),
 )
-_NAMES_OF_POOLS = (
-    "karpenter.sh/nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "cloud.google.com/gke-nodepool",
-    "cloud.google.com/compute-class",
-    "cloud.google.com/gke-gpu-driver-version",
-    "cloud.google.com/gke-tpu-slice",
-)
-_DOMAINS_OF_CLOUDS = {"cloud.google.com/": "gcp", "eks.amazonaws.com/": "aws", "karpenter.k8s.aws/": "aws"}
+_NAMES_OF_POOLS = frozenset({"karpenter.sh/nodepool"}).union(*(facts.pool_labels for facts in cloud_facts().values()))
+_GROUPS_PER_TYPE = frozenset(facts.group_per_type for facts in cloud_facts().values())
 _GROUP = "NAME"  # of a group of nodes that people name
 _MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
@@ -164,7 +150,7 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     wanted = {key: value for key, value in asked.pod.node_selector.items() if _given_by_people(key)}
     # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
     # is a slice or nothing that a label makes.
-    groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS and key != "cloud.google.com/gke-nodepool"}
+    groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE}
     shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
@@ -185,13 +171,8 @@ def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> I
     named = [set(found) for key, value in labels.items() if (found := accelerators_named(key, value, catalog))]
     cards = set.intersection(*named) if named else set()  # empty where two labels name different models
     # A pool that exists has a node template, and that has a cloud.
-    clouds = {
-        cloud
-        for key in labels
-        if pool.implicit
-        for domain, cloud in _DOMAINS_OF_CLOUDS.items()
-        if key.startswith(domain)
-    }
+    known = {cloud for cloud, facts in cloud_facts().items() if any(key.startswith(facts.domains) for key in labels)}
+    named_clouds = known if pool.implicit else set()
     if len(types) == 1:
         yield from (Requirement(INSTANCE_TYPE, "In", tuple(types)) for _ in {INSTANCE_TYPE} - there)
         return
@@ -200,8 +181,8 @@ def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> I
         yield from (Requirement(KARPENTER_FAMILY, "In", tuple(families)) for _ in {KARPENTER_FAMILY} - there)
     if cards:
         yield from (Requirement(ACCELERATOR, "In", tuple(sorted(cards))) for _ in {ACCELERATOR} - there)
-    if len(clouds) == 1:
-        yield from (Requirement(CLOUD, "In", tuple(clouds)) for _ in {CLOUD} - there)
+    if len(named_clouds) == 1:
+        yield from (Requirement(CLOUD, "In", tuple(named_clouds)) for _ in {CLOUD} - there)
 
 
 def _requiring(pool: CapacityPool, requirement: Requirement) -> Change:

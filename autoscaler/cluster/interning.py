@@ -53,7 +53,6 @@ class PodInterner:
             image_volumes=self._part(pod.image_volumes),
             node_features=self._part(pod.node_features),
             scheduler_name=intern(pod.scheduler_name),
-            preemption_policy=intern(pod.preemption_policy),
             gang=self._part(pod.gang),
             phase=intern(pod.phase),
             owner=intern(pod.owner),

@@ -117,7 +117,7 @@ def _parse(
     if not containers:
         spec.error("containers", "a pod needs at least one container", "add `containers:` to the pod's spec")
     affinity = parse_affinity(spec.child("affinity"), namespace=metadata.namespace, labels=metadata.labels)
-    priority, preemption_policy = resolve_priority(spec, priorities)
+    priority = resolve_priority(spec, priorities)
     owner, pod_group = metadata.controller, _pod_group(spec.child("schedulingGroup"))
     unscheduled = _unscheduled(status)
     tolerations = [parse_pod_toleration(entry) for entry in spec.children("tolerations")]
@@ -160,7 +160,6 @@ def _parse(
         scheduler_name=spec.text("schedulerName") or "default-scheduler",
         scheduling_gates=tuple(entry.required("name") for entry in spec.children("schedulingGates")),
         priority=priority,
-        preemption_policy=preemption_policy,
         gang=_gang(spec, metadata, pod_group),
         pod_group=pod_group,
         phase=status.text("phase") or "Pending",

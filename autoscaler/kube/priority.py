@@ -19,7 +19,6 @@ class PriorityClass:
 
     name: str
     value: int
-    preemption_policy: str = "PreemptLowerPriority"
     global_default: bool = False
 
 
@@ -44,28 +43,25 @@ def parse_priority_class(raw: object, problems: Problems | None = None) -> Prior
     metadata = parse_metadata(fields)
     if "value" not in fields:
         fields.error("value", "is required", "add the priority as a whole number")
-    found = PriorityClass(
-        metadata.name,
-        fields.integer("value"),
-        fields.choice("preemptionPolicy", _POLICIES, _POLICIES[0]),
-        fields.flag("globalDefault"),
-    )
+    fields.choice("preemptionPolicy", _POLICIES, _POLICIES[0])  # checked alone: plans preempt nothing
+    found = PriorityClass(metadata.name, fields.integer("value"), fields.flag("globalDefault"))
     fields.unread()
     return found
 
 
-def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> tuple[int, str]:
-    """(priority, preemption policy) of a pod spec, as the Priority admission plug-in would set them (v1.36.3).
+def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> int:
+    """The priority of a pod spec, as the Priority admission plug-in would set them (v1.36.3).
 
     A priority that is already there wins: the pod was admitted. Without any class the default class counts, the one
     with the smallest value if several claim to be it. Pods of KAI Scheduler know its classes, too.
     """
     installed = (*SYSTEM_CLASSES, *(KAI_CLASSES if spec.text("schedulerName") == "kai-scheduler" else ()))
     known = {found.name: found for found in installed} | dict(classes)
-    name, policy = spec.text("priorityClassName"), spec.text("preemptionPolicy")
+    spec.ignore("preemptionPolicy")
+    name = spec.text("priorityClassName")
     number = spec.optional_integer("priority")
     if number is not None:
-        return number, policy or "PreemptLowerPriority"
+        return number
     found = known.get(name)
     if name and found is None:
         step = did_you_mean(name, known, "add the PriorityClass to the files")
@@ -73,6 +69,4 @@ def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> tupl
     if not name:
         defaults = [candidate for candidate in known.values() if candidate.global_default]
         found = min(defaults, key=lambda candidate: candidate.value, default=None)
-    if found is None:
-        return 0, policy or "PreemptLowerPriority"
-    return found.value, policy or found.preemption_policy
+    return found.value if found else 0

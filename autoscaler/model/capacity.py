@@ -180,7 +180,7 @@ class CapacityPool:
     baselines: tuple[Baseline, ...] = ()
     disruption: Disruption = Disruption()
     weight: int = 0
-    fractional: str = "Never"  # or Allow: whether types with a part of a card (a vGPU) are offered
+    fractional: Literal["Never", "Allow"] = "Never"  # whether types with a part of a card (a vGPU) are offered
     deletion_policy: DeletionPolicy = "Drain"
     scope: Scope = Scope()
     launcher: Launcher = Launcher.FORESLICE

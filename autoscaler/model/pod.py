@@ -137,7 +137,6 @@ class Pod:
     scheduler_name: str = "default-scheduler"
     scheduling_gates: tuple[str, ...] = ()
     priority: int = 0
-    preemption_policy: str = "PreemptLowerPriority"
     gang: GangRef | None = None
     pod_group: str = ""  # spec.schedulingGroup.podGroupName: the group whose claims it may use
     phase: str = "Pending"

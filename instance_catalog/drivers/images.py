@@ -11,7 +11,6 @@ from functools import cache
 from typing import Final
 
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.package_data import contents
 
 _BRANCHES: Final = "nvidia_branches"
@@ -80,13 +79,6 @@ def vendors_without_image() -> FrozenMap[tuple[str, str], str]:
             for vendor in content.get("without_image", ())
         }
     )
-
-
-@cache
-def efa_huge_pages() -> tuple[str, Quantity]:
-    """The resource and the amount that nodes of EKS with EFA interfaces keep."""
-    row = contents("images")["eks"]["efa_huge_pages"]
-    return row["resource"], Quantity.parse(row["amount"])
 
 
 @cache

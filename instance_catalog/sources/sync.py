@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import region_of
+from instance_catalog.types.clouds import facts_of, region_of
 from instance_catalog.types.instance_type import Accelerator, CapacityType, InstanceType
 
 Content: TypeAlias = dict[str, Any]
@@ -166,9 +166,10 @@ def _new(listed: ListedType, listing: CloudListing, below: Catalog, models: dict
         key = model.key if model is not None else _new_model(listed.accelerator, listing, models)
         entry["accelerator"] = {"model": key, "count": _count(listed.accelerator.count)}
     entry["capacityTypes"] = [kind.value for kind in listed.capacity_types or (CapacityType.ON_DEMAND,)]
-    if listing.cloud == "aws":
-        cards: list[Content] = [{"kind": "ena", "primary": True}]
-        entry["networkCards"] = cards + ([{"kind": "efa", "count": listed.rdma_cards}] if listed.rdma_cards else [])
+    if cards := facts_of(listing.cloud).cards:
+        primary, rdma = cards
+        more: list[Content] = [{"kind": rdma, "count": listed.rdma_cards}] if listed.rdma_cards else []
+        entry["networkCards"] = [{"kind": primary, "primary": True}, *more]
     return entry
 
 

@@ -1,47 +1,102 @@
-"""How clouds spell regions, zones and provider ids, from data/clouds. A cloud without a file has any spelling."""
+"""Facts of a cloud that no instance type has (data/clouds): how it spells places and provider ids, labels of its nodes,
+its network cards. A cloud without a file has any spelling and none of the rest."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.package_data import contents
+
+_NOTHING = re.compile(r"(?!)")
 
 
 @dataclass(frozen=True, slots=True)
-class CloudNames:
-    """Patterns of whole names. The group of `in_region` is the region of a zone. `provider_id` is what begins the
-    spec.providerID of a node, before "://". `regular` is how regions are named as a rule."""
+class HugePages:
+    """What a node keeps for the devices of a device plugin: the resource that pods may ask for, which is no memory."""
 
-    region: re.Pattern[str]
-    zone: re.Pattern[str]
-    in_region: re.Pattern[str]
-    provider_id: str
-    regular: re.Pattern[str]
+    resource: str
+    amount: Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class CloudFacts:
+    """Patterns are of whole names. The group of `in_region` is the region of a zone. `regular` is how regions are named
+    as a rule. `first_zone` follows a region in the name of a zone of it. `provider_id` is what begins the
+    spec.providerID of a node, before "://".
+
+    `domains` are those of labels that only its nodes have; `machine_labels` choose the machine, `pool_labels` name a
+    group of nodes. `group_per_type`: nodes of one group are of one type, and the label names the group; "" elsewhere.
+    `driver_labels` are on nodes that have devices of a driver, by its profile's name.
+
+    `cards` are the kinds of the primary and of the RDMA network card of types that are listed; () where the listing
+    says nothing. `huge_pages` are by extended resource. `root_disk` says where people set the size of root disks.
+    """
+
+    region: re.Pattern[str] = _NOTHING
+    zone: re.Pattern[str] = _NOTHING
+    in_region: re.Pattern[str] = _NOTHING
+    regular: re.Pattern[str] = _NOTHING
+    first_zone: str = ""
+    provider_id: str = ""
+    domains: tuple[str, ...] = ()
+    machine_labels: frozenset[str] = frozenset()
+    pool_labels: frozenset[str] = frozenset()
+    group_per_type: str = ""
+    driver_labels: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)
+    cards: tuple[str, ...] = ()
+    huge_pages: FrozenMap[str, HugePages] = field(default_factory=FrozenMap)
+    root_disk: str = "in its node template"
+
+
+_ELSEWHERE = CloudFacts()
 
 
 @cache
-def cloud_names() -> FrozenMap[str, CloudNames]:
-    """By cloud."""
-    return FrozenMap({cloud: _names(row) for cloud, row in contents("clouds").items()})
+def cloud_facts() -> FrozenMap[str, CloudFacts]:
+    """By name, those with a file."""
+    return FrozenMap({cloud: _facts(row) for cloud, row in contents("clouds").items()})
 
 
-def _names(row: Mapping[str, str]) -> CloudNames:
+def facts_of(cloud: str) -> CloudFacts:
+    """Those of a cloud without a file are the defaults."""
+    return cloud_facts().get(cloud, _ELSEWHERE)
+
+
+def _facts(row: Mapping[str, Any]) -> CloudFacts:
     keys = ("region", "zone", "in_region", "regular")
     region, zone, in_region, regular = (re.compile(rf"(?:{row[key]})\Z", re.ASCII) for key in keys)
-    return CloudNames(region, zone, in_region, row["provider_id"], regular)
+    huge = row.get("huge_pages", {})
+    return CloudFacts(
+        region=region,
+        zone=zone,
+        in_region=in_region,
+        regular=regular,
+        first_zone=row["first_zone"],
+        provider_id=row["provider_id"],
+        domains=tuple(row["domains"]),
+        machine_labels=frozenset(row["machine_labels"]),
+        pool_labels=frozenset(row["pool_labels"]),
+        group_per_type=row.get("group_per_type", ""),
+        driver_labels=FrozenMap({name: FrozenMap(found) for name, found in row.get("driver_labels", {}).items()}),
+        cards=tuple(row.get("cards", ())),
+        huge_pages=FrozenMap({k: HugePages(v["resource"], Quantity.parse(v["amount"])) for k, v in huge.items()}),
+        root_disk=row["root_disk"],
+    )
 
 
 def is_regular_region(name: str) -> bool:
     """Whether a cloud may have a region of this name, so that it is no misspelling of another one."""
-    return any(names.regular.match(name) for names in cloud_names().values())
+    return any(facts.regular.match(name) for facts in cloud_facts().values())
 
 
 @cache
 def region_of(zone: str) -> str:
     """us-east-1 of us-east-1a, us-central1 of us-central1-a; what has another form is its own region."""
-    found = (names.in_region.match(zone) for names in cloud_names().values())
+    found = (facts.in_region.match(zone) for facts in cloud_facts().values())
     return next((match[1] for match in found if match), zone)

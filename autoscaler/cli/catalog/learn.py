@@ -21,9 +21,10 @@ from instance_catalog.files.layers import Corrections
 from instance_catalog.kubernetes.labels import ARCHITECTURE, INSTANCE_TYPE
 from instance_catalog.sources.learn import Lesson, SeenNode
 from instance_catalog.sources.learn import learn as lessons_of
+from instance_catalog.types.clouds import cloud_facts
 
-# Scheme of a node's providerID → cloud.
-_CLOUDS = {"aws": "aws", "gce": "gcp", "azure": "azure", "oci": "oci", "kwok": "kwok"}
+# Scheme of a node's providerID → cloud; those that the catalog has no facts of are called as their scheme.
+_CLOUDS = {name: name for name in ("azure", "oci", "kwok")} | {c.provider_id: name for name, c in cloud_facts().items()}
 
 
 @click.command("learn")

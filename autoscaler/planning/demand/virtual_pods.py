@@ -205,7 +205,6 @@ def _buffer_pods(buffer: CapacityBuffer, need: BufferNeed, snapshot: Snapshot) -
         gang=None,
         owner=f"CapacityBuffer/{buffer.name}",
         priority=BUFFER_PRIORITY,
-        preemption_policy="Never",
         created=buffer.created,
     )
     for index in range(need.replicas):

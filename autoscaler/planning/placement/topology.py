@@ -26,6 +26,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.drivers.nvidia_gpu import is_future_clique
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
+from instance_catalog.types.clouds import cloud_facts, facts_of
 
 _GEOGRAPHY = (labels.ZONE, labels.REGION)
 
@@ -91,7 +92,8 @@ def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present:
     """The domains to try; only the one that running members are in, if there are any."""
     key = gang.topology_key or ""
     values = {name: present.world.nodes[name].node.labels.get(key) for name in present.targets}
-    if key == labels.GKE_NODE_POOL:
+    names_groups = any(facts.group_per_type == key for facts in cloud_facts().values())
+    if names_groups:
         values |= _coming_slices(values, packing.snapshot.provisioned)
     homes = {p.node_name for p in packing.snapshot.pods if p.bound and p.gang and p.gang.key == gang.key}
     held = {node.labels.get(key) for node in packing.snapshot.nodes if node.name in homes}
@@ -111,8 +113,8 @@ def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present:
     for (value, _), found in sorted(offers.items()):
         if value not in names and (not held or value in held):
             yield from _new_domains(value, found, packing)
-    if key == labels.GKE_NODE_POOL and not held:
-        yield from _new_node_pools(classes, packing)
+    if names_groups and not held:
+        yield from _new_groups(classes, packing, key)
 
 
 def _coming_slices(
@@ -125,15 +127,15 @@ def _coming_slices(
     return {name: known.get(whole, f"{whole} is coming") for name, whole in hosts.items()}
 
 
-def _new_node_pools(classes: Iterable[int], packing: PackingInput) -> Iterator[Domain]:
-    """Node pools of GKE that would be made: a slice of several hosts is all of one (GKE: multi-host TPU slices)."""
+def _new_groups(classes: Iterable[int], packing: PackingInput, key: str) -> Iterator[Domain]:
+    """Groups of nodes that would be made, such as node pools of GKE: a slice of several hosts is all of one."""
     wanted = tuple(classes)
     for index, candidate in enumerate(packing.candidates):
         if candidate.barred or not any(packing.trials.takes(packing.shape_of[index], item) for item in wanted):
             continue
         if candidate.hosts > 1:
             yield Domain(frozenset(), frozenset({index}), most_nodes=candidate.hosts)
-        elif candidate.pool.implicit and candidate.instance_type.cloud == "gcp":
+        elif candidate.pool.implicit and facts_of(candidate.instance_type.cloud).group_per_type == key:
             yield Domain(frozenset(), frozenset({index}))
 
 

@@ -27,7 +27,6 @@ from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.world import World
-from instance_catalog.drivers.images import efa_huge_pages
 from instance_catalog.drivers.profile import refused_sharing
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels
@@ -38,6 +37,7 @@ from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.device_plugins import EFA, plugin_resources
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict
+from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import ANY_ZONE
 from instance_catalog.types.node_allocatable import node_allocatable
 
@@ -173,11 +173,11 @@ def _allocatable(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]
     if not extra:
         return found
     added = dict(extra)
-    if EFA in extra and basis.instance_type.cloud == "aws":
-        resource, amount = efa_huge_pages()
-        added[resource] = amount
+    kept = facts_of(basis.instance_type.cloud).huge_pages
+    for pages in (kept[resource] for resource in extra if resource in kept):
+        added[pages.resource] = pages.amount
         if "memory" not in basis.instance_type.allocatable:
-            rest = found["memory"].int64_value() - amount.int64_value()
+            rest = found["memory"].int64_value() - pages.amount.int64_value()
             added["memory"] = Quantity.of(max(0, rest), "BinarySI")
     # What was measured on a node wins.
     return FrozenMap({**found, **added, **basis.instance_type.allocatable})

@@ -16,7 +16,7 @@ from autoscaler.planning.policy import Where
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_names, region_of
+from instance_catalog.types.clouds import cloud_facts, region_of
 from instance_catalog.types.instance_type import ANY_ZONE
 
 # What kubelets and cloud providers wrote before the labels of today; pools may still say it.
@@ -43,7 +43,7 @@ class Place:
 
     def in_cloud(self, cloud: str) -> bool:
         """Whether the names can be those of the cloud; a cloud whose names are not known has every place."""
-        names = cloud_names().get(cloud)
+        names = cloud_facts().get(cloud)
         if names is None:
             return True
         if self.zone != ANY_ZONE:
@@ -117,9 +117,9 @@ def places_of_nodes(nodes: Iterable[Node]) -> Where:
 
 def _place_of(node: Node) -> Iterator[tuple[str, str]]:
     region = node.labels.get(labels.REGION) or region_of(node.labels.get(labels.ZONE, ""))
-    clouds = [cloud for cloud, names in cloud_names().items() if names.region.match(region)]
+    clouds = [cloud for cloud, names in cloud_facts().items() if names.region.match(region)]
     scheme = node.provider_id.partition("://")[0]
-    named = (cloud for cloud, names in cloud_names().items() if names.provider_id == scheme)
+    named = (cloud for cloud, names in cloud_facts().items() if names.provider_id == scheme)
     cloud = next(named, clouds[0] if clouds else None)
     if cloud is not None:
         yield cloud, region if cloud in clouds else ""

@@ -44,6 +44,7 @@ from instance_catalog.prediction.drivers import nvidia_labels, nvidia_mig, nvidi
 from instance_catalog.prediction.drivers.nvidia_mig import Placed
 from instance_catalog.prediction.pci import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, bus_id, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
+from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import Accelerator, InstanceType
 
 NVIDIA: Final = "NVIDIA"
@@ -148,8 +149,8 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
 
 
 def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) -> dict[str, str]:
-    """The MIG layout, the NVLink domain, on GKE what keeps its device plugin off the node, and what GPU feature
-    discovery writes where it runs."""
+    """The MIG layout, the NVLink domain, what the cloud has on nodes with this driver, and what GPU feature discovery
+    writes where it runs."""
     found: dict[str, str] = {}
     if profile.option(nvidia_labels.OPTION):
         found = nvidia_labels.discovered(instance_type, partitioned=not isinstance(profile.mig, NoMig))
@@ -157,10 +158,7 @@ def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) 
         found[labels.NVIDIA_MIG_CONFIG] = profile.mig.layout
     if instance_type.fabric.multi_node:
         found[labels.NVIDIA_GPU_CLIQUE] = f"{_FUTURE_CLIQUE}-{unit}" if unit else _FUTURE_CLIQUE
-    if instance_type.cloud == "gcp":
-        found[labels.GKE_NO_DEVICE_PLUGIN] = "true"
-        found[labels.GKE_NVIDIA_GPU_DRA_DRIVER] = "true"
-    return found
+    return found | dict(facts_of(instance_type.cloud).driver_labels.get(profile.name, {}))
 
 
 def is_future_clique(value: str) -> bool:

@@ -187,6 +187,6 @@ def test_misspelled_fields_of_storage(parse: Any, raw: dict[str, Any], problem: 
 def test_priority_classes() -> None:
     problems = Problems()
     raw = {"metadata": {"name": "p"}, "value": 7, "preemptionPolicy": "Never", "globalDefault": True}
-    assert parse_priority_class(raw, problems) == PriorityClass("p", 7, "Never", True)
+    assert parse_priority_class(raw, problems) == PriorityClass("p", 7, True)
     parse_priority_class({"metadata": {"name": "q"}}, problems)
     assert messages(problems) == ["value: is required"]

@@ -263,24 +263,24 @@ def test_mistakes_in_claims(entries: object, problem: str) -> None:
 
 
 CLASSES = {
-    found.name: found for found in (PriorityClass("high", 1000, "Never"), PriorityClass("base", 5, global_default=True))
+    found.name: found for found in (PriorityClass("high", 1000), PriorityClass("base", 5, global_default=True))
 }
 
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ({"priorityClassName": "high"}, (1000, "Never")),
-        ({}, (5, "PreemptLowerPriority")),
-        ({"priority": 7, "priorityClassName": "high"}, (7, "PreemptLowerPriority")),
-        ({"priorityClassName": "system-node-critical"}, (2_000_001_000, "PreemptLowerPriority")),
+        ({"priorityClassName": "high", "preemptionPolicy": "Never"}, 1000),
+        ({}, 5),
+        ({"priority": 7, "priorityClassName": "high"}, 7),
+        ({"priorityClassName": "system-node-critical"}, 2_000_001_000),
     ],
     ids=["by class", "global default", "already admitted", "built in"],
 )
-def test_priority(spec: dict[str, Any], expected: tuple[int, str]) -> None:
+def test_priority(spec: dict[str, Any], expected: int) -> None:
     found, problems = parsed(pod(**spec), priorities=CLASSES)
     assert problems == []
-    assert (found.priority, found.preemption_policy) == expected
+    assert found.priority == expected
 
 
 def test_an_unknown_priority_class() -> None:
