@@ -36,6 +36,7 @@ class ProviderError(Exception):
     │   ├── NotInGroupsError        no group of the node template starts it now
     │   ├── AddressesExhaustedError the zone's subnets are full
     │   ├── QuotaError              the account may not have more
+    │   ├── AcceleratorQuotaError   of machines with this accelerator; others it may
     │   └── AccountLimitError       the account may not have more of what every machine needs
     ├── RefusedError                the request is wrong and stays wrong until a person changes something
     │   ├── TemplateError           node template or launch parameters (configuration)
@@ -144,6 +145,16 @@ class QuotaError(CapacityError):
     first_backoff = timedelta(minutes=15)
     longest_backoff = timedelta(hours=4)
     advice = "Ask the provider to raise the quota, or admit another capacity type."
+
+
+class AcceleratorQuotaError(CapacityError):
+    """The account's quota of one accelerator is used up. It says nothing of machines with another one, or with none."""
+
+    kind = "AcceleratorQuota"
+    scope = BackoffScope.OFFERING
+    first_backoff = timedelta(minutes=15)
+    longest_backoff = timedelta(hours=4)
+    advice = "Ask the provider to raise the quota, or admit another accelerator or capacity type."
 
 
 class AccountLimitError(CapacityError):
@@ -307,6 +318,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     NotInGroupsError,
     AddressesExhaustedError,
     QuotaError,
+    AcceleratorQuotaError,
     AccountLimitError,
     TemplateError,
     NoSubnetError,

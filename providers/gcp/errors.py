@@ -8,6 +8,7 @@ answers are uncertain.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -18,6 +19,7 @@ from google.protobuf.json_format import ParseError
 from requests import exceptions as http
 
 from providers.errors import (
+    AcceleratorQuotaError,
     AccountLimitError,
     AddressesExhaustedError,
     AmbiguousError,
@@ -99,9 +101,15 @@ _PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
     (("acceleratortypes/", "not found"), NotOfferedError),
     (("has not been used in project", "before or it is disabled"), PermissionDeniedError),
 )
+# Names of quotas that count one kind of accelerator, as messages quote them: 'PREEMPTIBLE_NVIDIA_L4_GPUS',
+# 'TPU_LITE_PODSLICE_V5', 'TPUS_PER_TPU_FAMILY'. Others count what machines of every type need: 'CPUS', 'SSD_TOTAL_GB'.
+_OF_ACCELERATOR: Final = re.compile(r"'(?:preemptible_|committed_)?(?:nvidia_|tpus?_|gpus_per_gpu_family)")
 _NEXT_STEPS: Final[Mapping[type[ProviderError], str]] = {
     AccountLimitError: "Ask for more GPUS_ALL_REGIONS in the Google Cloud console (IAM & Admin, Quotas).",
     QuotaError: "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another capacity type.",
+    AcceleratorQuotaError: (
+        "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another accelerator or capacity type."
+    ),
     AddressesExhaustedError: "Add a secondary range to the subnet of the node pool, or another node pool.",
 }
 _ENABLE: Final = "Enable it: gcloud services enable compute.googleapis.com container.googleapis.com"
@@ -159,9 +167,8 @@ def meaning(code: str, message: str = "") -> type[ProviderError]:
     for words, kind in _PHRASES:
         if all(word in lowered for word in words):
             return kind
-    if code in MEANINGS:
-        return MEANINGS[code]
-    return QuotaError if "quota" in code.lower() else UnknownRefusalError
+    kind = MEANINGS.get(code, QuotaError if "quota" in code.lower() else UnknownRefusalError)
+    return AcceleratorQuotaError if kind is QuotaError and _OF_ACCELERATOR.search(lowered) else kind
 
 
 def _error(kind: type[ProviderError], what: str, code: str, message: str) -> ProviderError:

@@ -17,7 +17,7 @@ from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
 from tests.fakes.gce.gke import Clusters
 from tests.fakes.gce.rates import Rates, group_of
-from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group, Machine, Member, Project
+from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Error, Group, Machine, Member, Project
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
@@ -238,10 +238,11 @@ class FakeGce:
             if not _NAME.fullmatch(name) or not name.startswith(f"{group.base}-"):
                 raise ApiError(400, "invalid", f"Invalid value for field 'resource.instances[].name': '{name}'")
             self.unused(group, name)
-        now = self.clock.now()
-        for name in names:
+        kind, now = "compute.instanceGroupManagers.createInstances", self.clock.now()
+        exceeded = self.project.quotas.refuse(self.project, group, len(names))
+        for name in names if exceeded is None else ():
             group.members[name] = Member(name, "CREATING", now + self.behaviour.operation)
-        return self.begun(request, group, "compute.instanceGroupManagers.createInstances")
+        return self.begun(request, group, kind, exceeded)
 
     def _room(self, group: Group, more: int) -> None:
         """Refuse what does not fit in the NVLink domain that a group of A4X is; without a policy it has one machine."""
@@ -299,8 +300,8 @@ class FakeGce:
         known = self.project.requests.get(key)
         return answers.operation(self.project.operations[known], self.clock.now()) if known else None
 
-    def begun(self, request: Request, group: Group, kind: str) -> Any:
-        begun = self.project.begin(kind, group.zone, group.name)
+    def begun(self, request: Request, group: Group, kind: str, error: Error | None = None) -> Any:
+        begun = self.project.begin(kind, group.zone, group.name, (*error, 403) if error is not None else None)
         if request.query.get("requestId"):
             self.project.requests[request.query["requestId"]] = begun.name
         return answers.operation(begun, self.clock.now())

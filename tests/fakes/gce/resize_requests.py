@@ -51,6 +51,9 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
             fake.unused(group, name)
         now, accepted = fake.clock.now(), fake.clock.now() + fake.behaviour.operation
         lasts = timedelta(seconds=body.requested_run_duration.seconds) or None
+        exceeded = fake.project.quotas.refuse(fake.project, group, len(names))
+        if exceeded is not None:
+            return fake.begun(request, group, f"{_KIND}.insert", exceeded)
         group.asked[body.name] = Resize(body.name, names, now, accepted, accepted, lasts)
         return fake.begun(request, group, f"{_KIND}.insert")
 

@@ -12,6 +12,7 @@ from providers.contract import Clock
 from tests.fakes.gce.calendar import Free
 from tests.fakes.gce.holdings import Holding, chips_of
 from tests.fakes.gce.holdings import named as read_name
+from tests.fakes.gce.quotas import Quotas
 from tests.fakes.gce.waiting import Resize, advance
 
 PROJECT: Final = "gpu-project"
@@ -129,7 +130,7 @@ class Operation:
 
 
 class Project:
-    """Everything there is. Quotas and stock are by (machine type, zone, model)."""
+    """Everything there is. Stock is by (machine type, zone, model)."""
 
     def __init__(self, clock: Clock, behaviour: Behaviour) -> None:
         self.clock = clock
@@ -140,6 +141,7 @@ class Project:
         self.requests: dict[str, str] = {}  # request id: operation
         self.stock: dict[tuple[str, str, str], int] = {}
         self.errors: dict[tuple[str, str, str], Error] = {}  # what creation fails with instead
+        self.quotas = Quotas()
         self.holdings: list[Holding] = []
         self.free: list[Free] = []
         self.policies: dict[str, dict[str, str]] = {}  # workload policies of us-central1 by name, as the API has them
@@ -274,7 +276,7 @@ class Project:
     def lacks(self, group: Group, at: datetime, machines: int = 1) -> Error | None:
         """Why the group can start no so many machines."""
         key = (group.machine_type, group.zone, group.model)
-        error = self.errors.get(key) or self._refusal(group, at)
+        error = self.errors.get(key) or self._refusal(group, at) or self.quotas.exceeded(self, group, machines)
         if error is None and self.stock.get(key, 1 << 30) < self._used(key) + machines:
             resource = f"projects/{PROJECT}/zones/{group.zone}"
             text = f"The zone '{resource}' does not have enough resources available to fulfill the request."

@@ -9,6 +9,7 @@ import pytest
 
 from providers.contract import TAG_BATCH, TAG_CLUSTER, describe_all
 from providers.errors import (
+    AcceleratorQuotaError,
     AccountLimitError,
     AddressesExhaustedError,
     AmbiguousError,
@@ -48,7 +49,11 @@ def test_machines_have_names_of_ours_and_the_ids_of_gke() -> None:
     ("code", "message", "kind"),
     [
         ("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "no more", ShortageError),
-        ("QUOTA_EXCEEDED", "Quota 'NVIDIA_H100_GPUS' exceeded. Limit: 8.0 in region us-central1.", QuotaError),
+        (
+            "QUOTA_EXCEEDED",
+            "Quota 'NVIDIA_H100_GPUS' exceeded. Limit: 8.0 in region us-central1.",
+            AcceleratorQuotaError,
+        ),
         ("QUOTA_EXCEEDED", "Quota 'GPUS_ALL_REGIONS' exceeded. Limit: 8.0 globally.", AccountLimitError),
         ("QUOTA_EXCEEDED", "Exceeded limit 'GPUS-ALL-REGIONS-per-project' on metric", AccountLimitError),
         ("IP_SPACE_EXHAUSTED", "IP space is exhausted", AddressesExhaustedError),
