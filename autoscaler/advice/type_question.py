@@ -17,7 +17,7 @@ from autoscaler.model.plan import Considered, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
-from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
+from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import pools_of
@@ -239,8 +239,4 @@ def _says(text: str, kind: Specimen, snapshot: Snapshot, effort: Effort) -> tupl
 def _requests(pod: Pod, snapshot: Snapshot) -> Iterator[tuple[str, DeviceRequest]]:
     for key in claim_keys(pod):
         claim = snapshot.claims.get(key)
-        for request in claim.requests if claim else ():
-            if isinstance(request, FirstAvailable):
-                yield from ((key, alternative) for alternative in request.subrequests)
-            else:
-                yield key, request
+        yield from ((key, request) for request in claim.exact_requests) if claim else ()

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, CAPACITY_POOLS, Resource
+from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, CAPACITY_POOLS
+from autoscaler.composition.templates import ReadTemplates
 from autoscaler.errors import ConfigurationError
 from autoscaler.kube.custom.aws_node_template import (
     AWSNodeTemplateSpec,
@@ -42,7 +43,7 @@ from providers.aws.provider import WINDOW, Account, AwsProvider
 from providers.aws.sales.market import BlockMarket
 from providers.aws.sales.prices import Override, load_overrides
 from providers.aws.session import Aws
-from providers.contract import Clock, Provider, TemplateRef
+from providers.contract import Clock, Provider
 from providers.errors import TemplateError
 from providers.plugins import Surroundings
 
@@ -52,10 +53,10 @@ def aws_providers(surroundings: Surroundings, settings: AwsSettings) -> Mapping[
     account = Account(
         Aws(settings.region, profile=settings.profile), surroundings.clock, surroundings.catalog, surroundings.cluster
     )
-    groups = AwsNodeGroups(account, AwsGroupTemplates(surroundings.objects))
+    groups = AwsNodeGroups(account, group_templates(surroundings.objects))
     machines = AwsProvider(
         account,
-        AwsTemplates(surroundings.objects),
+        machine_templates(surroundings.objects),
         overrides=_overrides(settings.prices),
         queue=settings.queue,
         held=groups.held,
@@ -95,45 +96,31 @@ def aws_market(region: str, profile: str, clock: Clock) -> BlockMarket:
     return BlockMarket(aws, Reservations(aws, clock, window=WINDOW))
 
 
-class AwsTemplates:
-    """Reads templates when they are asked for, so that a launch sees them as they are."""
-
-    def __init__(self, objects: KubernetesObjects) -> None:
-        self._objects = objects
-
-    def template(self, reference: TemplateRef) -> NodeTemplate:
-        """The template of a pool. Raises TemplateError when there is none, or when it cannot be used."""
-        raw, problems = _read(self._objects, AWS_NODE_TEMPLATES, reference), Problems()
-        spec = parse_aws_node_template(raw, problems)
-        if spec is None:
-            raise _unusable(AWS_NODE_TEMPLATES, reference, problems)
-        return node_template(reference.name, spec)
-
-    def references(self) -> tuple[TemplateRef, ...]:
-        return _references(self._objects, AWS_NODE_TEMPLATES)
+def machine_templates(objects: KubernetesObjects) -> ReadTemplates[NodeTemplate]:
+    return ReadTemplates(objects, AWS_NODE_TEMPLATES, _machine_template)
 
 
-class AwsGroupTemplates:
-    def __init__(self, objects: KubernetesObjects) -> None:
-        self._objects = objects
+def group_templates(objects: KubernetesObjects) -> ReadTemplates[GroupTemplate]:
+    return ReadTemplates(objects, AWS_GROUP_NODE_TEMPLATES, _group_template)
 
-    def template(self, reference: TemplateRef) -> GroupTemplate:
-        """The template of a pool. Raises TemplateError when there is none, or when it cannot be used."""
-        raw, problems = _read(self._objects, AWS_GROUP_NODE_TEMPLATES, reference), Problems()
-        spec = parse_aws_group_node_template(raw, problems)
-        if spec is None:
-            raise _unusable(AWS_GROUP_NODE_TEMPLATES, reference, problems)
-        return GroupTemplate(
-            name=reference.name,
-            groups=spec.auto_scaling_groups,
-            cluster=spec.cluster_name,
-            node_groups=spec.node_groups,
-            by_instances=spec.launch == "Instances",
-            boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
-        )
 
-    def references(self) -> tuple[TemplateRef, ...]:
-        return _references(self._objects, AWS_GROUP_NODE_TEMPLATES)
+def _machine_template(name: str, raw: Mapping[str, Any], problems: Problems) -> NodeTemplate | None:
+    spec = parse_aws_node_template(raw, problems)
+    return None if spec is None else node_template(name, spec)
+
+
+def _group_template(name: str, raw: Mapping[str, Any], problems: Problems) -> GroupTemplate | None:
+    spec = parse_aws_group_node_template(raw, problems)
+    if spec is None:
+        return None
+    return GroupTemplate(
+        name=name,
+        groups=spec.auto_scaling_groups,
+        cluster=spec.cluster_name,
+        node_groups=spec.node_groups,
+        by_instances=spec.launch == "Instances",
+        boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
+    )
 
 
 def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
@@ -189,21 +176,3 @@ def _volume(spec: AwsVolume) -> Volume:
         encrypted=spec.encrypted,
         key=spec.kms_key_id,
     )
-
-
-def _read(objects: KubernetesObjects, resource: Resource, reference: TemplateRef) -> Mapping[str, Any]:
-    found = objects.get((resource.api_version, resource.plural), reference.name) if reference.name else None
-    if found is None:
-        step = f"create the {resource.kind}, and name it in spec.nodeTemplateRef of the pool"
-        raise TemplateError(f"there is no {resource.kind} {reference.name!r}", next_step=step)
-    return found
-
-
-def _unusable(resource: Resource, reference: TemplateRef, problems: Problems) -> TemplateError:
-    return TemplateError(f"{resource.kind} {reference.name}: {'; '.join(str(problem) for problem in problems)}")
-
-
-def _references(objects: KubernetesObjects, resource: Resource) -> tuple[TemplateRef, ...]:
-    found = objects.list((resource.api_version, resource.plural), labels={})
-    metadata = (item["metadata"] for item in found)
-    return tuple(TemplateRef(resource.kind, about["name"], about.get("generation", 0)) for about in metadata)

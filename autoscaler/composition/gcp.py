@@ -9,6 +9,7 @@ from typing import Any
 
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.composition.templates import ReadTemplates
 from autoscaler.kube.custom.capacity_block import parse_capacity_block
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
@@ -30,7 +31,6 @@ from providers.market import CapacityQuery
 from providers.plugins import Surroundings
 from providers.trials import Outcome
 
-_TEMPLATES = (GCP_NODE_TEMPLATES.api_version, GCP_NODE_TEMPLATES.plural)
 _POOLS = (CAPACITY_POOLS.api_version, CAPACITY_POOLS.plural)
 _BLOCKS = (CAPACITY_BLOCKS.api_version, CAPACITY_BLOCKS.plural)
 _BATCHES = (LAUNCH_BATCHES.api_version, LAUNCH_BATCHES.plural)
@@ -42,7 +42,7 @@ def gcp_providers(surroundings: Surroundings, settings: GcpSettings) -> Mapping[
     objects = surroundings.objects
     machines = GcpProvider(
         project,
-        GcpTemplates(objects),
+        group_templates(objects),
         written=lambda: written_batches(objects),
         expected=lambda: expected_nodes(objects),
     )
@@ -61,9 +61,10 @@ def gcp_trial(
     """A trial in a group of a GCPNodeTemplate that starts such machines. Raises ProviderErrors."""
     gcp, clock = Gcp(settings.project), surroundings.clock
     project = Project(gcp, clock, cluster_of_trials(surroundings.cluster))
-    written = GcpTemplates(surroundings.objects).template(TemplateRef(GCP_NODE_TEMPLATES.kind, template))
+    templates = group_templates(surroundings.objects)
+    written = templates.template(TemplateRef(GCP_NODE_TEMPLATES.kind, template))
     found = replace(written, on_trial=resize_requests, resize_requests=resize_requests)
-    launcher = GcpProvider(project, GcpTemplates(surroundings.objects)).launcher
+    launcher = GcpProvider(project, templates).launcher
     known_groups = (one for one in launcher.groups.of(found) if not one.unsupported and not one.reservation)
     groups = [one for one in known_groups if (not one.domain if resize_requests else one.hosts == 1)]
     chosen = next((group for group in groups if instance_type in ("", group.instance_type)), None)
@@ -123,33 +124,21 @@ def note_tried(api: KubernetesApi, template: str, group: GroupRef) -> None:
     api.patch(GCP_NODE_TEMPLATES, template, {"metadata": noted})
 
 
-class GcpTemplates:
-    """Reads templates when they are asked for, so that a launch sees them as they are."""
+def group_templates(objects: KubernetesObjects) -> ReadTemplates[GroupTemplate]:
+    return ReadTemplates(objects, GCP_NODE_TEMPLATES, _template)
 
-    def __init__(self, objects: KubernetesObjects) -> None:
-        self._objects = objects
 
-    def template(self, reference: TemplateRef) -> GroupTemplate:
-        """The template of a pool. Raises TemplateError when there is none, or when it cannot be used."""
-        raw = self._objects.get(_TEMPLATES, reference.name) if reference.name else None
-        if raw is None:
-            step = "create the GCPNodeTemplate, and name it in spec.nodeTemplateRef of the pool"
-            raise TemplateError(f"there is no GCPNodeTemplate {reference.name!r}", next_step=step)
-        problems = Problems()
-        spec = parse_gcp_node_template(raw, problems)
-        if spec is None:
-            raise TemplateError(f"GCPNodeTemplate {reference.name}: {'; '.join(str(one) for one in problems)}")
-        return GroupTemplate(
-            name=reference.name,
-            cluster=spec.cluster.name if spec.cluster else "",
-            location=spec.cluster.location if spec.cluster else "",
-            node_pools=spec.node_pools,
-            groups=tuple(GroupRef(group.zone, group.name) for group in spec.instance_groups),
-            resize_requests=spec.gangs == "ResizeRequest",
-            flex_start=duration(spec.flex_start.run_duration) if spec.flex_start else None,
-            tried=tried_groups(raw),
-        )
-
-    def references(self) -> tuple[TemplateRef, ...]:
-        metadata = (item["metadata"] for item in self._objects.list(_TEMPLATES, labels={}))
-        return tuple(TemplateRef(GCP_NODE_TEMPLATES.kind, m["name"], m.get("generation", 0)) for m in metadata)
+def _template(name: str, raw: Mapping[str, Any], problems: Problems) -> GroupTemplate | None:
+    spec = parse_gcp_node_template(raw, problems)
+    if spec is None:
+        return None
+    return GroupTemplate(
+        name=name,
+        cluster=spec.cluster.name if spec.cluster else "",
+        location=spec.cluster.location if spec.cluster else "",
+        node_pools=spec.node_pools,
+        groups=tuple(GroupRef(group.zone, group.name) for group in spec.instance_groups),
+        resize_requests=spec.gangs == "ResizeRequest",
+        flex_start=duration(spec.flex_start.run_duration) if spec.flex_start else None,
+        tried=tried_groups(raw),
+    )

@@ -16,7 +16,7 @@ from autoscaler.dra.allocation.allocator import Allocated, AllocatedState, Alloc
 from autoscaler.dra.inventory.selectors import Answer, SelectorEngine
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
-from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from autoscaler.model.resource_claim import ResourceClaim
 from instance_catalog.drift.compare import Aspect, Difference, Unified
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -129,7 +129,7 @@ class _Asked:
     def _expressions(self) -> tuple[tuple[str, ...], ...]:
         """By request, the selectors in the order in which they are asked: the class's, then its own."""
         by_name = {device_class.name: device_class.selectors for device_class in self.classes}
-        requests = (request for claim in self.claims for request in _exact(claim))
+        requests = (request for claim in self.claims for request in claim.exact_requests)
         return tuple(
             tuple(s.expression for s in (*by_name.get(r.device_class, ()), *r.selectors) if s.expression is not None)
             for r in requests
@@ -140,14 +140,6 @@ def _answer(engine: SelectorEngine, expressions: Sequence[str], driver: str, dev
     """The first answer that is not yes ends the evaluation, as in the allocator."""
     answers = (engine.evaluate(expression, driver=driver, device=device).answer for expression in expressions)
     return next((answer for answer in answers if answer is not Answer.YES), Answer.YES)
-
-
-def _exact(claim: ResourceClaim) -> Iterator[DeviceRequest]:
-    for request in claim.requests:
-        if isinstance(request, FirstAvailable):
-            yield from request.subrequests
-        else:
-            yield request
 
 
 def _kind(outcome: AllocationOutcome) -> tuple[object, ...]:

@@ -20,7 +20,6 @@ from autoscaler.lint.rules import (
 )
 from autoscaler.lint.subjects import ClaimSubject, ClassSubject
 from autoscaler.model.resource_claim import (
-    DeviceRequest,
     DistinctAttribute,
     FirstAvailable,
     MatchAttribute,
@@ -136,10 +135,5 @@ def _gate_off(subject: ClaimSubject, path: Path, gate: str, version: str) -> Fin
 
 def _least(request: Request) -> int:
     """The least devices that a request takes: of alternatives the smallest, as the allocator counts."""
-    if isinstance(request, FirstAvailable):
-        return min((_exact(alternative) for alternative in request.subrequests), default=0)
-    return _exact(request)
-
-
-def _exact(request: DeviceRequest) -> int:
-    return request.count if request.allocation_mode == "ExactCount" else 0
+    counts = (one.count if one.allocation_mode == "ExactCount" else 0 for one in request.alternatives)
+    return min(counts, default=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import PodClaim
 
@@ -11,7 +12,7 @@ API_GROUP = "scheduling.k8s.io"  # of Kubernetes' own PodGroups
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
+class Gang(Namespaced):
     """`kind` is the API kind that declared it ("PodGroup scheduling.x-k8s.io/v1alpha1", "LeaderWorkerSet", …).
 
     `min_count` pods must be placed at once. `topology_key` is a node label all of them must share (an NVLink domain, a
@@ -38,8 +39,3 @@ class Gang:
             own.name == entry.name and own.template == entry.template and (own.template or own.claim == entry.claim)
             for own in self.claims
         )
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
 
 
@@ -16,7 +17,7 @@ class AutoscalerKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Autoscaler:
+class Autoscaler(Namespaced):
     """Another autoscaler that runs. `claims`: it launches for pods with resource claims, too.
 
     `schedulers` are the schedulers whose pods it launches for; () means all. `buffers`: it serves CapacityBuffers
@@ -32,22 +33,12 @@ class Autoscaler:
     buffers: bool = False
     origin: Origin = field(default=CLUSTER, compare=False)
 
-    @property
-    def key(self) -> str:
-        """namespace/name of its Deployment."""
-        return f"{self.namespace}/{self.name}"
-
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Namespaced):
     """A ResourceQuota on pods of some priority classes. `pods` may exist at most; None does not bound them."""
 
     namespace: str
     name: str
     priority_classes: tuple[str, ...] = ()
     pods: int | None = None
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"

@@ -8,6 +8,7 @@ from math import ceil
 from typing import Literal
 
 from autoscaler.model.labels import LabelSelector
+from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
@@ -90,20 +91,15 @@ class TopologySpread:
 
 
 @dataclass(frozen=True, slots=True)
-class GangRef:
+class GangRef(Namespaced):
     """The gang a pod belongs to: (namespace, name) of a PodGroup-like object that is in the snapshot's gangs."""
 
     namespace: str
     name: str
 
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"
-
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(Namespaced):
     """A pod. `node_name` is set once bound; `phase` as in status; `nominated_node` as in status.nominatedNodeName."""
 
     namespace: str
@@ -154,11 +150,6 @@ class Pod:
     origin: Origin = field(default=CLUSTER, compare=False)
     # When the API server made it, seconds of the epoch; 0: never. Equal pods are one kind, however old they are.
     created: float = field(default=0.0, compare=False)
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"
 
     @property
     def bound(self) -> bool:

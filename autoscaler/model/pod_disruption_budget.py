@@ -5,22 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autoscaler.model.labels import LabelSelector
+from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)
-class PodDisruptionBudget:
+class PodDisruptionBudget(Namespaced):
     """`selector` None selects nothing. `allowed`: how many of its pods may be evicted now, as its status says."""
 
     namespace: str
     name: str
     selector: LabelSelector | None = None
     allowed: int = 0
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"
 
     def protects(self, pod: Pod) -> bool:
         """Whether the pod is one of its pods."""

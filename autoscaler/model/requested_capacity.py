@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Pod
 from instance_catalog.frozen_map import EMPTY, FrozenMap
@@ -50,7 +51,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class PodTemplate:
+class PodTemplate(Namespaced):
     """A PodTemplate. `pod` is what is made from it, under the name of the template."""
 
     namespace: str
@@ -58,11 +59,6 @@ class PodTemplate:
     pod: Pod
     generation: int = 0
     origin: Origin = field(default=CLUSTER, compare=False)
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ class PodSet:
 
 
 @dataclass(frozen=True, slots=True)
-class ProvisioningRequest:
+class ProvisioningRequest(Namespaced):
     """A ProvisioningRequest of any class. `conditions` in the order of its status; `created` in seconds of the epoch,
     0 when no API server has seen it. `too_many` are the pods of a request that asks for more than Foreslice takes at
     once; it has no pod sets then."""
@@ -93,11 +89,6 @@ class ProvisioningRequest:
     deleting: bool = False
     too_many: int = 0
     origin: Origin = field(default=CLUSTER, compare=False)
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"
 
     @property
     def served(self) -> RequestClass | None:
@@ -198,7 +189,7 @@ class Scalable:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityBuffer:
+class CapacityBuffer(Namespaced):
     """A CapacityBuffer. `scalable` is of the same namespace; one of it and `template` is set.
 
     `limits` bound the sum of what its pods request. `strategy` "" means the default of the API. `odd` says what of its
@@ -222,11 +213,6 @@ class CapacityBuffer:
     deleting: bool = False
     odd: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"
 
     @property
     def served(self) -> bool:

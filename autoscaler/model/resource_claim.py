@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from autoscaler.model.device_class import Selector
+from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector
@@ -125,7 +126,7 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceClaim:
+class ResourceClaim(Namespaced):
     """A claim. `controller` is the uid of the controlling owner ("" for claims made by hand).
 
     `pod_group` names the PodGroup (scheduling.k8s.io) that is this owner, "" for other owners.
@@ -155,11 +156,6 @@ class ResourceClaim:
         """Its requests, and the alternatives of its prioritized lists in their place."""
         return (one for request in self.requests for one in request.alternatives)
 
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"
-
     def spec_key(
         self,
     ) -> tuple[tuple[Request, ...], tuple[Constraint, ...], tuple[ClaimConfig, ...], tuple[str, ...]]:
@@ -168,15 +164,10 @@ class ResourceClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceClaimTemplate:
+class ResourceClaimTemplate(Namespaced):
     """Claims generated from it take `spec` with their own name."""
 
     namespace: str
     name: str
     spec: ResourceClaim
     origin: Origin = field(default=CLUSTER, compare=False)
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"

@@ -9,6 +9,7 @@ from decimal import Decimal
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
+from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.node import Node
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.other_autoscalers import Autoscaler, Quota
@@ -36,7 +37,7 @@ NO_DRIVERS = DriverSet(())
 
 
 @dataclass(frozen=True, slots=True)
-class DaemonSet:
+class DaemonSet(Namespaced):
     """A DaemonSet as its overhead on a node: `pod` is its template (node_name None).
 
     `drivers` are the DRA drivers it runs, `device_plugin` the driver whose devices it hands out the old way.
@@ -49,11 +50,6 @@ class DaemonSet:
     origin: Origin = field(default=CLUSTER, compare=False)
     drivers: DriverSet = NO_DRIVERS
     device_plugin: str = ""
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.model.labels import LabelSelector
+from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector
@@ -42,7 +43,7 @@ class PersistentVolume:
 
 
 @dataclass(frozen=True, slots=True)
-class PersistentVolumeClaim:
+class PersistentVolumeClaim(Namespaced):
     """`volume` is the bound volume's name, None while unbound; one is being made for it at `selected_node`."""
 
     namespace: str
@@ -59,11 +60,6 @@ class PersistentVolumeClaim:
     deleting: bool = False
     uid: str = ""
     origin: Origin = field(default=CLUSTER, compare=False)
-
-    @property
-    def key(self) -> str:
-        """namespace/name."""
-        return f"{self.namespace}/{self.name}"
 
 
 DELAYED: Final = "WaitForFirstConsumer"

@@ -65,6 +65,8 @@ class Account:
 class AwsProvider(Booting, Placed):
     """Rents EC2 machines. Also a CapacityMarket, a Preflight and a TemplateJudge."""
 
+    name: Final = "aws"
+
     def __init__(
         self,
         account: Account,
@@ -101,10 +103,6 @@ class AwsProvider(Booting, Placed):
         self._noticed = Noticed(Interruptions(account.aws, queue), account.clock)
         self._held = held
         self._tried = tried
-
-    @property
-    def name(self) -> str:
-        return "aws"
 
     @property
     def traits(self) -> Traits:

@@ -55,6 +55,8 @@ class Project:
 class GcpProvider:
     """Machines of managed instance groups. Also a Preflight, a TemplateJudge and a Withdrawer."""
 
+    name: Final = "gcp"
+
     def __init__(
         self,
         project: Project,
@@ -75,10 +77,6 @@ class GcpProvider:
         self._groups = Groups(project.gcp, project.clock, self._reservations)
         self._launcher = Launcher(project.gcp, project.clock, self._groups, self._reservations, project.cluster)
         self._verdicts = Verdicts(self._groups, templates, project.clock, expected)
-
-    @property
-    def name(self) -> str:
-        return "gcp"
 
     @property
     def traits(self) -> Traits:

@@ -7,7 +7,7 @@ same if their claims ask for the same of the same devices in use, whoever asks; 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.results import owner_of_shares, with_shares_of
 from autoscaler.dra.outcome import Allocated, AllocationOutcome, NotAllocated
 from autoscaler.model.reason import Reason
-from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from autoscaler.model.resource_claim import ResourceClaim
 
 _MOST: Final = 8  # of one node: what is in use changes, and answers of before are of no use
 
@@ -31,7 +31,7 @@ def question(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Hasha
     uses = tuple(scene.uses())
     if any(use.shares or use.consumed for use in uses):
         return None
-    asked = [request for claim in claims for request in _requests(claim)]
+    asked = [request for claim in claims for request in claim.exact_requests]
     if any(request.capacity for request in asked):
         return None
     classes = scene.devices.classes
@@ -73,11 +73,3 @@ def _told_again(
         return replace(outcome, allocations=tuple(with_shares_of(owner_of_shares(c), a) for c, a in pairs))
     names = {f"claim {old.key}": f"claim {new.key}" for old, new in zip(before, claims, strict=True)}
     return replace(outcome, reasons=tuple(named_after(reason, names) for reason in outcome.reasons))
-
-
-def _requests(claim: ResourceClaim) -> Iterator[DeviceRequest]:
-    for request in claim.requests:
-        if isinstance(request, FirstAvailable):
-            yield from request.subrequests
-        else:
-            yield request

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from autoscaler.dra.inventory.selectors import Answer, SelectorEngine
 from autoscaler.model.device_class import DeviceClass
-from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 
@@ -19,10 +19,7 @@ def devices_wanted(claims: Iterable[ResourceClaim]) -> Mapping[str, int]:
     wanted = Counter[str]()
     for claim in claims:
         for request in claim.requests:
-            if isinstance(request, FirstAvailable):
-                wanted.update(_least_of([_wanted(one) for one in request.subrequests]))
-            else:
-                wanted.update(_wanted(request))
+            wanted.update(_least_of([_wanted(one) for one in request.alternatives]))
     return wanted
 
 

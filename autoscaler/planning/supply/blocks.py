@@ -72,9 +72,8 @@ def devices_wanted(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> int:
 
 
 def _least(request: DeviceRequest | FirstAvailable) -> int:
-    if isinstance(request, FirstAvailable):
-        return min((_least(sub) for sub in request.subrequests), default=0)
-    return request.count if request.allocation_mode == "ExactCount" else 1
+    counts = (one.count if one.allocation_mode == "ExactCount" else 1 for one in request.alternatives)
+    return min(counts, default=0)
 
 
 def nodes_of(block: CapacityBlock, provisioned: tuple[ProvisionedNode, ...]) -> tuple[ProvisionedNode, ...]:

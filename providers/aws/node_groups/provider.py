@@ -73,6 +73,8 @@ _SKEW: Final = timedelta(minutes=5)
 class AwsNodeGroups(Booting, Placed):
     """Machines of groups that exist already. Also a Preflight and a TemplateJudge."""
 
+    name: Final = "aws-groups"
+
     def __init__(self, account: Account, templates: GroupTemplates) -> None:
         self._aws = account.aws
         self._clock = account.clock
@@ -86,10 +88,6 @@ class AwsNodeGroups(Booting, Placed):
             form: Reservations(account.aws, account.clock, window=WINDOW, form=form)
             for form in (LaunchForm.GROUP, LaunchForm.MANAGED_GROUP)
         }
-
-    @property
-    def name(self) -> str:
-        return "aws-groups"
 
     @property
     def traits(self) -> Traits:

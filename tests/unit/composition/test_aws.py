@@ -11,7 +11,7 @@ import pytest
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES
-from autoscaler.composition.aws import AwsGroupTemplates, AwsTemplates, aws_providers
+from autoscaler.composition.aws import aws_providers, group_templates, machine_templates
 from autoscaler.errors import ConfigurationError
 from autoscaler.settings.settings import AwsSettings
 from autoscaler.simulation.api_server import ApiServer
@@ -43,7 +43,7 @@ def written(resource: Any, spec: dict[str, Any]) -> ProviderObjects:
 
 
 def test_a_template_as_it_is_written() -> None:
-    templates = AwsTemplates(written(AWS_NODE_TEMPLATES, SPEC))
+    templates = machine_templates(written(AWS_NODE_TEMPLATES, SPEC))
     found = templates.template(TemplateRef("AWSNodeTemplate", "gpu"))
     assert templates.references() == (TemplateRef("AWSNodeTemplate", "gpu", 1),)
     assert found.subnets == (Selector(tags=FrozenMap({"kubernetes.io/cluster/test": "owned"})), Selector("subnet-1"))
@@ -57,7 +57,7 @@ def test_a_template_as_it_is_written() -> None:
 
 def test_a_group_template_as_it_is_written() -> None:
     spec = {"clusterName": "test", "nodeGroups": ["blocks"], "launch": "DesiredCapacity"}
-    templates = AwsGroupTemplates(written(AWS_GROUP_NODE_TEMPLATES, spec))
+    templates = group_templates(written(AWS_GROUP_NODE_TEMPLATES, spec))
     found = templates.template(TemplateRef("AWSGroupNodeTemplate", "gpu"))
     assert found == GroupTemplate("gpu", (), "test", ("blocks",), by_instances=False)
     assert templates.references() == (TemplateRef("AWSGroupNodeTemplate", "gpu", 1),)
@@ -73,7 +73,7 @@ def test_a_group_template_as_it_is_written() -> None:
     ],
 )
 def test_what_is_wrong_is_said(name: str, spec: dict[str, Any], message: str) -> None:
-    templates = AwsTemplates(written(AWS_NODE_TEMPLATES, spec))
+    templates = machine_templates(written(AWS_NODE_TEMPLATES, spec))
     with pytest.raises(TemplateError, match=message):
         templates.template(TemplateRef("AWSNodeTemplate", name))
 

@@ -10,7 +10,7 @@ import pytest
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
-from autoscaler.composition.gcp import GcpTemplates, expected_nodes, written_batches
+from autoscaler.composition.gcp import expected_nodes, group_templates, written_batches
 from autoscaler.composition.providers import providers_of
 from autoscaler.settings.settings import ClusterSettings, GcpSettings, Settings
 from autoscaler.simulation.api_server import ApiServer
@@ -38,7 +38,7 @@ def written(resource: Any, spec: dict[str, Any]) -> ProviderObjects:
 
 
 def test_a_template_as_it_is_written() -> None:
-    templates = GcpTemplates(written(GCP_NODE_TEMPLATES, SPEC))
+    templates = group_templates(written(GCP_NODE_TEMPLATES, SPEC))
     groups = (GroupRef("us-central1-a", "own"),)
     assert templates.template(REF) == GroupTemplate("gpu", "c1", "us-central1", ("h100",), groups)
     assert templates.references() == (TemplateRef("GCPNodeTemplate", "gpu", 1),)
@@ -46,7 +46,7 @@ def test_a_template_as_it_is_written() -> None:
 
 def test_a_template_that_does_not_exist_says_what_to_do() -> None:
     with pytest.raises(TemplateError) as raised:
-        GcpTemplates(written(GCP_NODE_TEMPLATES, SPEC)).template(TemplateRef("GCPNodeTemplate", "other"))
+        group_templates(written(GCP_NODE_TEMPLATES, SPEC)).template(TemplateRef("GCPNodeTemplate", "other"))
     assert "create the GCPNodeTemplate" in raised.value.next_step
 
 
@@ -61,7 +61,7 @@ def test_a_template_that_does_not_exist_says_what_to_do() -> None:
 def test_a_template_that_cannot_be_used_says_why(change: dict[str, Any], message: str) -> None:
     spec = {key: value for key, value in {**SPEC, **change}.items() if value is not None}
     with pytest.raises(TemplateError, match=message):
-        GcpTemplates(written(GCP_NODE_TEMPLATES, spec)).template(REF)
+        group_templates(written(GCP_NODE_TEMPLATES, spec)).template(REF)
 
 
 def test_the_written_launches() -> None:

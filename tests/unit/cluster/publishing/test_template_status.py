@@ -12,7 +12,7 @@ from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.publishing.template_status import TemplateStatuses
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, EVENTS
-from autoscaler.composition.aws import AwsTemplates
+from autoscaler.composition.aws import machine_templates
 from autoscaler.execution.launch import Providers
 from autoscaler.kube.custom.aws_node_template import AWSGroupNodeTemplateStatus, AWSNodeTemplateStatus
 from autoscaler.loop.loop import Loop
@@ -140,7 +140,7 @@ def test_what_is_not_there_is_passed_over(api: ApiServer, reference: TemplateRef
 
 
 def loop_of(rig: Rig, api: ApiServer) -> Loop:
-    provider = AwsProvider(Account(rig.aws, rig.clock, catalog(), CLUSTER), AwsTemplates(ProviderObjects(api)))
+    provider = AwsProvider(Account(rig.aws, rig.clock, catalog(), CLUSTER), machine_templates(ProviderObjects(api)))
     providers = Providers({"AWSNodeTemplate": provider}, cluster=CLUSTER)
     return Loop(api=api, providers=providers, catalog=catalog(), profile=REFERENCE, clock=rig.clock)
 
