@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint e2e installed oracle faults mutants bench bench-peers bench-scale bench-cluster soak churn generate manifests clean
+.PHONY: setup demo test slow lint e2e installed oracle faults mutants bench bench-peers bench-scale bench-cluster soak churn generate manifests clean
 
 setup: $(STAMP)
 
@@ -19,7 +19,11 @@ demo: setup
 	$(BIN)/foreslice demo
 
 test: setup
-	$(BIN)/pytest -q -n 2 --ignore=tests/e2e --ignore=tests/installed
+	$(BIN)/pytest -q -n 2 -m "not slow" --ignore=tests/e2e --ignore=tests/installed
+
+# What is marked slow: a death before every write of a life, random cases by the hundred, searches against brute force.
+slow: setup
+	$(BIN)/pytest -q -n 2 -m slow --ignore=tests/e2e --ignore=tests/installed
 
 # What needs more than Python: a real control plane and Kueue, built once from Go modules (4 to 10 and 3 to 5 minutes on
 # two cores, then cached), a C compiler for the fake NVML, and a browser (Debian's package chromium) for the status page.

@@ -41,6 +41,7 @@ def test_a_life_without_crash(prepare: World) -> None:
     assert process.writes > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prepare", WORLDS, ids=lambda world: world.__name__)
 def test_dying_before_any_write_of_a_launch_leaves_one_machine_a_node(prepare: World) -> None:
     writes = live(prepare)[1][0].writes
@@ -50,6 +51,7 @@ def test_dying_before_any_write_of_a_launch_leaves_one_machine_a_node(prepare: W
         check(simulation, dying, dying.step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize(("chapter", "plot"), CASES)
 def test_dying_in_trouble_leaves_one_machine_a_node(chapter: Chapter, plot: Plot, before: bool) -> None:

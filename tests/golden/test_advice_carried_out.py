@@ -248,6 +248,7 @@ def test_what_a_plan_proposes_places_the_pods(case: str, tmp_path: Path) -> None
     assert _kept(manifest, tmp_path) == 1
 
 
+@pytest.mark.slow
 def test_so_do_the_proposals_of_the_examples(tmp_path: Path) -> None:
     kept = {example.stem: _kept(example, tmp_path) for example in WARNINGS}
     assert kept["tpu-slices"] == 1

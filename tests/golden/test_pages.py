@@ -17,6 +17,8 @@ from tests.golden.test_examples import ROOT
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _MARK = "<!-- transcript -->\n"
 _BLOCK = re.compile(rf"{_MARK}```console\n\$ foreslice (?P<command>.*)\n(?P<output>(?s:.*?))```\n")
+# Pages that simulate days.
+SLOW = {"consolidation.md", "simulate.md"}
 TOLD = [page for page in PAGES if _MARK in page.read_text(encoding="utf-8")]
 
 
@@ -34,7 +36,11 @@ def retold(found: re.Match[str]) -> str:
     return f"{_MARK}```console\n$ foreslice {found['command']}\n{printed(found['command'])}```\n"
 
 
-@pytest.mark.parametrize("page", TOLD, ids=lambda page: str(page.name))
+def marks(page: Path) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.slow,) if page.name in SLOW else ()
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name, marks=marks(page)) for page in TOLD])
 def test_transcripts_are_real(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     text = page.read_text(encoding="utf-8")

@@ -203,6 +203,7 @@ def as_way(solution: Solution) -> Way:
     return [(c.kind, list(c.pattern)) for c in solution.columns]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_exact_search_finds_the_best_of_all_ways(block: int) -> None:
     for seed in range(block * CASES // 10, (block + 1) * CASES // 10):
@@ -213,6 +214,7 @@ def test_exact_search_finds_the_best_of_all_ways(block: int) -> None:
         assert score(problem, oracle, as_way(solution)) == solution.score, f"seed {seed}"
 
 
+@pytest.mark.slow
 def test_without_steps_the_answer_is_possible_and_rarely_worse() -> None:
     best = 0
     for seed in range(150):
@@ -251,6 +253,7 @@ def test_room_on_large_nodes_is_used_up() -> None:
     assert solve(problem, oracle, STARVED).score.usd_per_hour == units
 
 
+@pytest.mark.slow
 def test_the_integer_program_over_all_patterns_finds_the_best_of_all_ways() -> None:
     for seed in range(150):
         problem, oracle = random_case(seed)

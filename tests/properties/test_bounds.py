@@ -81,6 +81,7 @@ def planned(pool: str, number: int, pods: tuple[str, ...]) -> PlannedNode:
     )
 
 
+@pytest.mark.slow
 @given(POOLS, st.lists(PODS, min_size=1, max_size=5))
 def test_whatever_a_launch_is_called_the_api_server_takes_its_objects(pool: str, pods: list[str]) -> None:
     launches = [planned(pool, number, (pod,)) for number, pod in enumerate(pods)]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -85,6 +86,7 @@ def _problems(directory: Path) -> tuple[Diagnostic, ...]:
     return ()
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
@@ -99,6 +101,7 @@ def test_any_value_anywhere_loads_or_is_explained(tmp_path: Path, place: tuple[A
         assert re.match(r"found .+; allowed: .", problem.message)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(place=st.sampled_from(_places(SOUND)), junk=JUNK)
 def test_any_overlay_counts_whole_or_not_at_all(place: tuple[Any, ...], junk: Any) -> None:

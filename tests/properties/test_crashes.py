@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ FAULTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(deaths=DEATHS, faults=FAULTS, short=st.booleans(), limited=st.booleans())
 def test_crashes_and_faults_leave_nothing_behind(

@@ -50,6 +50,7 @@ def test_scores_keep_to_their_range_and_add_up(case: Json) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choose", [first, adversarial, seeded(7)], ids=["first", "adversarial", "seeded"])
 @SOME
 @given(case=CASES, rng=st.randoms(use_true_random=False))

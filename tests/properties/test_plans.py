@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -87,6 +88,7 @@ def test_gangs_and_limits_hold(state: Snapshot) -> None:
     assert placed == 0 or placed >= state.gangs["default/g"].min_count
 
 
+@pytest.mark.slow
 @SOME
 @given(worlds())
 def test_a_starved_planner_is_never_better_and_says_so(state: Snapshot) -> None:

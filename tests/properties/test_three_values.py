@@ -94,6 +94,7 @@ def selectors(draw: Any) -> str:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(partly_known(), selectors())
 def test_an_answer_holds_for_every_device_that_it_could_be(devices: tuple[Device, Device], selector: str) -> None:

@@ -59,6 +59,7 @@ def test_case_on_the_reference_version(name: str, case: Mapping[str, Any]) -> No
         assert found_cost == cost, case["expr"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORPORA)
 @pytest.mark.parametrize("line", ["1.34-1.35", "1.37"])
 def test_other_release_lines(name: str, line: str) -> None:
@@ -67,6 +68,7 @@ def test_other_release_lines(name: str, line: str) -> None:
     assert wrong == KNOWN_FAILURES & {case["id"] for case in cases}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORPORA)
 @pytest.mark.parametrize("line", ["1.36", "1.37"])
 def test_static_worst_case(name: str, line: str) -> None:
@@ -92,6 +94,7 @@ def test_the_corpora_are_complete(name: str) -> None:
     assert len(loaded["cases"]) == loaded["meta"]["count"] == {"corpus": 852, "corpus-extra": 1230}[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_random_expressions(part: int) -> None:
     wrong = []

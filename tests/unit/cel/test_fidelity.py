@@ -46,6 +46,7 @@ def answer(expression: str, profile: KubernetesProfile) -> dict[str, Any]:
 SORTS = list(dict.fromkeys(case["sort"] for case in recorded()[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("sort", SORTS)
 def test_upstream_answers_alike(sort: str, release: str) -> None:

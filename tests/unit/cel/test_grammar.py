@@ -64,6 +64,7 @@ def test_the_dependency_admits_only_releases_that_were_tried() -> None:
     assert NEXT not in bounds
 
 
+@pytest.mark.slow
 def test_a_grammar_without_an_imported_rule_says_which_release_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def test_an_answer_about_a_whole_device_keeps_no_device(expression: str) -> None
     assert len(KEPT) == before
 
 
+@pytest.mark.slow
 def test_a_view_lives_as_long_as_a_device_that_it_is_of() -> None:
     gc.collect()
     before = len(_VIEWS)

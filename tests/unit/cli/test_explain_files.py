@@ -73,6 +73,7 @@ def test_kube_scheduler_has_not_been_asked_about_files(fitting: Path) -> None:
     assert data(fitting, "team/train-0")["waitsFor"] == []
 
 
+@pytest.mark.slow
 def test_what_would_help_was_tried(too_large: Path) -> None:
     found = data(too_large, "team/train-0")
     (first, *_) = found["wouldHelp"]
@@ -100,6 +101,7 @@ def test_a_claim_and_the_node_it_would_be_on(fitting: Path) -> None:
     assert f"Node {found['node']} would be launched" in run(fitting, found["node"]).output
 
 
+@pytest.mark.slow
 def test_a_claim_without_devices_says_why(too_large: Path) -> None:
     found = data(too_large, "claim/team/train-1-gpu")
     assert found["state"] == "pending"
@@ -118,6 +120,7 @@ def test_neither_a_name_nor_files() -> None:
     assert CliRunner().invoke(explain, []).exit_code == 2
 
 
+@pytest.mark.slow
 def test_an_ignored_pod_is_told_what_else_it_lacks(tmp_path: Path) -> None:
     file = tmp_path / "other.yaml"
     file.write_text(

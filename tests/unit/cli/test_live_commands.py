@@ -113,6 +113,7 @@ class TestWithoutAnInstallation:
         barred = [entry["reason"] for entry in found["offerings"] if entry["codes"] == ["NeedsReservation"]]
         assert len(barred) == 2, "capacity-block and reserved, not each type on a line of its own"
 
+    @pytest.mark.slow
     def test_explain_counts_what_was_rejected_by_reason(self, api: HttpApi) -> None:
         demand(api, "dream", "Z9000")
         found = data(api, explain, "default/dream")

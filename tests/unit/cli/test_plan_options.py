@@ -40,6 +40,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(plan, list(arguments))
 
 
+@pytest.mark.slow
 def test_a_region_that_is_written_like_another_one(file: str) -> None:
     assert "did you mean 'us-east-1'?" in run("-f", file, "--region", "us-esat-1").stderr
     for name in ("us-east-1", "europe-west4", "us-west4", "eu-north-1"):

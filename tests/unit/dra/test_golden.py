@@ -35,6 +35,7 @@ def known_differences(profile: KubernetesProfile) -> set[str]:
     return set(listed[f"{profile.minor[0]}.{profile.minor[1]}"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [REFERENCE, V37], ids=["v0.36.3", "v0.37.2"])
 @pytest.mark.parametrize(("cases", "count"), [(named, 198), (random, 3000)], ids=["named", "random"])
 def test_decides_as_the_go_library(cases: object, count: int, profile: KubernetesProfile) -> None:

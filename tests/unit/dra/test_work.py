@@ -84,6 +84,7 @@ _CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", _CASES, ids=[case.__name__.strip("_") for case in _CASES])
 def test_every_search_ends_within_its_account(case: Callable[[], Case]) -> None:
     slices, claims = case()

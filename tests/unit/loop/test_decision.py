@@ -77,6 +77,7 @@ def test_so_is_one_in_which_reality_contradicts_the_catalog(monkeypatch: pytest.
     assert any(decisions.snapshot.quarantines for decisions in made)
 
 
+@pytest.mark.slow
 def test_so_is_one_in_which_machines_never_boot(monkeypatch: pytest.MonkeyPatch) -> None:
     made = decided_twice(monkeypatch)
     simulation = Simulation(catalog=believed(), start=START, behaviour=Behaviour(boot=timedelta(days=2)))

@@ -131,6 +131,7 @@ def test_an_answer_that_is_known_costs_little() -> None:
     assert over_budget(book.glance(0, one[0], lambda: verdict))
 
 
+@pytest.mark.slow
 def test_many_different_pods_of_one_namespace_are_all_decided() -> None:
     """Breadth is no hostility: 300 pods with CPUs of their own and ten kinds of claims, in units for thirty of them."""
     wanted = [asking(f"p{i}-", f"device.driver != 'x{i % 10}'", cpu=f"{100 + i}m") for i in range(300)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from autoscaler.model.device_class import Selector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan, PlannedNode
@@ -123,6 +125,7 @@ def test_pods_with_volumes_of_their_own_are_kinds_of_their_own_and_all_get_nodes
     assert counts == sorted(set(counts))
 
 
+@pytest.mark.slow
 def test_hopeless_pods_do_not_hold_up_others_for_ever() -> None:
     """Pods that are never satisfied come back in every round; half of the units are drawn by lot."""
     counts, *_ = _rounds(_state(_joined(_hopeless(6, priority=1000), _kinds())), most=60)

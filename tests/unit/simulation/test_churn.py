@@ -6,6 +6,8 @@ import gc
 from collections import Counter
 from datetime import timedelta
 
+import pytest
+
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.resources import CAPACITY_POOLS, CLAIM_TEMPLATES, NODES, PODS
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
@@ -83,6 +85,7 @@ def _held() -> Counter[str]:
     return Counter({n: c for n, c in names.items() if n.startswith(_ROOMS) and not n.startswith(_OTHERS)})
 
 
+@pytest.mark.slow
 def test_what_is_remembered_does_not_grow_with_what_has_been() -> None:
     churn = Churn()
     churn.live(3)

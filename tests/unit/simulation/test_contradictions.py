@@ -120,6 +120,7 @@ def test_drift_is_told_once_and_avoided_where_the_policy_says_so(policy: DriftPo
     assert "brand" in event["message"]
 
 
+@pytest.mark.slow
 def test_machines_that_never_boot_are_not_bought_for_ever() -> None:
     simulation = Simulation(catalog=believed(), start=START, behaviour=Behaviour(boot=timedelta(days=2)))
     launched = live(simulation, 12)

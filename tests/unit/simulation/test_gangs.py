@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.simulation.gangs import run
 
 
+@pytest.mark.slow
 def test_gangs_get_all_or_nothing_and_leave_nothing_behind() -> None:
     outcomes = run(10)
     assert outcomes["ran"] > 2

@@ -32,6 +32,7 @@ def remove(made: Simulation, resource: Resource) -> None:
         made.api.patch(resource, found["metadata"]["name"], {"metadata": {"finalizers": None}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forced", [False, True], ids=["deleted", "without-finalizer"])
 def test_pods_run_although_the_batch_was_deleted_at_any_write_of_a_launch(forced: bool) -> None:
     for at in range(1, idle_writes() // 2):

@@ -112,6 +112,7 @@ def idle_writes() -> int:
     return api.writes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True], ids=["alive", "killed"])
 def test_pods_that_come_after_any_write_of_a_drain_run_to_their_end(restarts: bool) -> None:
     writes = idle_writes()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import pytest
+
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.profile import DriverSet, with_gates
 from instance_catalog.files.loader import load_catalog
@@ -50,6 +52,7 @@ def _of(values: Mapping[str, object], domain: str, driver: str) -> dict[str, obj
     return {**named, **(values if driver == domain else {})}
 
 
+@pytest.mark.slow
 def test_every_predicted_device_keeps_to_it() -> None:
     kubernetes, checked = PROFILES[-1], 0
     for machine in load_catalog():

@@ -58,6 +58,7 @@ def admitted_by_counters(model: str) -> set[frozenset[Placed]]:
     return sets_admitted(table, lambda chosen: fits_counters(table, chosen))
 
 
+@pytest.mark.slow
 def test_counters_admit_what_placements_admit_on_an_a100() -> None:
     by_placement = admitted_by_placement("a100-40gb")
     assert admitted_by_counters("a100-40gb") == by_placement

@@ -135,6 +135,7 @@ def _used(problem: Problem, found: Solution) -> Iterable[Decimal]:
         yield sum((problem.kinds[column.kind].uses[index] for column in found.columns), Decimal(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 6])
 def test_different_bundles_are_packed_close_to_the_lower_bound(most: int) -> None:
     ratios = []
@@ -151,6 +152,7 @@ def test_different_bundles_are_packed_close_to_the_lower_bound(most: int) -> Non
     assert sorted(ratios)[2] < 1.03, ratios
 
 
+@pytest.mark.slow
 def test_a_plan_is_better_than_its_start_and_has_the_same_bundles() -> None:
     better = 0
     for seed in range(4):
@@ -164,12 +166,14 @@ def test_a_plan_is_better_than_its_start_and_has_the_same_bundles() -> None:
     assert better >= 3
 
 
+@pytest.mark.slow
 def test_equal_inputs_give_equal_plans() -> None:
     problem, oracle = case(3)
     _, start = started(problem, oracle)
     assert refined(problem, oracle, start) == refined(problem, oracle, start)
 
 
+@pytest.mark.slow
 def test_what_only_the_oracle_refuses_is_not_bought() -> None:
     """Sizes propose nodes that are refused: the plan is possible, and still better than its start."""
     better = refusals = 0
@@ -187,6 +191,7 @@ def test_what_only_the_oracle_refuses_is_not_bought() -> None:
     assert refusals, "the sizes alone never proposed what is refused"
 
 
+@pytest.mark.slow
 def test_a_cheaper_plan_within_the_limits_or_none() -> None:
     """The limit is what the start uses; cheaper nodes use more of it."""
     bound = 0

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.planning.policy import Policy
@@ -48,6 +50,7 @@ def test_some_values_equal_only_themselves() -> None:
     assert Same(first) != Same(second)
 
 
+@pytest.mark.slow
 def test_what_pools_admit_follows_every_change() -> None:
     whole = load_catalog()
     small = replace(whole, types=whole.types)

@@ -59,6 +59,7 @@ def test_a_part_is_capacity_of_its_own_and_ends_with_the_whole(part: str, hosts:
     assert (whole.count, whole.available) == (10, 10)
 
 
+@pytest.mark.slow
 def test_machines_start_in_the_part_count_there_and_know_it() -> None:
     rig, offering = held(RACK)
     assert len(rig.provider.launch(request("a", "b", offerings=(offering,))).instances) == 2

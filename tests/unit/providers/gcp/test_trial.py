@@ -147,6 +147,7 @@ def test_a_lost_answer_and_a_throttle_are_repeated_until_they_are_known() -> Non
     assert [one.name for one in found.outcomes if one.passed is False] in ([], ["gang of two: launch"])
 
 
+@pytest.mark.slow
 def test_names_that_cannot_be_deleted_come_with_the_command() -> None:
     rig = Rig()
     found = trial(rig)
@@ -265,6 +266,7 @@ def test_resize_requests_that_work_are_noted_for_their_group(rig: Rig, flex_api:
     assert rig.group(FLEX).asked == {}
 
 
+@pytest.mark.slow
 def test_what_still_waits_is_cancelled_and_not_noted(rig: Rig, flex_api: ApiServer, tmp_path: Path) -> None:
     rig.fake.project.stock[rig.key(FLEX)] = 0
     result = flex_trial(tmp_path)
@@ -273,6 +275,7 @@ def test_what_still_waits_is_cancelled_and_not_noted(rig: Rig, flex_api: ApiServ
     assert (rig.fake.calls["resizeRequests.insert"], rig.group(FLEX).asked) == (1, {})
 
 
+@pytest.mark.slow
 def test_a_request_that_cannot_be_cancelled_proves_nothing() -> None:
     rig = Rig()
     rig.flex()

@@ -39,6 +39,7 @@ def comparable(outcome: Outcome) -> Outcome:
     return replace(outcome, reconciles=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["greedy", "foreslice"])
 def test_what_is_held_changes_no_outcome(policy: str) -> None:
     held = 0
@@ -53,6 +54,7 @@ def test_what_is_held_changes_no_outcome(policy: str) -> None:
     assert held >= 2
 
 
+@pytest.mark.slow
 def test_a_full_cluster_holds_a_bounded_number_of_pods() -> None:
     study = full(1, nodes=1, number=60)
     run, most = Run(study, Variant(), catalog(), enough=5), 0

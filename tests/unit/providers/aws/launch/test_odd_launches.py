@@ -142,6 +142,7 @@ def _harmless(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, A
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("world", "operation"),
     [
