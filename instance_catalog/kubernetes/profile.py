@@ -47,7 +47,6 @@ class AllocatorBehaviour:
     tolerations_in_result: bool = True
     distinct_remembers_all: bool = False
     share_id_alone_skips_counters: bool = False
-    config_requests_cleared_when_all: bool = False
     limit_checked_per_request: bool = False
     deadline_is_error: bool = True
     completeness_by_visible_slices: bool = False  # slices on other nodes do not complete a pool (0.34)
@@ -146,7 +145,6 @@ _A37 = replace(
     all_mode_drops_busy_capacity=False,
     distinct_remembers_all=True,
     share_id_alone_skips_counters=True,
-    config_requests_cleared_when_all=True,
     big_request_aliasing=False,
     capacity_errors_fatal=True,
     list_constraints=True,

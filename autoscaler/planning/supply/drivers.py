@@ -25,7 +25,6 @@ from instance_catalog.prediction.predict import expected_unasked, unpredictable
 from instance_catalog.prediction.variants import implicit_driver_sets, slice_variants, with_drivers
 from instance_catalog.types.instance_type import InstanceType
 
-# Node templates whose provider publishes the slices itself (trait publishes_slices): no DaemonSet runs there.
 _DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 # Node templates whose provider launches slices of several hosts as a whole.
 SLICE_TEMPLATES: Final = frozenset({"GCPNodeTemplate"})
@@ -34,6 +33,7 @@ FEATURE_DISCOVERY: Final = ("nvidia", "feature-discovery")
 _DISCOVERED: Final = frozenset({FEATURE_DISCOVERY})
 # What one LaunchBatch holds at most, by its schema.
 LARGEST_SLICE: Final = 100
+# Node templates whose provider publishes the slices itself (trait publishes_slices): no DaemonSet runs there.
 PUBLISHING_TEMPLATES = frozenset({"SimulatedNodeTemplate", "KwokNodeTemplate"})
 
 

@@ -57,7 +57,6 @@ class Group:
     size: int
     instance_type: str
     capacity_type: CapacityType
-    repairs: bool
     pool: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     unsupported: str = ""
@@ -218,7 +217,6 @@ class Groups:
             size=found.target_size,
             instance_type=machine_type,
             capacity_type=capacity,
-            repairs=found.instance_lifecycle_policy.default_action_on_failure != "DO_NOTHING",
             pool=name,
             labels=kube_labels(properties.metadata),
             unsupported=refusal.why if refusal is not None else "",
@@ -253,7 +251,7 @@ class Groups:
 
     def _placement(self, ref: GroupRef, manager: Any, pool: Pool | None, machine_type: str) -> Placement:
         """Where its machines are, with the commands that mend what is wrong with its policy."""
-        name, needed = policy_of(manager, ref, pool), needs_policy(machine_type)
+        name, needed = policy_of(manager, pool), needs_policy(machine_type)
         found = missing(machine_type) if needed else Placement()
         if name:
             read = read_placement if needed else read_distance

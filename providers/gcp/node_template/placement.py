@@ -45,7 +45,7 @@ def needs_policy(machine_type: str) -> bool:
     return machine_type.startswith(_FAMILY)
 
 
-def policy_of(manager: Any, ref: GroupRef, pool: Pool | None) -> str:
+def policy_of(manager: Any, pool: Pool | None) -> str:
     """The name of a group's policy, in the region of the group; "" where it has none. GKE documents that a node pool is
     made with one, and not whether the group of the pool names it, too."""
     url = str(manager.resource_policies.workload_policy)

@@ -115,7 +115,6 @@ SWITCHES = {
     "tolerations_in_result": {"1.35", "1.36", "1.37"},
     "distinct_remembers_all": {"1.37"},
     "share_id_alone_skips_counters": {"1.37"},
-    "config_requests_cleared_when_all": {"1.37"},
     "limit_checked_per_request": {"1.34.13", "1.35.10", "1.36.5", "1.37.1"},
     "deadline_is_error": {"1.35", "1.36", "1.37"},
     "completeness_by_visible_slices": {"1.34"},
