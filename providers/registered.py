@@ -19,12 +19,14 @@ class Room:
 @dataclass(frozen=True, slots=True)
 class Registered:
     """What nodes register with, beside what follows from their machine: `labels` that all of them have, and `taints`
-    that some have."""
+    that some have. `same` are keys of labels whose value is known of no node before it registers, and which is the same
+    on all of them: where their machines are, if a policy keeps these together."""
 
     labels: Mapping[str, str] = EMPTY
     taints: tuple[Taint, ...] = ()
+    same: frozenset[str] = frozenset()
 
     def beside(self, other: Registered) -> Registered:
-        """What is known of a node that may be of either kind."""
+        """What is known of a node that may be of either kind: nothing keeps one kind near the other."""
         shared = FrozenMap(self.labels.items() & other.labels.items())
         return Registered(shared, tuple(dict.fromkeys((*self.taints, *other.taints))))

@@ -242,7 +242,7 @@ def with_groups(pools: Iterable[CapacityPool], templates: Iterable[TemplateStatu
 def _groups(status: TemplateStatus) -> dict[str, Any]:
     """The fields of a pool that say what the groups of its node template are."""
     nodes = sorted(status.registers.items(), key=lambda item: repr(item[0]))
-    registers = tuple(GroupNodes(_offering(key), FrozenMap(seen.labels), seen.taints) for key, seen in nodes)
+    registers = tuple(GroupNodes(_offering(key), FrozenMap(seen.labels), seen.taints, seen.same) for key, seen in nodes)
     groups = None if status.groups is None else frozenset(map(_offering, status.groups))
     rooms = sorted(status.rooms.items(), key=lambda item: repr(item[0]))
     full = tuple(GroupRoom(_offering(key), room.most) for key, room in rooms)

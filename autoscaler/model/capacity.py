@@ -120,11 +120,13 @@ class Disruption:
 @dataclass(frozen=True, slots=True)
 class GroupNodes:
     """What nodes of groups that exist already register with, beside what follows from their machine. `offering` is what
-    the groups start; None: whatever they start."""
+    the groups start; None: whatever they start. `same` are keys of labels that all of them have with one value, which
+    is not known before one has registered."""
 
     offering: GroupOffering | None
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     taints: tuple[Taint, ...] = ()
+    same: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 Each such gang is placed on its own, before everything else, in the best single domain. A domain is known by its label
 value; an NVLink domain across machines has none before launch, so every offering that is sold as such a unit is one
 domain of limited size. On GKE a TPU slice of several hosts is a node pool of its own, also while it is coming, and
-without any CapacityPool so is every purchase. A key that hypothetical nodes do not have cannot be promised by buying.
+without any CapacityPool so is every purchase. A group whose policy keeps its machines together is one domain as well
+(near_groups.py). A key that hypothetical nodes do not have otherwise cannot be promised by buying.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.placement.existing import Assigned, Present, assign
+from autoscaler.planning.placement.near_groups import near_groups
 from autoscaler.planning.placement.packing_input import Offered, PackingInput, started_members
 from autoscaler.planning.placement.purchases import Buying, buy
 from autoscaler.planning.policy import Policy
@@ -95,11 +97,13 @@ def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present:
     names_groups = any(facts.group_per_type == key for facts in cloud_facts().values())
     if names_groups:
         values |= _coming_slices(values, packing.snapshot.provisioned)
+    near = near_groups(key, packing.snapshot, (packing.classes[index] for index in classes))
+    values |= {name: value for name, value in near.nodes.items() if name in values}
     homes = {p.node_name for p in packing.snapshot.pods if p.bound and p.gang and p.gang.key == gang.key}
-    held = {node.labels.get(key) for node in packing.snapshot.nodes if node.name in homes}
+    held = {near.nodes.get(node.name, node.labels.get(key)) for node in packing.snapshot.nodes if node.name in homes}
     offers: dict[tuple[str, str], set[int]] = {}
     for index, candidate in enumerate(packing.candidates):
-        value = _value(candidate, key)
+        value = _value(candidate, key) or near.value(candidate)
         if value is not None:
             offers.setdefault((value, candidate.instance_type.cloud if key in _GEOGRAPHY else ""), set()).add(index)
     names: dict[str, set[str]] = {}

@@ -2,18 +2,21 @@
 
 Such machines need a policy of the type HIGH_THROUGHPUT with the accelerator topology 1x72. All machines of the group
 are in one sub-block then, which is one NVLink domain of 18 machines with four GPUs each, and the group never has more.
-One policy may serve many groups: each is a domain of its own. A policy never changes. Other types need none. How far
-apart a policy lets their machines be is shown, and no plan depends on it: Google places them so, or starts none. TPU
-slices are read from labels (tpu.py). Source: Compute Engine and AI
-Hypercomputer documentation, workload policies and managed instance groups of A4X; API reference v1
-(ResourcePolicy.workloadPolicy); client google-cloud-compute 1.56.0.
+One policy may serve many groups: each is a domain of its own. A policy never changes. Other types need none. A policy
+with a maximum distance keeps the machines of a group in one block or sub-block: Google starts none that is further
+away. Without one HIGH_THROUGHPUT is a best effort, which promises nothing. TPU slices are read from labels (tpu.py).
+Source: Compute Engine and AI Hypercomputer documentation, workload policies and managed instance groups of A4X; API
+reference v1 (ResourcePolicy.workloadPolicy); client google-cloud-compute 1.56.0 (MaxTopologyDistance: "must").
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
+from instance_catalog.kubernetes import labels
 from providers.errors import GoneError, PermissionDeniedError, ProviderError
 from providers.gcp.node_template.pools import Pool
 from providers.gcp.node_template.refusal import Refusal
@@ -25,6 +28,14 @@ MOST: Final = 18
 _FAMILY: Final = "a4x-"
 _TYPE: Final = "HIGH_THROUGHPUT"
 _CONNECTED: Final = frozenset({"", "AUTO_CONNECT"})
+# Labels of GKE's nodes that say where a machine is, by the distance that makes them equal. Source: GKE documentation,
+# topology labels of A3 and later machines, read in November 2026.
+_LABELS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "BLOCK": frozenset({labels.GCE_TOPOLOGY_BLOCK}),
+        "SUBBLOCK": frozenset({labels.GCE_TOPOLOGY_BLOCK, labels.GCE_TOPOLOGY_SUBBLOCK}),
+    }
+)
 _NEW: Final = "foreslice-1x72"
 
 
@@ -38,6 +49,11 @@ class Placement:
     domain: int = 0
     distance: str = ""
     refusal: Refusal | None = None
+
+
+def shared_labels(distance: str, domain: int) -> frozenset[str]:
+    """The labels that all nodes of a group have with one value, whichever it is. An NVLink domain is one sub-block."""
+    return _LABELS.get("SUBBLOCK" if domain else distance, frozenset())
 
 
 def needs_policy(machine_type: str) -> bool:
@@ -59,7 +75,8 @@ def read_distance(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
         found = gcp.call("resourcePolicies.get", about=about, region=region, resource_policy=name)
     except ProviderError:
         return Placement()
-    return Placement(distance=found.workload_policy.max_topology_distance)
+    policy = found.workload_policy
+    return Placement(distance=policy.max_topology_distance if policy.type_ == _TYPE else "")
 
 
 def read_placement(gcp: Gcp, name: str, ref: GroupRef) -> Placement:

@@ -13,6 +13,7 @@ from typing import Final
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.gcp.node_template.groups import Group
+from providers.gcp.node_template.placement import shared_labels
 from providers.gcp.node_template.pools import PODS, Pool, PoolFault, create, pairs, taint_list
 from providers.gcp.node_template.template import GroupTemplate, PoolNodes
 from providers.registered import Registered
@@ -26,7 +27,8 @@ _SETTABLE: Final = frozenset(
 
 def registered_of(group: Group, pool: Pool) -> Registered:
     """What plans know of the nodes of a group. Each has the name of its node pool as a label."""
-    return Registered(FrozenMap({**group.labels, **pool.labels, labels.GKE_NODE_POOL: pool.name}), pool.taints)
+    of = FrozenMap({**group.labels, **pool.labels, labels.GKE_NODE_POOL: pool.name})
+    return Registered(of, pool.taints, shared_labels(group.distance, group.domain))
 
 
 def differences(

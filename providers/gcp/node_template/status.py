@@ -82,7 +82,8 @@ class Verdicts:
             faults += [fault for fault in wrong if fault not in faults]
             if group.pool:
                 nodes = registered_of(group, self._groups.pool(template, group.pool))
-                registers[group.offering] = nodes.beside(registers.get(group.offering, nodes))
+                known_of = registers.get(group.offering)
+                registers[group.offering] = nodes.beside(known_of) if known_of is not None else nodes
             rows.append(_row(group))
             zones.append(group.ref.zone)
             if not group.unsupported and self._groups.blocked(template, group) is None:

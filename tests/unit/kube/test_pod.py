@@ -262,9 +262,7 @@ def test_mistakes_in_claims(entries: object, problem: str) -> None:
     assert problems == [problem]
 
 
-CLASSES = {
-    found.name: found for found in (PriorityClass("high", 1000), PriorityClass("base", 5, global_default=True))
-}
+CLASSES = {found.name: found for found in (PriorityClass("high", 1000), PriorityClass("base", 5, global_default=True))}
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from instance_catalog.kubernetes.labels import GCE_TOPOLOGY_BLOCK as BLOCK
+from instance_catalog.kubernetes.labels import GCE_TOPOLOGY_SUBBLOCK as SUBBLOCK
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import LaunchAnswer, OfferingKey, TemplateStatus
 from providers.errors import TemplateError
+from providers.gcp.node_template.placement import shared_labels
 from providers.gcp.node_template.template import GroupRef
 from providers.registered import Room
 from tests.fakes.gce.errors import refused
@@ -268,6 +271,32 @@ def test_how_far_apart_a_policy_lets_other_machines_be_is_shown(distance: str, s
     }
     (row,) = (row for row in status(rig).resolved["groups"] if row["name"] == name(0))
     assert row.get("placement") == shown
+
+
+@pytest.mark.parametrize(
+    ("policy", "same"),
+    [
+        ({"type_": "HIGH_THROUGHPUT", "max_topology_distance": "SUBBLOCK"}, {BLOCK, SUBBLOCK}),
+        ({"type_": "HIGH_THROUGHPUT", "max_topology_distance": "BLOCK"}, {BLOCK}),
+        ({"type_": "HIGH_THROUGHPUT", "max_topology_distance": "CLUSTER"}, set()),
+        ({"type_": "HIGH_THROUGHPUT"}, set()),  # a best effort
+        ({"type_": "HIGH_AVAILABILITY", "max_topology_distance": "BLOCK"}, set()),
+    ],
+)
+def test_what_a_distance_makes_equal_on_all_nodes_of_a_node_pool(policy: dict[str, str], same: set[str]) -> None:
+    rig = rig_with(policy="near", machine_type="a3-ultragpu-8g")
+    rig.fake.project.policies["near"] = policy
+    group = next(one for one in rig.fake.project.groups.values() if one.name == name(0))
+    rig.fake.clusters.pools["near"] = NodePool(((ZONE, group.name),), machine_type=group.machine_type)
+    rig.templates.found = replace(rig.templates.found, node_pools=("near",), groups=())
+    (found,) = status(rig).registers.values()
+    assert found.same == same
+    assert found.beside(found).same == frozenset()  # two groups may be in two blocks
+
+
+def test_the_nodes_of_an_nvlink_domain_are_in_one_sub_block() -> None:
+    assert shared_labels("", 18) == {BLOCK, SUBBLOCK}
+    assert shared_labels("", 0) == frozenset()
 
 
 @pytest.mark.parametrize("trouble", ["denied", "fails", "deleted"])
