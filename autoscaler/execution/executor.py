@@ -25,12 +25,12 @@ from autoscaler.execution.drain import (
     stay_after_all,
     uncordon,
 )
+from autoscaler.execution.finalizers import sync_finalizer
 from autoscaler.execution.hold import give_notice, hold, release, withdraw_notice
 from autoscaler.execution.launch import Providers, answered, give_up, launch
 from autoscaler.execution.observed import Observed, Withheld
 from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, pool_of, second_controller
 from autoscaler.execution.patience import Patience, Until
-from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.slices import ending_with, hosts_left, may_begin_with, stays_empty
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
 from autoscaler.execution.unclear import Unclear, read_answer

@@ -12,10 +12,10 @@ from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.status_memory.account import Account
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.cluster.store import Store
+from autoscaler.execution.finalizers import stop_while_uninstalling
 from autoscaler.execution.launch import Providers
 from autoscaler.execution.patience import Patience
 from autoscaler.execution.providers_seen import ProvidersSeen, acknowledge, ask
-from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.lifecycle.moments import without_future
 from autoscaler.lifecycle.provisioned_node import awaits_node
 from autoscaler.lifecycle.reflect import reflect

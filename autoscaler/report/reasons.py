@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
-from autoscaler.report.node_words import NODE_TEXTS
-from autoscaler.report.request_words import REQUEST_TEXTS
+from autoscaler.report.reason_texts import NODE_TEXTS, REQUEST_TEXTS
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {

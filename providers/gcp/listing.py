@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from google.api_core import exceptions as api
+from google.auth import exceptions as auth
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import billing_v1, compute_v1
+from requests import exceptions as http
 
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.sources.sync import CloudListing, ListedAccelerator, ListedPrice, ListedType
 from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import CapacityType
-from providers.gcp.listing_errors import translated
+from providers.errors import AmbiguousError, PermissionDeniedError, TemplateError, ThrottledError, UnclassifiedError
 from providers.gcp.listing_prices import composed, prices_of_file, service, sku_row
 from providers.listing import ListingPage, Row, Rows
 
@@ -35,7 +39,35 @@ _ARCHITECTURES: Final = {"X86_64": "amd64", "ARM64": "arm64", "": "amd64"}
 _LOCAL_SSD_GB: Final = 375
 _NANO: Final = Decimal(1_000_000_000)
 _PAIR: Final = re.compile(r"(?P<machine>.+)\+(?P<count>\d+)x(?P<accelerator>.+)")  # n1-standard-8+2xnvidia-tesla-t4
+_CREDENTIALS_STEP = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
 C = TypeVar("C")
+
+
+@contextmanager
+def translated(what: str, permission: str) -> Iterator[None]:
+    """Raise ProviderErrors, the cause chained. `permission` is the IAM permission (or API) that `what` needs."""
+    try:
+        yield
+    except (auth.GoogleAuthError, api.Unauthorized) as error:
+        raise PermissionDeniedError(
+            f"{what}: {error}", code=type(error).__name__, next_step=_CREDENTIALS_STEP
+        ) from error
+    except api.Forbidden as error:
+        if any(word in error.message for word in ("rateLimitExceeded", "Quota exceeded")):
+            raise ThrottledError(f"{what}: {error.message}", code="rateLimitExceeded") from error
+        step = f"give whoever runs the sync {permission}; the role roles/compute.viewer has the compute permissions"
+        raise PermissionDeniedError(
+            f"{permission} is not allowed: {error.message}", code="Forbidden", next_step=step
+        ) from error
+    except api.TooManyRequests as error:
+        raise ThrottledError(f"{what}: {error.message}", code="TooManyRequests") from error
+    except (api.NotFound, api.BadRequest) as error:
+        step = "check the project's id: `gcloud projects list`"
+        raise TemplateError(f"{what}: {error.message}", code=type(error).__name__, next_step=step) from error
+    except (api.ServerError, api.RetryError, http.RequestException) as error:
+        raise AmbiguousError(f"{what}: {error}", code=type(error).__name__) from error
+    except api.GoogleAPICallError as error:
+        raise UnclassifiedError(f"{what}: {error}", code=type(error).__name__) from error
 
 
 class GcpListing:

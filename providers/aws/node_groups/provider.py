@@ -27,9 +27,8 @@ from providers.aws.describe import (
 )
 from providers.aws.errors import translated
 from providers.aws.launch import answer_of, fingerprint
-from providers.aws.node_groups.answers import failures_of, is_alive, started, zone_of
-from providers.aws.node_groups.ending import end_members
 from providers.aws.node_groups.groups import Group, Groups
+from providers.aws.node_groups.members import end_members, failures_of, is_alive, started, zone_of
 from providers.aws.node_groups.slots import SLOT_TAG, Slot, busy_for_another, slot_of
 from providers.aws.node_template.boot_times import Booting, BootTimeouts
 from providers.aws.node_template.launch_template import tag_list

@@ -16,9 +16,9 @@ from autoscaler.cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, LAUNCH_BAT
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.executor import Executor
+from autoscaler.execution.finalizers import stop_while_uninstalling
 from autoscaler.execution.launch import key_of
 from autoscaler.execution.observed import Observed
-from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.custom.launch_batch import FINALIZER
 from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.provisioned_node import Phase

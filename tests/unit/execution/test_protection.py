@@ -19,9 +19,8 @@ from autoscaler.cluster.resources import (
 )
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, evict_all
+from autoscaler.execution.finalizers import stop_while_uninstalling, sync_finalizer
 from autoscaler.execution.hold import hold, release
-from autoscaler.execution.pools import sync_finalizer
-from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
 from autoscaler.model.capacity import Mode

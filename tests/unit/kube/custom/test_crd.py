@@ -28,14 +28,19 @@ from autoscaler.kube.custom.capacity_block import (
     CapacityBlockSpec,
     parse_capacity_block,
 )
-from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, DriversSpec, LimitsSpec, parse_capacity_pool
+from autoscaler.kube.custom.capacity_pool import (
+    CapacityPoolSpec,
+    DriversSpec,
+    LimitsSpec,
+    ScopeSpec,
+    parse_capacity_pool,
+)
 from autoscaler.kube.custom.crd import Kind, crd, structural
 from autoscaler.kube.custom.gcp_node_template import GCPNodeTemplateSpec
 from autoscaler.kube.custom.generate import KINDS, generated_files
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec
 from autoscaler.kube.custom.provisioned_node import PhaseName
 from autoscaler.kube.custom.schema import ApiModel, CapacityTypeName, RequirementSpec, Rule
-from autoscaler.kube.custom.scope import ScopeSpec
 from autoscaler.kube.custom.selectors import SelectorRequirement
 from autoscaler.lifecycle.capacity_block import BlockPhase
 from autoscaler.model.capacity import Mode, PodScope

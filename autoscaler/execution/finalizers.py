@@ -1,7 +1,11 @@
-"""When our own custom resources are being deleted, somebody uninstalls Foreslice: machines stay as they are.
+"""The finalizers of our custom resources: when they are put on a pool, and when they are let go.
 
-Deleting a CustomResourceDefinition deletes all its objects. That must not be read as the order to end every node, and
-our finalizers must not keep the definitions from going.
+A pool that is deleted is held until its nodes are gone, if that is what its policy says. A pool whose policy is Retain,
+or that has no nodes, goes at once. That a pool observes makes no difference: to delete it is a person's order.
+
+When the resources themselves are being deleted, somebody uninstalls Foreslice: machines stay as they are. Deleting a
+CustomResourceDefinition deletes all its objects. That must not be read as the order to end every node, and our
+finalizers must not keep the definitions from going.
 """
 
 from __future__ import annotations
@@ -23,10 +27,23 @@ from autoscaler.cluster.resources import (
 from autoscaler.errors import ConfigurationError
 from autoscaler.kube.custom.capacity_pool import FINALIZER as POOL_FINALIZER
 from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
+from autoscaler.lifecycle.provisioned_node import is_over
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 
 _OURS: Final = (PROVISIONED_NODES, CAPACITY_POOLS, LAUNCH_BATCHES)
+
+
+def sync_finalizer(api: KubernetesApi, pool: CapacityPool, snapshot: Snapshot) -> None:
+    """Put the finalizer on a pool with nodes to drain, or take it away. Writes nothing when it is right already."""
+    nodes = any(node.pool == pool.name and not is_over(node) for node in snapshot.provisioned)
+    wanted = nodes and pool.deletion_policy == "Drain"
+    # The API server accepts no new finalizer on an object that is being deleted.
+    if wanted == pool.guarded or (wanted and pool.deleting):
+        return
+    with suppress(NotFoundError):
+        set_finalizer(api, CAPACITY_POOLS, pool.name, POOL_FINALIZER, held=wanted)
 
 
 def stop_while_uninstalling(api: KubernetesApi, snapshot: Snapshot, batches: Iterable[LaunchBatch] = ()) -> None:

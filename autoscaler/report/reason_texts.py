@@ -1,4 +1,5 @@
-"""Why a node of ours stays or goes: the templates of reasons.py for its decisions."""
+"""Templates of reasons.py: why a node of ours stays or goes, and what is said about capacity that is asked for without
+pods (ProvisioningRequests and CapacityBuffers)."""
 
 from __future__ import annotations
 
@@ -58,3 +59,27 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
         ),
     }
 )
+
+
+_OF_OTHERS: Final = (
+    "gets its capacity through ProvisioningRequest {request} of class {class_name}, which another autoscaler serves"
+)
+
+REQUEST_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
+    Code.PROVISIONING_REQUEST: (
+        "names ProvisioningRequest {request} and the class {says}, and the request is of class {class_name}: correct "
+        "the annotation provisioning-class-name",
+        _OF_OTHERS + " and which has ended ({ended}): {message}; make a request with another name",
+        _OF_OTHERS + " ({condition}): {message}",
+        _OF_OTHERS + " and has not answered yet",
+        "names ProvisioningRequest {missing} of class {of_class}, which is not known: create it and its PodTemplate, "
+        "or remove the annotation {annotation}",
+        "names ProvisioningRequest {missing}, which is not known: create it, or remove the annotation {annotation}",
+        "gets its capacity through ProvisioningRequest {request}",
+    ),
+    Code.BOOKED: ("is kept for the consumers of a ProvisioningRequest",),
+    Code.BUFFERS_SERVED: (
+        "{kind} serves CapacityBuffers of every strategy, so Foreslice serves none: turn its feature gate "
+        "CapacityBuffer off to have them served here",
+    ),
+}
