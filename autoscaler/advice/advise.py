@@ -57,7 +57,11 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.offering_labels import capacity_type_facts
+from instance_catalog.prediction.system_labels import capacity_labels
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_facts
+from instance_catalog.types.instance_type import CapacityType
 
 _PAIRS = 10  # tried at most, of the smallest changes
 _PREPARING = frozenset(
@@ -163,7 +167,7 @@ def advise(
 
 def _onward(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
     """What a pool lacks, with what the plan after that lacks: the next obstacle shows only once the first is gone."""
-    for first in (change for change in tried if _prepares(change)):
+    for first in (change for change in tried if _prepares(change) or _selected(change, trials.asked)):
         found = _after(first, trials, budget, deeper=True)
         if found or budget.spent >= budget.plans:
             return found
@@ -201,6 +205,15 @@ def _prepares(change: Change) -> bool:
     return all(part.kind in _PREPARING for part in change.parts or (change,))
 
 
+def _selected(change: Change, asked: Situation) -> bool:
+    """Whether it allows the capacity type that the pod selects by a label: nobody gives anything up for that."""
+    if change.kind is not ChangeKind.ALLOW_CAPACITY_TYPE:
+        return False
+    kind = CapacityType(str(change.detail["capacity_type"]))
+    of_clouds = [capacity_labels(cloud, kind).items() for cloud in cloud_facts()]
+    return any(labels & asked.pod.node_selector.items() for labels in (capacity_type_facts(kind).items(), *of_clouds))
+
+
 def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:
     if first.kind is ChangeKind.DROP_ANNOTATION:  # no node was tried before
         yield from renamed_products(after.asked)
@@ -209,6 +222,9 @@ def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator
     yield from tolerations(after.asked)
     yield from volume_claims(after.asked)
     yield from plugins(after.asked)
+    if first.kind is ChangeKind.ALLOW_CAPACITY_TYPE:
+        yield from openings(after.asked)
+        yield from node_labels(after.asked)
     yield from prices(after.asked)
     yield from requirements(after.asked)
     yield from _requests(after.asked, after, budget)

@@ -10,7 +10,10 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, unchanged
 from autoscaler.advice.situation import Situation
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.reason import Code
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import REGION, ZONE
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, InstanceType, Price
 
@@ -19,25 +22,51 @@ _STAND_IN: Final = Price(Decimal(1), "", "", guess=True)
 
 
 def prices(asked: Situation) -> Iterator[Change]:
-    """For the smallest type that fits. Where a region has no price of its own, the reason names the command."""
-    entries = [entry for entry in asked.considered if entry.outcome == "fits" and not entry.offering.region]
-    names = {
-        entry.offering.instance_type
-        for entry in entries
-        if any(r.code is Code.NO_PRICE and not r.detail.get("region") for r in entry.reasons)
+    """For the smallest type that fits: its list price, or its price in the region that the pod names.
+
+    Of a pool or a command line with regions, the reason names the command.
+    """
+    unpriced = {
+        (entry.offering.region, entry.offering.instance_type, entry.offering.capacity_type)
+        for entry in asked.considered
+        if entry.outcome == "fits" and any(reason.code is Code.NO_PRICE for reason in entry.reasons)
     }
-    unpriced = [asked.catalog.types[name] for name in names if asked.catalog.types[name].price is None]
-    if unpriced:
-        name = min(unpriced, key=_size).name
-        found = Change.of(ChangeKind.SET_PRICE, "", unchanged, instance_type=name)
-        yield replace(found, catalog=partial(_priced, name=name))
+    listed = [asked.catalog.types[name] for region, name, _ in unpriced if not region]
+    listed = [known for known in listed if known.price is None]
+    if listed:
+        yield _costing(min(listed, key=_size).name, "", CapacityType.ON_DEMAND)
+    regional = sorted(
+        (_size(asked.catalog.types[name]), kind.value, region)
+        for region, name, kind in unpriced
+        if region and not asked.where.regions and not any(map(_names_places, asked.pools))
+    )
+    if not listed and regional:
+        size, kind, region = regional[0]
+        yield _costing(size[-1], region, CapacityType(kind))
+
+
+def _names_places(pool: CapacityPool) -> bool:
+    return any(requirement.key in (REGION, ZONE) for requirement in pool.requirements)
+
+
+def _costing(name: str, region: str, kind: CapacityType) -> Change:
+    """`price` is the field as `foreslice catalog set` names it."""
+    field = ".".join(("price", region or "REGION", *((kind.value,) if kind is not CapacityType.ON_DEMAND else ())))
+    plan_with = "--catalog DIR" if region else "--catalog DIR --region REGION"
+    found = Change.of(ChangeKind.SET_PRICE, "", unchanged, instance_type=name, price=field, plan_with=plan_with)
+    return replace(found, catalog=partial(_priced, name=name, region=region, kind=kind))
 
 
 def _size(instance_type: InstanceType) -> tuple[int, int, str]:
     return instance_type.device_count, instance_type.vcpu, instance_type.name
 
 
-def _priced(catalog: Catalog, name: str) -> Catalog:
-    known = catalog.types[name]
-    told = replace(known, prices=known.prices.with_items({CapacityType.ON_DEMAND: _STAND_IN}))
-    return replace(catalog, types=catalog.types.with_items({name: told}), digest=f"{catalog.digest}/{name}/priced")
+def _priced(catalog: Catalog, name: str, region: str, kind: CapacityType) -> Catalog:
+    known, told = catalog.types[name], {kind: _STAND_IN}
+    if region:
+        there = known.zone_prices.get(region, FrozenMap()).with_items(told)
+        changed = replace(known, zone_prices=known.zone_prices.with_items({region: there}))
+    else:
+        changed = replace(known, prices=known.prices.with_items(told))
+    digest = f"{catalog.digest}/{name}/{region}/{kind}/priced"
+    return replace(catalog, types=catalog.types.with_items({name: changed}), digest=digest)

@@ -194,8 +194,7 @@ def _gpudirect(image: str, protocol: GpuDirectProtocol) -> tuple[tuple[str, ...]
     return (
         ("spec", "nodeSelector"),
         f"uses {protocol.name} of Google Cloud (image {image}){{rest}}, which works only on "
-        f"{', '.join(protocol.types)}, and selects no machine: the plan takes the cheapest with as many GPUs, on which "
-        "it does not work",
+        f"{', '.join(protocol.types)}, and selects no machine: on any other that a plan chooses it does not work",
         f"add {labels.INSTANCE_TYPE}: {protocol.types[0]} to its nodeSelector, or to spec.requirements of its pool",
     )
 

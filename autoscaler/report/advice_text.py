@@ -29,8 +29,8 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to All",
     ChangeKind.RUN_PLUGIN: "run the device plugin of {resource}",
     ChangeKind.SET_PRICE: (
-        "say what {instance_type} costs (`foreslice catalog set {instance_type} price.REGION=DOLLARS --into DIR "
-        "--reason WHY`) and plan with --catalog DIR --region REGION"
+        "say what {instance_type} costs (`foreslice catalog set {instance_type} {price}=DOLLARS --into DIR "
+        "--reason WHY`) and plan with {plan_with}"
     ),
     ChangeKind.ADD_BLOCK: "buy {instance_type} for a time, and add a CapacityBlock for it whose taint the pods "
     "tolerate, or with spec.taint: {{effect: None}}",

@@ -25,6 +25,7 @@ _TELLING = (
     r"(give \S+ a root disk of \S+ or more \(.*?\), say so|say what \S+ costs) "
     r"\(`foreslice catalog set (?P<command>.*?)`\) and plan with (?P<options>--catalog DIR( --region REGION)?)"
 )
+_ALLOWING = r"allow \S+ capacity: --allow ([a-z,-]+)"
 _PLUGIN_IMAGES = {
     "aws.amazon.com/neuron": "public.ecr.aws/neuron/neuron-device-plugin:2",
     "vpc.amazonaws.com/efa": "registry.example/aws-efa-k8s-device-plugin:0.5",
@@ -123,6 +124,22 @@ CASES = {
             "template": template(CHIPS, nodeSelector=TPU7X, restartPolicy="Never"),
         },
     ),
+    "Spot in a region without a price of it": workload(
+        "Deployment",
+        "apps/v1",
+        {
+            "template": template(
+                {"nvidia.com/gpu": 8},
+                nodeSelector={
+                    "cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb",
+                    "cloud.google.com/gke-spot": "true",
+                    "cloud.google.com/gke-gpu-driver-version": "latest",
+                    "topology.kubernetes.io/zone": "us-central1-c",
+                },
+            ),
+            **SELECTOR,
+        },
+    ),
     "other scheduler, labels of people": workload(
         "Deployment",
         "apps/v1",
@@ -147,7 +164,9 @@ def told(change: str, directory: Path) -> tuple[str, list[str]]:
         result = CliRunner().invoke(foreslice, ["catalog", "set", *command.split()], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         options += ["--catalog", *after.split()]
-    return re.sub(_TELLING, "", change), options
+    for allowed in re.findall(_ALLOWING, change):
+        options += ["--allow", allowed]
+    return re.sub(_ALLOWING, "", re.sub(_TELLING, "", change)), options
 
 
 def proposals(text: str) -> list[re.Match[str]]:
@@ -162,7 +181,7 @@ def carried_out(change: str) -> list[dict[str, Any]] | None:
     """What a person writes who does what the text says; None where that changes another object."""
     objects: list[dict[str, Any]] = []
     rest = change
-    if pool := re.match(r"create a CapacityPool with ([^;]*)", rest):
+    if pool := re.search(r"create a CapacityPool with ([^;]*)", rest):
         objects.append(_pool(pool[1]))
         rest = rest.replace(pool[0], "")
     for plugin in re.findall(r"run the device plugin of (\S+)", rest):

@@ -107,7 +107,7 @@ def expand_replicas(fields: Fields, workload: Workload) -> Expansion:
     spec = fields.child("spec")
     spec.ignore(*_DEPLOYMENT_IGNORED)
     name = workload.metadata.name
-    names = [f"{name}-{index}" for index in range(count(spec, "replicas", 1))]
+    names = [f"{name}-{index}" for index in range(_replicas(spec, workload))]
     # All pods of one revision share the hash, which is all that selectors on it can see.
     labels = {} if workload.kind == "ReplicationController" else {keys.POD_TEMPLATE_HASH: name}
     found = stamp(spec.child("template"), workload, names, labels=labels)
@@ -121,7 +121,7 @@ def expand_stateful_set(fields: Fields, workload: Workload) -> Expansion:
     spec = fields.child("spec")
     spec.ignore(*_STATEFUL_SET_IGNORED)
     metadata, first = workload.metadata, spec.child("ordinals").integer("start")
-    names = [f"{metadata.name}-{first + index}" for index in range(count(spec, "replicas", 1))]
+    names = [f"{metadata.name}-{first + index}" for index in range(_replicas(spec, workload))]
 
     def labels_of(index: int) -> Mapping[str, str]:
         return {keys.STATEFUL_SET_POD_NAME: names[index], keys.POD_INDEX: str(first + index)}
@@ -207,6 +207,14 @@ def suspended(spec: Fields) -> bool:
     found = spec.flag("suspend")
     if found:
         spec.warn("suspend", "suspended: it has no pods now", "set suspend to false to plan for its pods")
+    return found
+
+
+def _replicas(spec: Fields, workload: Workload) -> int:
+    """How many pods the workload makes now; none is a warning, but not of what a controller owns."""
+    found = count(spec, "replicas", 1)
+    if spec.integer("replicas", 1) == 0 and workload.metadata.controller is None:
+        spec.warn("replicas", "0: it has no pods now", "set replicas to as many as you expect to plan for them")
     return found
 
 

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.planning.planner import plan_for
-from autoscaler.planning.policy import Policy
+from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.advice_text import advice_lines
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -45,3 +45,25 @@ def test_no_type_is_near_to_what_the_catalog_lacks(key: str, required: bool) -> 
     given = snapshot([wanting], [claim("c", gpus())])
     catalog, policy = Catalog.of([PRICED]), Policy(considered=100)
     assert advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW) == ()
+
+
+def test_a_price_of_the_region_that_the_pod_names() -> None:
+    """What has one elsewhere has none there: nobody is led out of a zone for want of a number."""
+    selected = FrozenMap({"topology.kubernetes.io/zone": "eu-west-1a"})
+    given = snapshot([pod("p", "c", node_selector=selected)], [claim("c", gpus())])
+    catalog, policy = Catalog.of([PRICED]), Policy(considered=100)
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    assert [(entry.change.kind, entry.change.detail["price"]) for entry in found] == [
+        (ChangeKind.SET_PRICE, "price.eu-west-1")
+    ]
+    (line,) = advice_lines(found)
+    assert line.startswith("say what known costs (`foreslice catalog set known price.eu-west-1=DOLLARS ")
+    assert "and plan with --catalog DIR → 1 × known" in line
+
+
+def test_not_where_the_command_line_names_the_region() -> None:
+    """There the reason says how to get the prices of the region."""
+    given = snapshot([pod("p", "c")], [claim("c", gpus())])
+    catalog, policy = Catalog.of([PRICED]), Policy(considered=100, where=Where(regions=("eu-west-1",)))
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    assert all(entry.change.kind is not ChangeKind.SET_PRICE for entry in found)

@@ -42,7 +42,6 @@ def expanded(expand: Any, raw: object) -> tuple[Expansion, list[str]]:
     [
         (expand_replicas, "Deployment", {"replicas": 2}, ["w-0", "w-1"]),
         (expand_replicas, "ReplicaSet", {}, ["w-0"]),
-        (expand_replicas, "Deployment", {"replicas": 0}, []),
         (expand_stateful_set, "StatefulSet", {"replicas": 2, "ordinals": {"start": 5}}, ["w-5", "w-6"]),
         (expand_job, "Job", {"parallelism": 2, "completions": 2}, ["w-0", "w-1"]),
         (expand_job, "Job", {"parallelism": 4, "completions": 3}, ["w-0", "w-1", "w-2"]),
@@ -96,6 +95,21 @@ def test_suspended_workloads_have_no_pods_and_say_so(expand: Any, spec: object) 
     found, problems = expanded(expand, workload("x", spec))
     assert found.pods == ()
     assert problems == ["spec.suspend: suspended: it has no pods now"]
+
+
+@pytest.mark.parametrize("expand", [expand_replicas, expand_stateful_set])
+def test_no_replicas_are_no_pods_and_say_so(expand: Any) -> None:
+    found, problems = expanded(expand, workload("x", {"replicas": 0, "template": TEMPLATE}))
+    assert found.pods == ()
+    assert problems == ["spec.replicas: 0: it has no pods now"]
+
+
+def test_replica_sets_that_a_deployment_has_replaced_are_no_surprise() -> None:
+    raw = workload("ReplicaSet", {"replicas": 0, "template": TEMPLATE})
+    raw["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "u", "controller": True}
+    ]
+    assert expanded(expand_replicas, raw)[1] == []
 
 
 def test_a_cron_job_stands_for_one_run() -> None:
