@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autoscaler.model.capacity import CapacityPool
@@ -15,8 +15,11 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Where
+from autoscaler.planning.supply.places import clouds_of_volumes
+from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_facts
 
 _ANYWHERE = Where()
 
@@ -87,6 +90,22 @@ class Situation:
     def pools(self) -> tuple[CapacityPool, ...]:
         """The pools that may launch; the implicit one if there is none."""
         return pools_of(self.snapshot)
+
+    @cached_property
+    def clouds(self) -> frozenset[str]:
+        """The clouds whose machines the pod means, by labels that only those have, volumes that only those mount, and
+        images that only run there. What is given up of them is no reason to look elsewhere."""
+        selected, images = self.pod.selected_labels, {container.image for container in self.pod.containers}
+        labelled = {c for c, facts in cloud_facts().items() if any(key.startswith(facts.domains) for key in selected)}
+        direct = {
+            self.catalog.types[name].cloud
+            for protocol in gpudirect_protocols()
+            if any(part in image for part in protocol.images for image in images)
+            for name in protocol.types
+            if name in self.catalog.types
+        }
+        volumes = clouds_of_volumes(replace(self.snapshot, pods=self.pods))
+        return frozenset(labelled | direct | volumes.keys())
 
     def like(self, claim: ResourceClaim) -> frozenset[str]:
         """Keys of the claims of these pods that ask for the same: those made from one template change together."""

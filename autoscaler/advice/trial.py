@@ -78,6 +78,8 @@ class Replanner:
             snapshot = _others_settled(self.asked, snapshot)
         seen = _EVERYTHING if thorough else 0
         where = change.where(self.policy.where)
+        if len(self.asked.clouds) == 1 and not (where.clouds or self.asked.snapshot.pools):
+            where = replace(where, clouds=tuple(self.asked.clouds))
         policy = replace(self.policy, considered=seen, shown_fits=seen, explains=False, where=where)
         return plan_in_one_cloud(snapshot, change.catalog(self.asked.catalog), policy, self.now)[0]
 

@@ -155,6 +155,7 @@ def _parse(
             reference for volume in spec.children("volumes") if (reference := volume.child("image").text("reference"))
         ),
         host_paths=_host_paths(spec),
+        csi_drivers=_csi_drivers(spec),
         node_features=_node_features(spec, (*containers, *init_containers), host_network=host_network),
         host_network=host_network,
         scheduler_name=spec.text("schedulerName") or "default-scheduler",
@@ -264,6 +265,11 @@ def _host_paths(spec: Fields) -> tuple[str, ...]:
     """Paths of the node that the kubelet does not make."""
     mounted = (volume.child("hostPath") for volume in spec.children("volumes"))
     return tuple(found.text("path") for found in mounted if found.text("type") in _THERE_BEFORE)
+
+
+def _csi_drivers(spec: Fields) -> tuple[str, ...]:
+    found = (volume.child("csi").text("driver") for volume in spec.children("volumes") if "csi" in volume)
+    return tuple(dict.fromkeys(name for name in found if name))
 
 
 def _disks(spec: Fields) -> tuple[str, ...]:

@@ -15,23 +15,16 @@ from autoscaler.lint.advice import surprise
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.drivers.device_plugins import shared_gpu_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
-# Resources of device plugins that share GPUs: who hands them out.
-_SHARED_RESOURCES: Final = {
-    "nvidia.com/gpucores": "HAMi",
-    "nvidia.com/gpumem": "HAMi",
-    "nvidia.com/gpumem-percentage": "HAMi",
-    "volcano.sh/vgpu-number": "Volcano's vGPU device plugin",
-    "volcano.sh/vgpu-memory": "Volcano's vGPU device plugin",
-    "volcano.sh/vgpu-cores": "Volcano's vGPU device plugin",
-}
 # Resources of GPUs that no cloud of the catalog sells: of which vendor.
 _HARDWARE: Final = {"intel.com/gpu": "Intel", "gpu.intel.com/i915": "Intel", "gpu.intel.com/xe": "Intel"}
+_NETWORK: Final = "dra.net"  # DRANET's driver
 _SAGEMAKER: Final = "ml."
 ACCELERATOR_KEYS: Final = (labels.GKE_ACCELERATOR, labels.GKE_TPU_ACCELERATOR)
 # Beginnings of paths that node images have.
@@ -61,7 +54,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
     for protocol in gpudirect_protocols():
-        yield from _of_first(snapshot, partial(_direct, protocol=protocol), partial(_gpudirect, protocol=protocol))
+        uses = partial(_direct, protocol=protocol, snapshot=snapshot)
+        yield from _of_first(snapshot, uses, partial(_gpudirect, protocol=protocol))
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
@@ -109,14 +103,14 @@ def _dynamic_slice(topology: str) -> tuple[tuple[str, ...], str, str]:
 
 def _shared_resource(pod: Pod) -> str:
     requested = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
-    return next((name for name in _SHARED_RESOURCES if name in requested), "")
+    return next((name for name in shared_gpu_resources() if name in requested), "")
 
 
 def _shared(name: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("spec", "containers", "resources"),
-        f"asks for {name}, with which {_SHARED_RESOURCES[name]} hands out parts of a GPU{{rest}}: nodes of a plan do "
-        "not run it, so none has the resource",
+        f"asks for {name}, with which {shared_gpu_resources()[name]} hands out parts of a GPU{{rest}}: nodes of a plan "
+        "do not run it, so none has the resource",
         "claim a GPU, or a part of one, through DRA (docs/plan.md); or keep GPU nodes for such pods with spec.baseline "
         "of a CapacityPool",
     )
@@ -182,12 +176,22 @@ def _path(path: str) -> tuple[tuple[str, ...], str, str]:
     )
 
 
-def _direct(pod: Pod, protocol: GpuDirectProtocol) -> str:
-    """The image by which the pod shows that it uses the protocol, where it selects no machine."""
-    if _selected(pod, _OF_MACHINES):
+def _direct(pod: Pod, protocol: GpuDirectProtocol, snapshot: Snapshot) -> str:
+    """The image that shows that the pod uses the protocol; "" where it, or its claim of a card, selects machines."""
+    if _selected(pod, _OF_MACHINES) or _claims_network(pod, snapshot):
         return ""
     images = (container.image for container in (*pod.containers, *pod.init_containers))
     return next((image for image in images if any(part in image for part in protocol.images)), "")
+
+
+def _claims_network(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether a claim of the pod asks for devices of a class that names dra.net."""
+    claims = (snapshot.claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
+    asked = [request for claim in claims if claim is not None for r in claim.requests for request in r.alternatives]
+    classes = {request.device_class for request in asked}
+    selectors = [selector for found in snapshot.classes if found.name in classes for selector in found.selectors]
+    selectors += [selector for request in asked for selector in request.selectors]
+    return any(_NETWORK in (selector.expression or "") for selector in selectors)
 
 
 def _gpudirect(image: str, protocol: GpuDirectProtocol) -> tuple[tuple[str, ...], str, str]:

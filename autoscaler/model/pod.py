@@ -128,6 +128,7 @@ class Pod(Namespaced):
     volumes: tuple[str, ...] = ()  # names of PersistentVolumeClaims in the pod's namespace
     image_volumes: tuple[str, ...] = ()  # references of images that are mounted
     host_paths: tuple[str, ...] = ()  # paths of the node that must be there for it to start; no scheduler asks
+    csi_drivers: tuple[str, ...] = ()  # of volumes that are written into the pod; no scheduler asks
     node_features: tuple[str, ...] = ()  # what its node must declare (KEP-5328)
     host_network: bool = False
     scheduler_name: str = "default-scheduler"

@@ -38,3 +38,9 @@ def device_plugins() -> tuple[DevicePlugin, ...]:
         )
         for row in content["plugins"]
     )
+
+
+@cache
+def shared_gpu_resources() -> FrozenMap[str, str]:
+    """Resources that share GPUs among pods, and who hands them out: no node of a plan has them."""
+    return FrozenMap(contents("drivers")["device_plugins"]["shared_gpus"])

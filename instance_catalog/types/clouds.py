@@ -35,7 +35,8 @@ class CloudFacts:
     `driver_labels` are on nodes that have devices of a driver, by its profile's name.
 
     `cards` are the kinds of the primary and of the RDMA network card of types that are listed; () where the listing
-    says nothing. `huge_pages` are by extended resource. `root_disk` says where people set the size of root disks.
+    says nothing. `storage_drivers` make volumes that only its machines mount. `huge_pages` are by extended resource.
+    `root_disk` says where people set the size of root disks.
     """
 
     region: re.Pattern[str] = _NOTHING
@@ -51,6 +52,7 @@ class CloudFacts:
     driver_labels: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)
     cards: tuple[str, ...] = ()
     huge_pages: FrozenMap[str, HugePages] = field(default_factory=FrozenMap)
+    storage_drivers: frozenset[str] = frozenset()
     root_disk: str = "in its node template"
 
 
@@ -86,6 +88,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         driver_labels=FrozenMap({name: FrozenMap(found) for name, found in row.get("driver_labels", {}).items()}),
         cards=tuple(row.get("cards", ())),
         huge_pages=FrozenMap({k: HugePages(v["resource"], Quantity.parse(v["amount"])) for k, v in huge.items()}),
+        storage_drivers=frozenset(row.get("storage_drivers", ())),
         root_disk=row["root_disk"],
     )
 

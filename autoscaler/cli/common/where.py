@@ -11,7 +11,7 @@ import click
 from autoscaler.errors import BadInputError
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Where
-from autoscaler.planning.supply.places import places_of_nodes, priced_regions
+from autoscaler.planning.supply.places import clouds_of_volumes, places_of_nodes, priced_regions
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import is_regular_region
@@ -48,7 +48,10 @@ def where_options(command: Command) -> Command:
             help="Buy in this region, at its prices.  [default: that of the nodes, else the list price's]",
         ),
         click.option(
-            "--cloud", default="", metavar="CLOUD", help="Buy in this cloud: aws or gcp.  [default: that of the nodes]"
+            "--cloud",
+            default="",
+            metavar="CLOUD",
+            help="Buy in this cloud: aws or gcp.  [default: that of the nodes, else of the volumes]",
         ),
     ):
         found = decorate(found)
@@ -78,6 +81,15 @@ class Asked:
             place = ", ".join((*there.clouds, *there.regions))
             click.echo(f"note: buying in {place}, where the nodes are; --cloud and --region choose otherwise", err=True)
             return replace(there, capacity_types=kinds)
+        volumes = clouds_of_volumes(snapshot)
+        if len(volumes) == 1 and not snapshot.pools:
+            ((cloud, (pod, driver)),) = volumes.items()
+            click.echo(
+                f"note: buying in {cloud}, where alone pod {pod} can mount its volume of {driver}; --cloud chooses "
+                "otherwise",
+                err=True,
+            )
+            return replace(where, clouds=(cloud,))
         return where
 
 

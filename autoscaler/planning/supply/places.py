@@ -12,6 +12,8 @@ from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Where
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
@@ -113,6 +115,31 @@ def places_of_nodes(nodes: Iterable[Node]) -> Where:
         clouds=tuple(sorted({cloud for cloud, _ in places})),
         regions=tuple(sorted({region for _, region in places if region})),
     )
+
+
+def clouds_of_volumes(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
+    """Clouds whose machines alone mount what pending pods mount: by cloud, the first such pod and the driver."""
+    found: dict[str, tuple[str, str]] = {}
+    for pod in snapshot.pods:
+        for driver in () if pod.bound else _storage_drivers(pod, snapshot):
+            for cloud, facts in cloud_facts().items():
+                if driver in facts.storage_drivers:
+                    found.setdefault(cloud, (pod.key, driver))
+    return found
+
+
+def _storage_drivers(pod: Pod, snapshot: Snapshot) -> Iterator[str]:
+    yield from pod.csi_drivers
+    for name in pod.volumes:
+        claim = snapshot.volume_claims.get(f"{pod.namespace}/{name}")
+        if claim is None:
+            continue
+        volume = snapshot.volumes.get(claim.volume or "")
+        storage_class = snapshot.storage_classes.get(claim.storage_class or "")
+        if volume is not None:
+            yield volume.driver
+        elif storage_class is not None:
+            yield storage_class.provisioner
 
 
 def _place_of(node: Node) -> Iterator[tuple[str, str]]:

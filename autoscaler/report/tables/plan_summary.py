@@ -19,6 +19,7 @@ from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
 from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, few, money, ready_text
+from instance_catalog.drivers.device_plugins import shared_gpu_resources
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 
@@ -321,6 +322,8 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
 
 def _without(resource: str) -> str:
     """Why no node offers a resource, and how to say which machines have one of somebody's own device plugin."""
+    if resource in shared_gpu_resources():
+        return "no type on offer has any"
     if is_plugin_resource(resource):
         return "no type on offer has any, or its device plugin does not run there"
     step = f"foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY"

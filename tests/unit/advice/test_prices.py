@@ -67,3 +67,13 @@ def test_not_where_the_command_line_names_the_region() -> None:
     catalog, policy = Catalog.of([PRICED]), Policy(considered=100, where=Where(regions=("eu-west-1",)))
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
     assert all(entry.change.kind is not ChangeKind.SET_PRICE for entry in found)
+
+
+@pytest.mark.parametrize(("key", "types"), [("cloud.google.com/gke-spot", {"theirs"}), ("disk", {"ours"})])
+def test_what_is_given_up_is_no_reason_to_leave_the_cloud(key: str, types: set[str]) -> None:
+    """A label that only Google's nodes have says where the pod runs, whether or not it is dropped."""
+    given = snapshot([pod("p", "c", node_selector=FrozenMap({key: "x"}))], [claim("c", gpus())])
+    catalog = Catalog.of([machine("ours", SMALL, 1, "1.00"), machine("theirs", SMALL, 1, "9.00", cloud="gcp")])
+    policy = Policy(considered=100)
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    assert {ref.instance_type for entry in found for ref, _ in entry.result.launches} == types

@@ -98,3 +98,14 @@ def test_a_page_has_no_characters_that_reorder_text(file: str, tmp_path: Path) -
 def test_standard_input_is_compared_with_something_else() -> None:
     found = CliRunner().invoke(diff, ["-", "-"], input=POD)
     assert "given twice" in str(found.exception)
+
+
+def test_volumes_of_one_cloud_say_where_to_buy(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD + "  volumes: [{name: v, csi: {driver: gcsfuse.csi.storage.gke.io}}]\n")
+    found = run("-f", str(file))
+    assert "note: buying in gcp, where alone pod default/p can mount its volume of gcsfuse.csi" in found.stderr
+    assert "g4dn" not in found.stdout
+    chosen = run("-f", str(file), "--cloud", "aws")
+    assert "note: buying in" not in chosen.stderr
+    assert "g4dn" in chosen.stdout

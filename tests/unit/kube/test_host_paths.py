@@ -15,3 +15,13 @@ def test_paths_of_the_node_that_must_be_there_before() -> None:
     ]
     found, problems = parsed(pod(volumes=volumes))
     assert (found.host_paths, problems) == (("/data", "/x.sock"), [])
+
+
+def test_drivers_of_volumes_that_are_written_into_the_pod() -> None:
+    volumes = [
+        {"name": "a", "csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "b"}}},
+        {"name": "b", "csi": {"driver": "gcsfuse.csi.storage.gke.io"}},
+        {"name": "c", "persistentVolumeClaim": {"claimName": "c"}},
+    ]
+    found, problems = parsed(pod(volumes=volumes))
+    assert (found.csi_drivers, problems) == (("gcsfuse.csi.storage.gke.io",), [])
