@@ -11,7 +11,7 @@ from autoscaler.advice.named_models import MACHINE_KEYS, keys_of_models
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.other_systems import ACCELERATOR_KEYS, TYPE_KEYS, ec2_name, unknown_accelerator, unknown_type
 from autoscaler.model.pod import Container, Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -148,7 +148,7 @@ def _term_without(term: NodeSelectorTerm, key: str) -> NodeSelectorTerm:
 
 def short_resources(asked: Situation) -> tuple[str, ...]:
     """The ordinary resources of which some instance type has too little for the pod."""
-    found = {str(r.detail.get("resource")) for r in asked.reasons if r.code is Code.INSUFFICIENT_RESOURCE}
+    found = {str(r.detail.get("resource")) for r in asked.reasons if r.code in SHORT_AMOUNTS}
     return tuple(resource for resource in _LOWERED if resource in found)
 
 
@@ -167,7 +167,7 @@ def shortages(reasons: Sequence[Reason]) -> Mapping[str, tuple[int, int]] | None
     found: dict[str, tuple[int, int]] = {}
     for reason in reasons:
         free, wanted = reason.detail.get("free"), reason.detail.get("wanted")
-        if reason.code is not Code.INSUFFICIENT_RESOURCE or not isinstance(free, int) or not isinstance(wanted, int):
+        if reason.code not in SHORT_AMOUNTS or not isinstance(free, int) or not isinstance(wanted, int):
             return None
         if free <= 0 or reason.detail.get("resource") not in _LOWERED:
             return None

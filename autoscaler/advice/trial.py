@@ -21,6 +21,7 @@ from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import accelerators_in_use
+from autoscaler.scheduling.world import with_claim_amounts
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
@@ -162,13 +163,14 @@ def _others_settled(asked: Situation, snapshot: Snapshot) -> Snapshot:
                 )
     # What is launched without pods, such as the rest of a CapacityBlock, takes nothing from those that are asked about.
     launches = tuple(node for node in plan.launches if node.pods or node.whole)
-    return replace(
+    settled_all = replace(
         snapshot,
         pods=pods,
         claims=FrozenMap(claims),
         pools=tuple(_less(pool, launches, asked.catalog) for pool in snapshot.pools),
         blocks=tuple(_used(block, launches) for block in snapshot.blocks),
     )
+    return with_claim_amounts(settled_all, settled.keys())
 
 
 def _bound(pod: Pod, settled: Mapping[str, Placement]) -> Pod:

@@ -35,6 +35,7 @@ class Trial:
     """An object whose field `path` is kept only if the gate is on.
 
     `refused`: without the field the object is not valid, so an error about this other field proves the gate off.
+    `former`: the field of a release that had another one, which no other release knows.
     """
 
     gate: str
@@ -42,6 +43,7 @@ class Trial:
     spec: Object
     path: Path
     refused: Path = ()
+    former: Path = ()
 
 
 def _request(**fields: Any) -> Object:
@@ -102,6 +104,21 @@ TRIALS: Final = (
         refused=("spec", "devices", 0, "attributes"),
     ),
     Trial(
+        "DRANodeAllocatableResources",
+        RESOURCE_SLICES,
+        _slice(
+            devices=[
+                {
+                    "name": "d",
+                    "nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1"}}},
+                    "nodeAllocatableResourceMappings": {"cpu": {"allocationMultiplier": "1"}},
+                }
+            ]
+        ),
+        ("spec", "devices", 0, "nodeAllocatableResources"),
+        former=("spec", "devices", 0, "nodeAllocatableResourceMappings"),  # 1.36
+    ),
+    Trial(
         "DRAExtendedResource",
         DEVICE_CLASSES,
         {"extendedResourceName": "dry-run.foreslice.dev/device"},
@@ -152,7 +169,8 @@ def _kept(api: DryRuns, trial: Trial) -> bool:
         if trial.refused and path_text(trial.refused) in error.message:
             return False
         raise
-    return _at(created, trial.path) not in (None, [], {})
+    paths = (trial.path, trial.former) if trial.former else (trial.path,)
+    return any(_at(created, path) not in (None, [], {}) for path in paths)
 
 
 def _at(value: Any, path: Path) -> Any:

@@ -40,6 +40,8 @@ class PodInterner:
             init_containers=self._part(pod.init_containers),
             overhead=self._part(pod.overhead),
             pod_requests=None if pod.pod_requests is None else self._part(pod.pod_requests),
+            pod_limits=self._part(pod.pod_limits),
+            claim_amounts=self._part(pod.claim_amounts),
             node_name=None if pod.node_name is None else intern(pod.node_name),
             node_selector=self._part(pod.node_selector),
             affinity=self._part(pod.affinity),

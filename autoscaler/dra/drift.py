@@ -20,7 +20,7 @@ from autoscaler.model.resource_claim import ResourceClaim
 from instance_catalog.drift.compare import Aspect, Difference, Unified
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
-from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice
+from instance_catalog.kubernetes.resource_slice import Device, NodeAllocatable, ResourceSlice
 
 Slices: TypeAlias = tuple[ResourceSlice, ...]
 V = TypeVar("V")
@@ -96,13 +96,16 @@ def quarantines(policy: DriftPolicy, unified: Unified, impacts: Iterable[Impact]
 
 @dataclass(frozen=True, slots=True)
 class _Decisions:
-    """The answers of selectors on each device that they do not refuse, and the allocation."""
+    """The answers of selectors on each device that they do not refuse, the allocation, and what its devices take of the
+    node's own amounts."""
 
     outcome: AllocationOutcome
     answers: frozenset[tuple[str, ...]]
+    amounts: tuple[FrozenMap[str, NodeAllocatable], ...]
 
     def differs(self, other: _Decisions) -> bool:
-        return self.answers != other.answers or _kind(self.outcome) != _kind(other.outcome)
+        same = self.answers == other.answers and _kind(self.outcome) == _kind(other.outcome)
+        return not same or self.amounts != other.amounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,13 @@ class _Asked:
             for device in slice_.devices
             if (answer := _answer(devices.engine, expressions, slice_.driver, device)) is not Answer.NO
         )
-        return _Decisions(outcome, answers)
+        return _Decisions(outcome, answers, tuple(self._amounts(outcome, slices)))
+
+    def _amounts(self, outcome: AllocationOutcome, slices: Slices) -> Iterator[FrozenMap[str, NodeAllocatable]]:
+        if isinstance(outcome, Allocated) and self.profile.devices_take_node_amounts:
+            published = {(piece.driver, device.name): device for piece in slices for device in piece.devices}
+            for allocation in outcome.allocations:
+                yield from (published[result.driver, result.device].node_allocatable for result in allocation.devices)
 
     def _expressions(self) -> tuple[tuple[str, ...], ...]:
         """By request, the selectors in the order in which they are asked: the class's, then its own."""

@@ -1,8 +1,12 @@
-"""What kube-scheduler's plugin DynamicResources says about a pod on a node (Filter, v1.36), as a Verdict."""
+"""What kube-scheduler's plugin DynamicResources says about a pod on a node (Filter, v1.36), as a Verdict.
+
+With the gate DRANodeAllocatableResources, what claims take of the node's own amounts counts as well (Filter, v1.37.2).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from autoscaler.dra.allocation.allocator import (
     DEFAULT_BUDGET,
@@ -14,9 +18,11 @@ from autoscaler.dra.allocation.allocator import (
     UnknownAllocation,
     allocate,
 )
+from autoscaler.dra.claims.node_allocatable import ClaimShare, guessed, not_shareable, shares_of
 from autoscaler.dra.claims.pod_claims import check_selectors, claims_of, extended_resource_claim, full, unavailable
 from autoscaler.dra.claims.pod_groups import group_of
 from autoscaler.dra.inventory.allocated import AllocatedState
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.gang import Gang
 from autoscaler.model.node import Node
@@ -25,6 +31,9 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from instance_catalog.frozen_map import FrozenMap
+
+# Why the node's own amounts do not suffice for a pod whose claims take these shares; no reason if they do.
+Room: TypeAlias = Callable[[tuple[ClaimShare, ...]], tuple[Reason, ...]]
 
 
 def filter_claims(
@@ -36,21 +45,21 @@ def filter_claims(
     devices: ClusterDevices,
     allocated: AllocatedState,
     pod_groups: Mapping[str, Gang],
+    room: Room = lambda _: (),
     now: float | None = None,
     budget: SearchBudget = DEFAULT_BUDGET,
 ) -> Verdict:
     """Whether the pod's claims can be satisfied on the node; Fits carries the new allocations by claim key.
 
     `claims` is keyed by namespace/name; `extended_resources` is `extended_resource_classes` of the snapshot, empty if
-    none are served; `pod_groups` are the gangs of the snapshot by namespace/name; `now` in seconds since the epoch
-    decides binding timeouts and may be left out.
+    none are served; `pod_groups` are the gangs of the snapshot by namespace/name; `room` is asked where devices take
+    of the node's own amounts; `now` in seconds since the epoch decides binding timeouts and may be left out.
     """
     mine = claims_of(pod, claims, devices.profile, devices.classes)
     if not isinstance(mine, tuple):
         return mine
-    group = group_of(pod, devices.profile)
-    if group and f"{pod.namespace}/{group}" not in pod_groups:
-        return DoesNotFit((Reason.of(Code.POD_GROUP_NOT_FOUND, f"PodGroup {pod.namespace}/{group}", pod=pod.key),))
+    if missing := _missing_group(pod, devices, pod_groups):
+        return missing
     present = [claim for claim in mine if claim.allocation is not None]
     wanted = [claim for claim in mine if claim.allocation is None]
     fatal = check_selectors(present)
@@ -59,15 +68,65 @@ def filter_claims(
     extra = extended_resource_claim(pod, node, extended_resources, devices.profile)
     if extra is not None:
         wanted.append(extra)
-    reasons = (
-        reason for claim in present for reason in (full(claim, pod, devices.profile), unavailable(claim, node, now=now))
-    )
-    elsewhere = tuple(reason for reason in reasons if reason is not None)
+    taking = devices.profile.devices_take_node_amounts
+    if taking and (refusal := _shared(present, pod, node, devices)) is not None:
+        return refusal
+    reasons = ((full(claim, pod, devices.profile), unavailable(claim, node, now=now)) for claim in present)
+    elsewhere = tuple(reason for both in reasons for reason in both if reason is not None)
     verdict = _allocated(wanted, node, devices, allocated, budget) if wanted else Fits()
+    if taking and isinstance(verdict, Fits):
+        made_up = extra.name if extra else ""
+        verdict = _with_amounts(verdict, pod, node, (*present, *wanted), devices=devices, room=room, made_up=made_up)
     # The allocation is tried even if a claim is elsewhere: an error has to win over "not available here".
     if elsewhere and not isinstance(verdict, Fatal):
         return DoesNotFit(elsewhere)
     return verdict
+
+
+def _missing_group(pod: Pod, devices: ClusterDevices, pod_groups: Mapping[str, Gang]) -> DoesNotFit | None:
+    group = group_of(pod, devices.profile)
+    if not group or f"{pod.namespace}/{group}" in pod_groups:
+        return None
+    return DoesNotFit((Reason.of(Code.POD_GROUP_NOT_FOUND, f"PodGroup {pod.namespace}/{group}", pod=pod.key),))
+
+
+def _shared(present: Iterable[ResourceClaim], pod: Pod, node: Node, devices: ClusterDevices) -> Verdict | None:
+    """The refusal to share the first claim that may not be, of those that can be used on the node."""
+    for claim in present:
+        why = unavailable(claim, node)
+        if why is not None and why.code is Code.CLAIM_ALLOCATED_ELSEWHERE:
+            continue
+        if (refusal := not_shareable(claim, pod, devices)) is not None:
+            return refusal
+    return None
+
+
+def _with_amounts(
+    verdict: Fits,
+    pod: Pod,
+    node: Node,
+    claims: Iterable[ResourceClaim],
+    *,
+    devices: ClusterDevices,
+    room: Room,
+    made_up: str,
+) -> Verdict:
+    """The verdict once the claims take of the node's own amounts; `made_up` is the name of the one for extended
+    resources."""
+    new = verdict.allocations
+    taken = [(claim, found) for claim in claims if (found := claim.allocation or new.get(claim.key))]
+    try:
+        shares = shares_of(pod, node, taken, devices)
+    except FatalError as error:
+        return Fatal((error.reason,))
+    if doubts := tuple(dict.fromkeys(guessed(node, taken, devices))):
+        return Unknown(doubts)
+    if any(share.claim == made_up for share in shares):
+        # The API server of 1.37.2 refuses the status with this claim, which no entry of the pod names.
+        feature = "a device with nodeAllocatableResources for an extended resource"
+        return Unknown((Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=feature),))
+    reasons = room(shares) if shares else ()
+    return DoesNotFit(reasons) if reasons else verdict
 
 
 def _allocated(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from autoscaler.kube.fields import Fields
 from autoscaler.model.pod import Container, HostPort
-from autoscaler.model.requests import together
+from autoscaler.model.requests import NOTHING, together
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 
@@ -33,16 +33,17 @@ _IGNORED = (
 )
 # Only these resources have a pod-level default from pod-level limits (pkg/apis/core/v1/defaults.go, v1.36.3).
 _POD_LEVEL = ("cpu", "memory")
-_NOTHING = Quantity.of(0)
+_ZERO = Quantity.of(0)
 
 
 def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[Container, tuple[str, ...]]:
     """A container and the names of its unknown fields."""
     fields.ignore(*_IGNORED)
     resources = fields.child("resources")
+    limits, requests = _amounts(resources)
     container = Container(
         name=fields.required("name"),
-        requests=effective_requests(resources),
+        requests=FrozenMap({**limits, **requests}),  # a limit without a request is one (the API server's default)
         sidecar=init and fields.text("restartPolicy") == "Always",
         host_ports=tuple(_host_ports(fields, host_network=host_network)),
         claims=tuple(entry.text("name") for entry in resources.children("claims")),
@@ -50,6 +51,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
         ),
+        limits=limits,
     )
     fields.ignore("restartPolicy")
     return container, (*resources.unread(), *fields.unread())
@@ -61,18 +63,12 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
     return FrozenMap({key: q if q.scale >= -3 else Quantity(q.milli(), -3, q.format) for key, q in found.items()})
 
 
-def effective_requests(resources: Fields) -> FrozenMap[str, Quantity]:
-    """Requests, completed by limits without a request (the API server's default)."""
-    limits, requests = _amounts(resources)
-    return FrozenMap({**limits, **requests})
-
-
 def _amounts(resources: Fields) -> tuple[FrozenMap[str, Quantity], FrozenMap[str, Quantity]]:
     """Limits and requests; what the API server refuses (validateResourceRequirements, v1.36.3) is an error."""
     limits, requests = resource_list(resources, "limits"), resource_list(resources, "requests")
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
-            if amount < _NOTHING:
+            if amount < _ZERO:
                 resources.error(field, f"{amount} of {name} is negative", "ask for a positive amount, or leave it out")
             elif _is_extended(name) and amount.milli() % 1000:
                 resources.error(field, f"{amount} of {name} is no whole number", "ask for whole devices")
@@ -96,25 +92,25 @@ def _is_extended(resource: str) -> bool:
     return "/" in resource and "kubernetes.io/" not in resource
 
 
-def pod_level_requests(
+def pod_level_resources(
     resources: Fields | None, containers: Iterable[Container], init_containers: Iterable[Container]
-) -> FrozenMap[str, Quantity] | None:
-    """Pod-level requests (KEP-2837), None without any pod-level resources.
+) -> tuple[FrozenMap[str, Quantity] | None, FrozenMap[str, Quantity]]:
+    """Pod-level requests (KEP-2837) and limits; None and nothing without any pod-level resources.
 
     Once there is a limit, what containers ask for together stands in for a missing request, or else the limit does
     (defaultPodRequests in pkg/apis/core/v1/defaults.go, v1.36.3).
     """
     if resources is None:
-        return None
+        return None, NOTHING
     limits, requests = _amounts(resources)
     if not limits and not requests:
-        return None
+        return None, NOTHING
     resources.unread()
     if not limits:
-        return requests
+        return requests, NOTHING
     asked = {name: amount for name, amount in together(containers, init_containers).items() if name in _POD_LEVEL}
     defaults = {name: limit for name, limit in limits.items() if name.startswith("hugepages-") or name in _POD_LEVEL}
-    return FrozenMap({**defaults, **asked, **requests})
+    return FrozenMap({**defaults, **asked, **requests}), limits
 
 
 def _host_ports(fields: Fields, *, host_network: bool) -> Iterable[HostPort]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from autoscaler.kube.affinity import Affinity, parse_affinity, parse_topology_spread
-from autoscaler.kube.containers import parse_container, pod_level_requests, resource_list
+from autoscaler.kube.containers import parse_container, pod_level_resources, resource_list
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.pod_delay import checkpoint_interval, expected_duration, max_wait, no_node_before
@@ -22,7 +22,10 @@ from autoscaler.kube.resizing import resized, resized_pod
 from autoscaler.kube.selectors import parse_pod_toleration
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Container, GangRef, Pod, PodClaim
+from autoscaler.model.requests import NOTHING, add
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels as keys
+from instance_catalog.kubernetes.quantity import Quantity
 
 _IGNORED = (
     "automountServiceAccountToken",
@@ -117,6 +120,7 @@ def _parse(
     if not containers:
         spec.error("containers", "a pod needs at least one container", "add `containers:` to the pod's spec")
     affinity = parse_affinity(spec.child("affinity"), namespace=metadata.namespace, labels=metadata.labels)
+    pod_requests, pod_limits = pod_level_resources(spec.optional_child("resources"), containers, init_containers)
     priority = resolve_priority(spec, priorities)
     owner, pod_group = metadata.controller, _pod_group(spec.child("schedulingGroup"))
     unscheduled = _unscheduled(status)
@@ -131,9 +135,9 @@ def _parse(
         containers=resized(containers, "containerStatuses", status),
         init_containers=resized(init_containers, "initContainerStatuses", status),
         overhead=resource_list(spec, "overhead"),
-        pod_requests=resized_pod(
-            pod_level_requests(spec.optional_child("resources"), containers, init_containers), status
-        ),
+        pod_requests=resized_pod(pod_requests, status),
+        pod_limits=pod_limits,
+        claim_amounts=_claim_amounts(spec, status),
         claims=_claims(spec, status),
         node_name=spec.optional_text("nodeName") or None,
         nominated_node=status.optional_text("nominatedNodeName") or None,
@@ -246,6 +250,33 @@ def _claims(spec: Fields, status: Fields) -> tuple[PodClaim, ...]:
         entry.unread()
         found.append(PodClaim(name, generated.get(name) if template is not None else claim or "", template))
     return tuple(found)
+
+
+def _claim_amounts(spec: Fields, status: Fields) -> FrozenMap[str, Quantity]:
+    """What kube-scheduler wrote when it bound the pod (addDRANodeAllocatableClaimResources in component-helpers
+    resource/helpers.go, v0.37.2; `resources` is the form of v0.36.3).
+
+    It works them out anew for a pod that waits: what is left of an attempt before does not count.
+    """
+    entries = tuple(status.children("nodeAllocatableResourceClaimStatuses")) if "nodeName" in spec else ()
+    if not entries:
+        return NOTHING
+    found: dict[str, Quantity] = {}
+    for entry in entries:
+        add(found, entry.quantities("resources"))
+        for mapping in entry.children("mapping"):
+            add(found, _amount(mapping, "quantity"))
+        references = Quantity.of(len(entry.texts("containers")))
+        for overhead in entry.children("overhead"):
+            add(found, _amount(overhead, "perPod"))
+            add(found, {name: each.times(references) for name, each in _amount(overhead, "perContainer").items()})
+    return FrozenMap(found)
+
+
+def _amount(fields: Fields, name: str) -> Mapping[str, Quantity]:
+    """The amount in the field, by the name of its resource."""
+    amount = fields.quantity(name)
+    return {} if amount is None else {fields.text("name"): amount}
 
 
 def _volumes(spec: Fields, pod_name: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """ResourceSlices (resource.k8s.io v1, v1beta2, v1beta1) to the physical vocabulary.
 
 v1beta1 keeps everything of a device but its name in `basic`; otherwise the versions agree. Fields of newer versions
-that change what a device can do end in `unsupported`, so that the allocator says unknown instead of guessing.
+that change what a device can do end in `unsupported`, so that the allocator says unknown instead of guessing. So does
+nodeAllocatableResourceMappings, the form that nodeAllocatableResources had in 1.36 alone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from instance_catalog.kubernetes.resource_slice import (
     CounterSet,
     Device,
     ListValue,
+    NodeAllocatable,
+    NodeMapping,
+    NodeOverhead,
     NodeReach,
     Pool,
     RequestPolicy,
@@ -67,6 +71,7 @@ def _parse_device(fields: Fields, *, flat: bool) -> Device:
     body = fields if flat else fields.child("basic")
     attributes = body.child("attributes")
     capacity = body.child("capacity")
+    node_allocatable, unknown = _parse_node_allocatable(body.child("nodeAllocatableResources"))
     return Device(
         name=name,
         attributes=FrozenMap({key: _parse_attribute(attributes.child(key)) for key in attributes.names()}),
@@ -82,8 +87,30 @@ def _parse_device(fields: Fields, *, flat: bool) -> Device:
         binding_failure_conditions=(
             body.texts("bindingFailureConditions") if "bindingFailureConditions" in body else None
         ),
-        unsupported=_unread_of_device(fields, body),
+        node_allocatable=node_allocatable,
+        unsupported=(*_unread_of_device(fields, body), *unknown),
     )
+
+
+def _parse_node_allocatable(fields: Fields) -> tuple[FrozenMap[str, NodeAllocatable], tuple[str, ...]]:
+    """By name of the resource, and the names of unknown fields."""
+    found: dict[str, NodeAllocatable] = {}
+    unknown: list[str] = []
+    for resource in fields.names():
+        entry = fields.child(resource)
+        mapping, overhead = entry.optional_child("mapping"), entry.optional_child("overhead")
+        found[resource] = NodeAllocatable(
+            None
+            if mapping is None
+            else NodeMapping(
+                mapping.optional_text("capacityKey") or None,
+                mapping.quantity("capacityMultiplier"),
+                mapping.quantity("deviceMultiplier"),
+            ),
+            None if overhead is None else NodeOverhead(overhead.quantity("perPod"), overhead.quantity("perContainer")),
+        )
+        unknown += [name for part in (entry, mapping, overhead) if part is not None for name in part.unread()]
+    return FrozenMap(found), tuple(unknown)
 
 
 def _unread_of_device(fields: Fields, body: Fields) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
+from autoscaler.dra.claims.node_allocatable import NODE_ALLOCATABLE_GATE
 from autoscaler.errors import ConfigurationError
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.origin import CLUSTER, Origin
@@ -48,6 +49,7 @@ def reason_of(found: Diagnostic) -> Reason:
 def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """What the objects say by themselves."""
     yield from _ignored_rules(snapshot)
+    yield from _ignored_amounts(snapshot)
     yield from _brief_windows(snapshot)
     yield from _domains_without_link(snapshot)
     yield from _devices_of_two_drivers(snapshot)
@@ -79,6 +81,24 @@ def _ignored_rules(snapshot: Snapshot) -> Iterator[Diagnostic]:
             "if your cluster has it on, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)",
             rule.origin,
         )
+
+
+def _ignored_amounts(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Devices that take of their node's own amounts, where nobody counts that: the first slice of each driver."""
+    profile, told = snapshot.profile, set[str]()
+    known = profile.scheduler.node_allocatable_of_devices
+    why = f"feature gate {NODE_ALLOCATABLE_GATE} is off in {profile.name}"
+    step = "if your cluster has it on, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)"
+    for piece in snapshot.slices if not profile.devices_take_node_amounts else ():
+        if piece.driver not in told and any(device.node_allocatable for device in piece.devices):
+            told.add(piece.driver)
+            yield surprise(
+                f"ResourceSlice {piece.name}",
+                (),
+                "nodeAllocatableResources of its devices are ignored: "
+                + (why if known else f"{profile.name} does not have them, they came with 1.37"),
+                step if known else "plan for Kubernetes 1.37",
+            )
 
 
 def _devices_of_two_drivers(snapshot: Snapshot) -> Iterator[Diagnostic]:

@@ -1,6 +1,7 @@
 """What the API server refuses in ResourceSlices: drivers know, people who write slices for tests often do not.
 
-Limits: k8s.io/kubernetes pkg/apis/resource/validation and k8s.io/api resource/v1, v1.36.3; v1.34 where it differs.
+Limits: k8s.io/kubernetes pkg/apis/resource/validation and k8s.io/api resource/v1, v1.36.3; v1.34 where it differs, and
+v1.37.2 for nodeAllocatableResources.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from autoscaler.lint.rules import INVALID_OBJECT, TOO_MANY_ENTRIES
 from autoscaler.lint.subjects import SliceSubject
 from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.profile import KubernetesProfile, SliceLimits
-from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ListValue, Version
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ListValue, NodeAllocatable, Version
 from instance_catalog.kubernetes.semver import SemanticVersion, SemverError
 
 _MAX_NAMES: Final = 32  # attributes and capacities of one device together
 _MAX_TEXT: Final = 64
 _MAX_COUNTER_SETS, _MAX_CONSUMED_SETS = 8, 2
 _MAX_CONDITIONS: Final = 4
+_NODE_AMOUNTS: Final = ("cpu", "memory")  # and hugepages-*
 
 
 def check_slice_limits(subject: SliceSubject, profile: KubernetesProfile) -> Iterator[Finding]:
@@ -60,6 +62,8 @@ def _device(name: str, path: Path, driver: str, device: Device, limits: SliceLim
             if len(domain) > MAX_DOMAIN or len(identifier) > MAX_IDENTIFIER:
                 message = f"domains have at most {MAX_DOMAIN} characters, names {MAX_IDENTIFIER}"
                 yield Finding.of(TOO_MANY_ENTRIES, name, (*path, group, qualified), message, "shorten the name")
+    for resource, entry in device.node_allocatable.items():
+        yield from _node_allocatable(name, (*path, "nodeAllocatableResources", resource), device, resource, entry)
     for qualified, value in device.attributes.items():
         yield from _value(name, (*path, "attributes", qualified), value)
     for qualified, capacity in device.capacity.items():
@@ -67,6 +71,39 @@ def _device(name: str, path: Path, driver: str, device: Device, limits: SliceLim
             message = "a request policy needs allowMultipleAllocations: true on the device"
             place = (*path, "capacity", qualified, "requestPolicy")
             yield Finding.of(INVALID_OBJECT, name, place, message, "allow them, or remove the policy")
+
+
+def _node_allocatable(
+    name: str, path: Path, device: Device, resource: str, entry: NodeAllocatable
+) -> Iterator[Finding]:
+    """validateNodeAllocatableResources, and a mapping on which kube-scheduler fails."""
+
+    def invalid(message: str, step: str, *below: str) -> Finding:
+        return Finding.of(INVALID_OBJECT, name, (*path, *below), message, step)
+
+    if resource not in _NODE_AMOUNTS and not resource.startswith("hugepages-"):
+        yield invalid(f"{resource} is none of a node's own amounts", "use cpu, memory or hugepages-SIZE")
+    mapping, overhead = entry.mapping, entry.overhead
+    if mapping is None and overhead is None:
+        yield invalid("has neither mapping nor overhead", "write one of them, or remove the entry")
+    if mapping is not None:
+        by_capacity = mapping.capacity is not None
+        if by_capacity == (mapping.per_device is not None) or by_capacity != (mapping.multiplier is not None):
+            step = "write deviceMultiplier, or capacityKey with capacityMultiplier"
+            yield invalid("counts neither devices nor a capacity, or both", step, "mapping")
+        if mapping.capacity is not None and mapping.capacity not in device.capacity:
+            step = f"name one of {', '.join(device.capacity) or 'the capacities, of which the device has none'}"
+            yield invalid(f"the device has no capacity {mapping.capacity!r}", step, "mapping", "capacityKey")
+        if mapping.capacity is not None and not device.allow_multiple_allocations:
+            message = "allocations of a device that is not shared say nothing of capacities: kube-scheduler fails on it"
+            step = "set allowMultipleAllocations: true, or write deviceMultiplier instead"
+            yield invalid(message, step, "mapping", "capacityKey")
+        if any(factor is not None and factor.sign <= 0 for factor in (mapping.multiplier, mapping.per_device)):
+            yield invalid("a multiplier is not above 0", "write a positive quantity", "mapping")
+    if overhead is not None:
+        parts = [part for part in (overhead.per_pod, overhead.per_container) if part is not None]
+        if not parts or any(part.sign < 0 for part in parts):
+            yield invalid("has no amount, or one below 0", "write perPod or perContainer", "overhead")
 
 
 def _value(name: str, path: Path, value: AttributeValue) -> Iterator[Finding]:

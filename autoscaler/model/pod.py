@@ -27,7 +27,10 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """`requests` are effective (a limit alone counts); `sidecar` is an init container with restartPolicy Always."""
+    """`requests` are effective (a limit alone counts); `sidecar` is an init container with restartPolicy Always.
+
+    `limits` decide nothing but whether devices that take of the node's own amounts may be added (KEP-5517).
+    """
 
     name: str
     requests: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
@@ -36,6 +39,7 @@ class Container:
     claims: tuple[str, ...] = ()  # names of entries of spec.resourceClaims
     image: str = ""
     restarts_all: bool = False  # a restart rule of it restarts all containers of the pod
+    limits: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,9 @@ class Pod(Namespaced):
     init_containers: tuple[Container, ...] = ()
     overhead: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     pod_requests: FrozenMap[str, Quantity] | None = None  # pod-level resources (KEP-2837)
+    pod_limits: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
+    # Of a bound pod: what its claims take of the node's own amounts, such as cpu (KEP-5517).
+    claim_amounts: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     claims: tuple[PodClaim, ...] = ()
     node_name: str | None = None
     nominated_node: str | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from instance_catalog.frozen_map import FrozenMap
 
@@ -35,6 +35,10 @@ class Code(Enum):
     CLAIM_DELETING = "ClaimDeleting"
     BINDING_FAILED = "BindingFailed"
     SEARCH_TIMEOUT = "SearchTimeout"  # kube-scheduler would give up
+    CLAIM_NOT_SHAREABLE = "ClaimNotShareable"  # claim: its devices are amounts of the node, counted for one pod
+    # resource, wanted, of_claims, free: with what the claims take of the node's own amounts
+    INSUFFICIENT_WITH_CLAIMS = "InsufficientWithClaims"
+    POD_LEVEL_EXCEEDED = "PodLevelExceeded"  # resource, and container where its limit exceeds that of the pod
     PREPARE_REFUSED = "PrepareRefused"  # the driver would refuse after scheduling
     # DRA: fatal for the pod
     SELECTOR_ERROR = "SelectorError"
@@ -50,6 +54,7 @@ class Code(Enum):
     ALL_OVER_UNFINISHED_POOL = "AllOverUnfinishedPool"
     ALL_VIOLATES_CONSTRAINT = "AllViolatesConstraint"
     BAD_NODE_SELECTOR = "BadNodeSelector"
+    NODE_AMOUNT_UNDECIDED = "NodeAmountUndecided"  # device, problem: what its claim takes of the node's own amounts
     # DRA: unknown
     RUNTIME_ATTRIBUTE = "RuntimeAttribute"  # decided by a value that exists only at run time
     CATALOG_UNKNOWN = "CatalogUnknown"  # decided by a fact the catalog does not have
@@ -176,6 +181,10 @@ class Code(Enum):
     SLICE_IN_USE = "SliceInUse"  # hosts: it stays with the other hosts of its slice
     BASELINE = "Baseline"
     SHARES_CLAIM = "SharesClaim"
+
+
+# Too little of a resource is free; `resource`, `wanted` and `free` say how much.
+SHORT_AMOUNTS: Final = frozenset({Code.INSUFFICIENT_RESOURCE, Code.INSUFFICIENT_WITH_CLAIMS})
 
 
 @dataclass(frozen=True, slots=True)

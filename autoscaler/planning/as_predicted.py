@@ -15,6 +15,7 @@ from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.requests import NOTHING
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
@@ -63,7 +64,7 @@ def _as_predicted(snapshot: Snapshot, nodes: Set[ProvisionedNode], namespaces: S
 
 
 def _pending(pod: Pod) -> Pod:
-    return replace(pod, node_name=None, phase="Pending")
+    return replace(pod, node_name=None, phase="Pending", claim_amounts=NOTHING)
 
 
 def _free(claim: ResourceClaim, pools: Set[tuple[str, str]]) -> ResourceClaim:

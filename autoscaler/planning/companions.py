@@ -65,7 +65,10 @@ def without_companions(plan: Plan, snapshot: Snapshot, make: Make) -> Plan:
     better = make(replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in out)))
     why = {left.pod: left for left in alone.left_out if left.pod in impossible}
     by_key = {pod.key: pod for pod in snapshot.pods if pod.key in out}
-    left_out = (_left_out(by_key[key], bundle, kept, why.get(key)) for key, bundle in sorted(out.items()))
+    refusals = {left.pod: [r for r in left.reasons if r.code is Code.CLAIM_NOT_SHAREABLE] for left in plan.left_out}
+    left_out = (
+        _left_out(by_key[key], bundle, kept, why.get(key), refusals.get(key, ())) for key, bundle in sorted(out.items())
+    )
     return replace(better, left_out=(*better.left_out, *left_out), work=work + better.work)
 
 
@@ -97,12 +100,13 @@ def _each_alone(snapshot: Snapshot, bundles: Iterable[Bundle]) -> Snapshot:
     return replace(_with_only(snapshot, pods), claims=FrozenMap(claims))
 
 
-def _left_out(pod: Pod, bundle: Bundle, kept: Set[str], alone: LeftOut | None) -> LeftOut:
-    """Why a pod gets no node beside the others: what it lacks alone, or that they take the room."""
+def _left_out(pod: Pod, bundle: Bundle, kept: Set[str], alone: LeftOut | None, refusals: Iterable[Reason]) -> LeftOut:
+    """Why a pod gets no node beside the others: what it lacks alone, or that they take the room, or what they share may
+    not be shared (`refusals`)."""
     if alone is not None:
         reasons = tuple(replace(reason, subject=_COPIES.sub("", reason.subject)) for reason in alone.reasons)
         return replace(alone, reasons=reasons, claims=claim_keys(pod))
     shared = next(key for key in bundle.shared_claims if key in claim_keys(pod))
     first = sum(each.key in kept for each in bundle.pods)
     why = Reason.of(Code.BUNDLE_SPLIT, f"claim {shared}", pods=len(bundle.pods), first=first)
-    return LeftOut(pod.key, "does-not-fit", (why,), claims=claim_keys(pod))
+    return LeftOut(pod.key, "does-not-fit", (*refusals, why), claims=claim_keys(pod))

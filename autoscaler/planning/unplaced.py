@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeAlias
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
@@ -39,13 +39,14 @@ _FARNESS = {
     Code.CONSTRAINT_UNSATISFIED: 1,
     Code.COUNTERS_EXHAUSTED: 1,
     Code.CAPACITY_INSUFFICIENT: 1,
+    Code.INSUFFICIENT_WITH_CLAIMS: 1,
 }
 _MIDDLE = 5
 _SELECTED = _FARNESS[Code.SELECTOR_FALSE]
 _WORD = re.compile(r"[^ ,]+")
 # What a node may lack only because all pods of the bundle must be on it.
 _CROWDED = frozenset(
-    {Code.INSUFFICIENT_RESOURCE, Code.PORT_CONFLICT, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD, Code.VOLUME_LIMIT}
+    SHORT_AMOUNTS | {Code.PORT_CONFLICT, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD, Code.VOLUME_LIMIT}
 )
 # Amounts found differ from type to type; they do not make a different finding.
 _AMOUNTS = ("found", "free", "devices")
@@ -173,7 +174,7 @@ _NOWHERE = (
     Code.NOTHING_HAS,
     Code.NOT_PREDICTED,
     Code.BUNDLE_SPLIT,
-    Code.INSUFFICIENT_RESOURCE,
+    *SHORT_AMOUNTS,
     Code.TOO_FEW_DEVICES,
     Code.NO_DEVICE_OF_CLASS,
     Code.SELECTOR_FALSE,

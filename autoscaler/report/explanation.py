@@ -14,7 +14,7 @@ from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.lifecycle.provisioned_node import last_edge
 from autoscaler.model.plan import Considered, LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import why_pending
 from autoscaler.report.advice_text import NO_HELP, advice_document
@@ -120,7 +120,7 @@ def _offerings(pod: Pod, plan: Plan) -> Iterator[dict[str, Any]]:
 def _cause(entry: Considered, pod: Pod) -> tuple[object, ...]:
     """What offerings with the same reason have in common: of a resource not how much is missing."""
     for reason in _decisive(entry):
-        if reason.code is Code.INSUFFICIENT_RESOURCE:
+        if reason.code in SHORT_AMOUNTS:
             return entry.outcome, reason.subject, reason.detail["resource"]
     return entry.outcome, _why(entry, pod)
 

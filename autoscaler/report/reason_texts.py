@@ -1,5 +1,5 @@
-"""Templates of reasons.py: why a node of ours stays or goes, and what is said about capacity that is asked for without
-pods (ProvisioningRequests and CapacityBuffers)."""
+"""Templates of reasons.py: why a node takes a pod, why one that was launched here stays or goes, and what is said about
+capacity that is asked for without pods (ProvisioningRequests and CapacityBuffers)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,21 @@ from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL
 
 NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {
+        Code.FITS: ("fits",),
+        Code.CHEAPEST: ("cheapest that fits; it has {share}", "cheapest that fits"),
+        Code.PREFERRED: (
+            "satisfies a preferred alternative of firstAvailable; it has {share}",
+            "satisfies a preferred alternative of firstAvailable",
+        ),
+        Code.WHOLE_SLICE: ("one of {hosts} hosts of a {topology} slice, which is bought as a whole",),
+        Code.PREPAID: ("prepaid by capacity block {block}",),
+        Code.ALREADY_BOUND: ("pods are bound to it",),
+        Code.EXISTING_NODE: ("fits an existing node",),
+        Code.COMING_NODE: (
+            "fits a node that the provider has not started yet: it has held the request since {since}, starts the node "
+            "when it has capacity, and charges nothing until then",
+            "fits a node that is starting",
+        ),
         Code.WAITS_FOR_BLOCK: (
             "waits for CapacityBlock {block}, which begins at {begins}; without it: {instance_type}, {capacity_type}, "
             "{usd_per_hour} $/h",

@@ -9,7 +9,7 @@ import string
 from collections.abc import Iterable
 from dataclasses import replace
 
-from autoscaler.model.reason import Code, Fact, Reason
+from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reason_texts import NODE_TEXTS, REQUEST_TEXTS
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
@@ -41,6 +41,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "its devices were not ready after {waited} s of {limit} s",
         "its devices failed to bind",
     ),
+    Code.CLAIM_NOT_SHAREABLE: (
+        "node allocatable resource claim {claim} has a mapped device and cannot be shared across pods",
+    ),
     Code.SEARCH_TIMEOUT: ("kube-scheduler would exceed its filter timeout",),
     Code.PREPARE_REFUSED: (
         "the driver {driver} only prepares claims for all {published} devices of the node, not for {taken}",
@@ -67,6 +70,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "a node selector cannot be parsed: {error}",
         "a node selector cannot be parsed: {problem}",
     ),
+    Code.NODE_AMOUNT_UNDECIDED: ("device {device}: {problem}",),
     Code.RUNTIME_ATTRIBUTE: ("depends on {attributes}: known only once the node runs",),
     Code.CATALOG_UNKNOWN: ("depends on {attributes}: not in the catalog",),
     Code.PLANNING_FAILED: ("planning fails on it: report it with the log line unexpected_error",),
@@ -85,6 +89,14 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.UNREADABLE: ("is unknown without the right to {right}: grant it, as the ClusterRole foreslice-observe does",),
     Code.INSUFFICIENT_RESOURCE: ("Insufficient {resource}: {wanted} requested, {free} free",),
+    Code.INSUFFICIENT_WITH_CLAIMS: (
+        "Insufficient {resource}: {wanted} requested, {of_claims} of it by claims, {free} free",
+    ),
+    Code.POD_LEVEL_EXCEEDED: (
+        "pod level limit for {resource} is insufficient to cover the limit and DRA overhead for container {container}",
+        "pod level request for {resource} is insufficient to cover the aggregated container and node-allocatable DRA "
+        "requests",
+    ),
     Code.NODE_SELECTOR_MISMATCH: ("node selector wants {key}={wanted}",),
     Code.NODE_AFFINITY_MISMATCH: ("node affinity wants {wanted}", "node affinity on {keys} does not match"),
     Code.NODE_NAME_MISMATCH: ("is pinned to node {wanted}",),
@@ -294,27 +306,12 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "would hand out the devices of {driver} on the same node: keep this device plugin off it by a label in "
         "spec.labels of the pool, or uninstall it",
     ),
-    Code.FITS: ("fits",),
-    Code.CHEAPEST: ("cheapest that fits; it has {share}", "cheapest that fits"),
-    Code.PREFERRED: (
-        "satisfies a preferred alternative of firstAvailable; it has {share}",
-        "satisfies a preferred alternative of firstAvailable",
-    ),
-    Code.WHOLE_SLICE: ("one of {hosts} hosts of a {topology} slice, which is bought as a whole",),
-    Code.PREPAID: ("prepaid by capacity block {block}",),
-    Code.ALREADY_BOUND: ("pods are bound to it",),
-    Code.EXISTING_NODE: ("fits an existing node",),
-    Code.COMING_NODE: (
-        "fits a node that the provider has not started yet: it has held the request since {since}, starts the node "
-        "when it has capacity, and charges nothing until then",
-        "fits a node that is starting",
-    ),
     Code.SHARES_CLAIM: ("shares claim {claim}",),
     **NODE_TEXTS,
     **REQUEST_TEXTS,
 }
 
-_AMOUNTS = frozenset({"wanted", "free"})
+_AMOUNTS = frozenset({"wanted", "of_claims", "free"})
 _SELECTORS = frozenset({"expression", "expressions"})
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 _READABLE = 10**30  # greater numbers are written as powers of two
@@ -332,7 +329,7 @@ def text_of(reason: Reason, *, short: bool = False) -> str:
         value = reason.detail[key]
         texts = value if isinstance(value, tuple) else (str(value),)
         facts[key] = ", ".join(map(short_cel if short else one_line_cel, texts))
-    if reason.code is Code.INSUFFICIENT_RESOURCE:
+    if reason.code in SHORT_AMOUNTS:
         facts |= {key: amount_text(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
     template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
     rest = [f"{key} {facts[key]}" for key in facts if key not in _fields(template) and key not in _IMPLIED]

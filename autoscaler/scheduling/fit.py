@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from autoscaler.dra.filter import filter_claims
 from autoscaler.dra.prepare import refusals
@@ -11,6 +12,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown, Verdict
+from autoscaler.scheduling.claim_amounts import too_little
 from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
@@ -62,7 +64,10 @@ def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> Does
 
 
 def fit_claims(pod: Pod, node: Node, world: World) -> Verdict:
-    """Whether a pod that passed the filters gets its claims on the node, and the drivers prepare them there."""
+    """Whether a pod that passed the filters gets its claims on the node, and the drivers prepare them there.
+
+    `node` is one of the world, perhaps under another object.
+    """
     verdict = filter_claims(
         pod,
         node,
@@ -71,6 +76,7 @@ def fit_claims(pod: Pod, node: Node, world: World) -> Verdict:
         devices=world.devices,
         allocated=world.allocated,
         pod_groups=world.snapshot.gangs,
+        room=partial(too_little, pod, world.nodes[node.name]),
     )
     if isinstance(verdict, Fits) and verdict.allocations:
         refused = refusals(verdict.allocations, node, world.devices, world.claims, world.drivers)

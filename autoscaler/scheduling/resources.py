@@ -26,11 +26,12 @@ def units(resource: str, quantity: Quantity) -> int:
 def pod_requests(pod: Pod, missing: Mapping[str, Quantity] = NOTHING) -> dict[str, int]:
     """Effective requests in `units`: containers and sidecars, or the largest init step, plus overhead.
 
-    Pod-level requests replace the sum for the resources they may set. A container counts as `missing` says for
-    resources that it does not request.
+    What the claims of a bound pod take comes on top. Pod-level requests replace the sum for the resources they may
+    set. A container counts as `missing` says for resources that it does not request.
     """
     running = together(pod.containers, pod.init_containers, missing)
-    running.update(_pod_level(pod))
+    add(running, pod.claim_amounts)
+    running.update(pod_level(pod))
     add(running, pod.overhead)
     return {resource: units(resource, quantity) for resource, quantity in running.items()}
 
@@ -52,7 +53,12 @@ def scored_requests(pod: Pod, *, bound: bool) -> tuple[int, int]:
     return requests.get("cpu", 0), requests.get("memory", 0)
 
 
-def _pod_level(pod: Pod) -> dict[str, Quantity]:
+def is_hugepages(resource: str) -> bool:
+    """hugepages-2Mi, hugepages-1Gi."""
+    return resource.startswith("hugepages-")
+
+
+def pod_level(pod: Pod) -> dict[str, Quantity]:
     """The pod-level requests that count."""
     requests = pod.pod_requests or NOTHING
-    return {name: amount for name, amount in requests.items() if name in POD_LEVEL or name.startswith("hugepages-")}
+    return {name: amount for name, amount in requests.items() if name in POD_LEVEL or is_hugepages(name)}

@@ -7,17 +7,19 @@ that shares everything untouched.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.dra.allocation.allocator import AllocatedState, ClusterDevices
 from autoscaler.dra.claims.extended_resources import contested_resources, extended_resource_classes
 from autoscaler.dra.claims.finished_consumers import without_finished_consumers
+from autoscaler.dra.claims.node_allocatable import ClaimShare, amounts_of, shares_of
 from autoscaler.dra.claims.pod_groups import consumer_of
 from autoscaler.dra.inventory.devices import node_memory
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from autoscaler.model.requests import NOTHING
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
@@ -25,8 +27,9 @@ from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volumes import Volumes
 from autoscaler.scheduling.world_memory import WorldMemory
 from instance_catalog.drivers.custom import CustomDriver
-from instance_catalog.frozen_map import EMPTY
+from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 
@@ -57,10 +60,12 @@ class World:
         memory.keep(snapshot.nodes)
         kept.slices.keep(snapshot.nodes)
         pods: defaultdict[str, list[Pod]] = defaultdict(list)
+        counted = snapshot.profile.gates.node_allocatable_resources
         for pod in snapshot.pods:
             name = pod.node_name
             if name is not None and not pod.finished:
-                pods[name].append(pod)
+                # What is left of a time when the gate was on counts for nobody.
+                pods[name].append(pod if counted or not pod.claim_amounts else replace(pod, claim_amounts=NOTHING))
         groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
         claims = without_finished_consumers(snapshot.claims, snapshot.pods, groups)
         states = kept.states.of(snapshot.nodes, pods)
@@ -108,13 +113,34 @@ class World:
 
     def placed(self, pods: Sequence[Pod], node_name: str, verdict: Fits) -> World:
         """The world after `pods` were bound to the node, their claims allocated as `verdict` says, volumes bound."""
-        bound = tuple(replace(pod, node_name=node_name) for pod in pods)
+        booked, node = self.booked(pods, verdict), self.nodes[node_name].node
+        bound = tuple(replace(pod, node_name=node_name, claim_amounts=booked.claim_amounts(pod, node)) for pod in pods)
         return replace(
-            self.booked(pods, verdict),
+            booked,
             nodes={**self.nodes, node_name: self.nodes[node_name].plus(bound)},
-            volumes=self.volumes.after(pods, self.nodes[node_name].node),
+            volumes=self.volumes.after(pods, node),
             repellers=self._repellers_with(node_name, pods),
         )
+
+    @property
+    def claims_take_amounts(self) -> bool:
+        """Whether claims may take of a node's own amounts, on nodes that are there or on those that could be bought."""
+        counted = self.profile.devices_take_node_amounts
+        described = (device for driver in self.drivers for device in driver.devices)
+        return counted and (self.devices.take_node_amounts or any(device.node_allocatable for device in described))
+
+    def claim_shares(self, pod: Pod, node: Node) -> tuple[ClaimShare, ...]:
+        """What the claims of a pod that fits the node take of its own amounts; they are allocated."""
+        if not self.profile.devices_take_node_amounts:
+            return ()
+        keys = dict.fromkeys(f"{pod.namespace}/{entry.claim}" for entry in pod.claims if entry.claim)
+        mine = [self.claims[key] for key in keys if key in self.claims]
+        return shares_of(pod, node, [(one, one.allocation) for one in mine if one.allocation], self.devices)
+
+    def claim_amounts(self, pod: Pod, node: Node) -> FrozenMap[str, Quantity]:
+        """The same for all claims together."""
+        shares = self.claim_shares(pod, node)
+        return FrozenMap(amounts_of(shares)) if shares else NOTHING
 
     def booked(self, pods: Sequence[Pod], verdict: Fits) -> World:
         """The world after the claims of `pods` were allocated as `verdict` says, on a node that is not in sight."""
@@ -153,6 +179,19 @@ class World:
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Labels of a namespace; every namespace carries its own name."""
         return self.snapshot.namespaces.get(name, EMPTY.with_items({"kubernetes.io/metadata.name": name}))
+
+
+def with_claim_amounts(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
+    """The snapshot in which the pods with these keys, which have just been bound there, have what their claims take."""
+    if not snapshot.profile.devices_take_node_amounts:
+        return snapshot
+    world = World.of(snapshot)
+
+    def bound(pod: Pod) -> Pod:
+        state = world.nodes.get(pod.node_name or "") if pod.key in keys else None
+        return pod if state is None else replace(pod, claim_amounts=world.claim_amounts(pod, state.node))
+
+    return replace(snapshot, pods=tuple(map(bound, snapshot.pods)))
 
 
 def _repel(pods: Iterable[Pod]) -> bool:

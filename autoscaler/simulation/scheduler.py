@@ -13,6 +13,7 @@ from autoscaler.cluster.api import KubernetesApi, Object
 from autoscaler.cluster.resources import PODS, RESOURCE_CLAIMS
 from autoscaler.cluster.store import Store
 from autoscaler.dra.claims.extended_resources import extended_resource_claim
+from autoscaler.dra.claims.node_allocatable import ClaimShare
 from autoscaler.dra.claims.pod_groups import consumer_of
 from autoscaler.kube.writing.allocation import write_allocation, write_consumer
 from autoscaler.kube.writing.objects import write_claim
@@ -56,11 +57,12 @@ class Scheduler:
                 continue
             refused.clear()
             for entry in found.bound:
-                self._bind(entry.pod, entry.node, entry.verdict, world)
+                shares = found.world.claim_shares(entry.pod, world.nodes[entry.node].node)
+                self._bind(entry.pod, entry.node, entry.verdict, world, shares)
             world, bound = found.world, True
         return bound
 
-    def _bind(self, pod: Pod, node: str, verdict: Fits, world: World) -> None:
+    def _bind(self, pod: Pod, node: str, verdict: Fits, world: World, shares: Sequence[ClaimShare]) -> None:
         """Write the claims' status first, then the binding, as kube-scheduler's PreBind and Bind do."""
         for name, entry in {entry.claim: entry for entry in pod.claims if entry.claim}.items():
             claim = self._api.get(RESOURCE_CLAIMS, name, namespace=pod.namespace)
@@ -72,6 +74,9 @@ class Scheduler:
             self._reserve(claim, Consumer("pods", pod.name, pod.uid), verdict.allocations[extended.key])
             noted = {"status": {"extendedResourceClaimStatus": {"resourceClaimName": claim["metadata"]["name"]}}}
             self._api.patch(PODS, pod.name, noted, namespace=pod.namespace, subresource="status")
+        if shares:
+            taken = {"status": {"nodeAllocatableResourceClaimStatuses": [_taken(share) for share in shares]}}
+            self._api.patch(PODS, pod.name, taken, namespace=pod.namespace, subresource="status")
         self._api.patch(PODS, pod.name, {"spec": {"nodeName": node}}, namespace=pod.namespace)
         if pod.nominated_node:
             cleared = {"status": {"nominatedNodeName": None}}
@@ -98,6 +103,20 @@ def _manifest(claim: ResourceClaim, pod: Pod) -> Object:
         "ownerReferences": [owner],
     }
     return {**write_claim(claim), "metadata": metadata}
+
+
+def _taken(share: ClaimShare) -> Object:
+    """An entry of status.nodeAllocatableResourceClaimStatuses."""
+    costs = {"perPod": share.per_pod, "perContainer": share.per_container}
+    return {
+        "resourceClaimName": share.claim,
+        "containers": list(share.containers),
+        "mapping": [{"name": resource, "quantity": str(amount)} for resource, amount in sorted(share.mapped.items())],
+        "overhead": [
+            {"name": resource, **{kind: str(part[resource]) for kind, part in costs.items() if resource in part}}
+            for resource in sorted({*share.per_pod, *share.per_container})
+        ],
+    }
 
 
 def _queue(snapshot: Snapshot) -> Iterable[tuple[Sequence[Pod], int]]:

@@ -21,6 +21,7 @@ from instance_catalog.kubernetes.resource_slice import (
     Capacity,
     Device,
     ListValue,
+    NodeAllocatable,
     NodeReach,
     Pool,
     ResourceSlice,
@@ -239,7 +240,14 @@ def _unqualified(device: Device, driver: str) -> Device:
         attributes=FrozenMap({name.removeprefix(own): value for name, value in device.attributes.items()}),
         capacity=FrozenMap({n.removeprefix(own): replace(c, guess=False) for n, c in device.capacity.items()}),
         consumes_counters=tuple(sorted(device.consumes_counters, key=lambda consumed: consumed.counter_set)),
+        node_allocatable=FrozenMap({n: _of_capacity(entry, own) for n, entry in device.node_allocatable.items()}),
     )
+
+
+def _of_capacity(entry: NodeAllocatable, own: str) -> NodeAllocatable:
+    if entry.mapping is None or entry.mapping.capacity is None:
+        return entry
+    return replace(entry, mapping=replace(entry.mapping, capacity=entry.mapping.capacity.removeprefix(own)))
 
 
 def _content(slice_: ResourceSlice) -> tuple[object, ...]:
@@ -352,6 +360,19 @@ def _flat(sets: Mapping[str, Mapping[str, Quantity]]) -> dict[str, Quantity]:
     return {f"{name}/{counter}": value for name, counters in sets.items() for counter, value in counters.items()}
 
 
+def _node_allocatable(device: Device) -> Iterator[str]:
+    """As the API names its parts: cpu.mapping.deviceMultiplier=2."""
+    for resource, entry in sorted(device.node_allocatable.items()):
+        if (mapping := entry.mapping) is not None:
+            yield f"{resource}.mapping"
+            parts = {"capacityKey": mapping.capacity, "capacityMultiplier": mapping.multiplier}
+            parts |= {"deviceMultiplier": mapping.per_device}
+            yield from (f"{resource}.mapping.{name}={part}" for name, part in parts.items() if part is not None)
+        if (overhead := entry.overhead) is not None:
+            parts = {"perPod": overhead.per_pod, "perContainer": overhead.per_container}
+            yield from (f"{resource}.overhead.{name}={part}" for name, part in parts.items() if part is not None)
+
+
 def _device_fields(device: Device) -> dict[str, Compared]:
     """What is neither attribute, capacity nor counter, where it is set; named as in the API."""
     given: dict[str, Compared] = {
@@ -360,6 +381,7 @@ def _device_fields(device: Device) -> dict[str, Compared]:
         "bindsToNode": device.binds_to_node or None,
         "bindingConditions": device.binding_conditions,
         "bindingFailureConditions": device.binding_failure_conditions,
+        "nodeAllocatableResources": tuple(_node_allocatable(device)) or None,
         "nodeName": device.reach if device.reach != NOWHERE else None,
         "other": device.unsupported or None,
     }

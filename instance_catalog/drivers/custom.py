@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from instance_catalog.drivers.terms import NOTHING_REFUSED, DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.resource_slice import NodeAllocatable
 
 ForEach: TypeAlias = Literal["accelerator", "networkCard", "node"]
 Kind: TypeAlias = Literal["string", "int", "bool", "version"]
@@ -82,6 +83,7 @@ class DeviceTemplate:
     attributes: FrozenMap[str, AttributeTemplate] = field(default_factory=FrozenMap)
     capacity: FrozenMap[str, str] = field(default_factory=FrozenMap)  # quantities, or one field of AMOUNTS
     allow_multiple_allocations: bool = False
+    node_allocatable: FrozenMap[str, NodeAllocatable] = field(default_factory=FrozenMap)
 
 
 @dataclass(frozen=True, slots=True)

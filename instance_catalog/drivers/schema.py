@@ -26,6 +26,7 @@ from instance_catalog.drivers.custom import (
 from instance_catalog.drivers.terms import DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
+from instance_catalog.kubernetes.resource_slice import NodeAllocatable, NodeMapping, NodeOverhead
 
 _MOST_PROPERTIES: Final = 32  # attributes and capacities of a device, k8s.io/api resource/v1
 _LONGEST_TEXT: Final = 64
@@ -42,6 +43,7 @@ _BRACES: Final = re.compile(r"[{}]")
 QualifiedName: TypeAlias = Annotated[
     str, Field(pattern=r"^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?/)?[A-Za-z_][A-Za-z0-9_]{0,31}$")
 ]
+NodeResource: TypeAlias = Annotated[str, Field(pattern=r"^(cpu|memory|hugepages-\d+[KMGT]i)$")]
 Subdomain: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 
 
@@ -70,6 +72,65 @@ class AttributeEntry(_Entry):
         return AttributeTemplate(_KIND_OF[name], text)
 
 
+class MappingEntry(_Entry):
+    """The device is a part of the node's own amount: so much for each device, or for what is consumed of a capacity."""
+
+    capacity_key: QualifiedName | None = None
+    capacity_multiplier: str | int | None = None
+    device_multiplier: str | int | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> MappingEntry:
+        by_capacity = self.capacity_key is not None
+        if by_capacity == (self.device_multiplier is not None):
+            raise ValueError("either deviceMultiplier, or capacityKey with capacityMultiplier")
+        if by_capacity != (self.capacity_multiplier is not None):
+            raise ValueError("capacityKey and capacityMultiplier together, such as capacityMultiplier: 1")
+        return self
+
+
+class OverheadEntry(_Entry):
+    """What using the device costs of the node's own amount."""
+
+    per_pod: str | int | None = None
+    per_container: str | int | None = None
+
+    @model_validator(mode="after")
+    def _some(self) -> OverheadEntry:
+        if self.per_pod is None and self.per_container is None:
+            raise ValueError("perPod or perContainer, such as {perPod: 512Mi}")
+        return self
+
+
+class NodeAllocatableEntry(_Entry):
+    """What an allocation of the device takes of the node's own amounts; the gate is DRANodeAllocatableResources."""
+
+    mapping: MappingEntry | None = None
+    overhead: OverheadEntry | None = None
+
+    @model_validator(mode="after")
+    def _some(self) -> NodeAllocatableEntry:
+        if self.mapping is None and self.overhead is None:
+            raise ValueError("mapping or overhead")
+        return self
+
+    def value(self, name: str) -> NodeAllocatable:
+        """The value of the entry; `name` is that of the resource."""
+        mapping, overhead = self.mapping, self.overhead
+        return NodeAllocatable(
+            None
+            if mapping is None
+            else NodeMapping(
+                mapping.capacity_key,
+                _quantity(name, mapping.capacity_multiplier, least=1),
+                _quantity(name, mapping.device_multiplier, least=1),
+            ),
+            None
+            if overhead is None
+            else NodeOverhead(_quantity(name, overhead.per_pod), _quantity(name, overhead.per_container)),
+        )
+
+
 class DeviceEntry(_Entry):
     """A device for each accelerator or network card (`forEach`), or one a node. `{field}` is filled in."""
 
@@ -79,6 +140,7 @@ class DeviceEntry(_Entry):
     attributes: dict[QualifiedName, AttributeEntry] = {}
     capacity: dict[QualifiedName, str | int] = Field({}, description="a quantity, or {memory} or {vcpu}")
     allow_multiple_allocations: bool = False
+    node_allocatable_resources: dict[NodeResource, NodeAllocatableEntry] = {}
 
     @model_validator(mode="after")
     def _fits_the_hardware(self) -> DeviceEntry:
@@ -93,7 +155,18 @@ class DeviceEntry(_Entry):
             self._check_attribute(name, attribute.template())
         for name, amount in self.capacity.items():
             _check_amount(name, str(amount), AMOUNTS[self.for_each])
+        for name, entry in self.node_allocatable_resources.items():
+            self._check_mapping(name, entry)
         return self
+
+    def _check_mapping(self, name: str, entry: NodeAllocatableEntry) -> None:
+        entry.value(name)
+        key = entry.mapping.capacity_key if entry.mapping else None
+        if key is not None:
+            _known((key,), self.capacity, f"nodeAllocatableResources {name}: capacityKey")
+            if not self.allow_multiple_allocations:
+                what = "says nothing of capacities, and kube-scheduler fails on it"
+                raise ValueError(f"allowMultipleAllocations: true with capacityKey: otherwise an allocation {what}")
 
     def _check_attribute(self, name: str, template: AttributeTemplate) -> None:
         if template.text is None:
@@ -120,6 +193,7 @@ class DeviceEntry(_Entry):
             FrozenMap({name: attribute.template() for name, attribute in self.attributes.items()}),
             FrozenMap({name: str(amount) for name, amount in self.capacity.items()}),
             self.allow_multiple_allocations,
+            FrozenMap({name: entry.value(name) for name, entry in self.node_allocatable_resources.items()}),
         )
 
 
@@ -199,3 +273,16 @@ def _check_amount(name: str, text: str, fields: tuple[str, ...]) -> None:
         raise ValueError(f"capacity {name}: a Kubernetes quantity such as 80Gi, or {{memory}}") from error
     if amount.sign < 0:
         raise ValueError(f"capacity {name}: a quantity of at least 0")
+
+
+def _quantity(name: str, written: str | int | None, *, least: int = 0) -> Quantity | None:
+    """A multiplier (`least` 1: above 0) or an overhead as the API server keeps it."""
+    if written is None:
+        return None
+    try:
+        amount = Quantity.stored(str(written))
+    except QuantityError as error:
+        raise ValueError(f"nodeAllocatableResources {name}: a Kubernetes quantity such as 2 or 512Mi") from error
+    if amount.sign < least:
+        raise ValueError(f"nodeAllocatableResources {name}: a quantity {'above' if least else 'of at least'} 0")
+    return amount

@@ -22,6 +22,7 @@ GATES: Final = {
     "DRADeviceBindingConditions": "binding_conditions",
     "DRAExtendedResource": "extended_resource",
     "DRAListTypeAttributes": "list_type_attributes",
+    "DRANodeAllocatableResources": "node_allocatable_resources",
     "DRAFractionalCapacityRange": "fractional_capacity_range",
     "DRAWorkloadResourceClaims": "workload_resource_claims",
     "GenericWorkload": "generic_workload",

@@ -24,6 +24,7 @@ class Gates:
     extended_resource: bool = True
     list_type_attributes: bool = False
     fractional_capacity_range: bool = False
+    node_allocatable_resources: bool = False
     generic_workload: bool = False
     gang_scheduling: bool = False
     workload_resource_claims: bool = False
@@ -86,6 +87,8 @@ class SchedulerBehaviour:
     image_volumes_scored: bool = True  # ImageLocality adds images that are mounted (from 1.36 on)
     image_volumes_counted: bool = False  # ... and expects more bytes for them (from 1.37 on)
     selector_asked_without_labels: bool = True  # InterPodAffinity: see term_of_pod_matches (until 1.36)
+    # DynamicResources counts nodeAllocatableResources of devices (from 1.37 on; the form of 1.36 is not modelled)
+    node_allocatable_of_devices: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,11 @@ class KubernetesProfile:
     def minor(self) -> tuple[int, int]:
         """(1, 36)."""
         return self.version[:2]
+
+    @property
+    def devices_take_node_amounts(self) -> bool:
+        """Whether allocations of devices take of the node's own amounts, such as cpu (KEP-5517)."""
+        return self.gates.node_allocatable_resources and self.scheduler.node_allocatable_of_devices
 
     @property
     def declared_features(self) -> tuple[str, ...]:
@@ -182,7 +190,9 @@ _G34 = Gates(
 )
 _S35 = SchedulerBehaviour(balance_is_gain=False, image_volumes_scored=False)
 _S34 = replace(_S35, claims_scored=False)
-_S37 = SchedulerBehaviour(image_volumes_counted=True, selector_asked_without_labels=False)
+_S37 = SchedulerBehaviour(
+    image_volumes_counted=True, selector_asked_without_labels=False, node_allocatable_of_devices=True
+)
 _C35 = CelBehaviour(includes=False, list_attributes=False)
 _C34 = replace(_C35, new_may_use_lists=False)
 _C37 = CelBehaviour(cel_go="0.29.2", dyn_attributes=True, add_mutates_big_quantity=False)

@@ -157,6 +157,10 @@ class Quantity:
                 return difference
         return self + Quantity(-other.digits, other.scale, other.format, big=True)
 
+    def times(self, factor: Quantity) -> Quantity:
+        """The exact product, in big form and the format of the first, as NewDecimalQuantity makes one of AsDec."""
+        return Quantity(self.digits * factor.digits, self.scale + factor.scale, self.format, big=True)
+
     def as_big(self) -> Quantity:
         """The same value in big form (ToDec): what comparing with a big quantity does to the receiver upstream."""
         return self if self.big else replace(self, big=True)

@@ -147,6 +147,35 @@ NOWHERE = NodeReach()
 
 
 @dataclass(frozen=True, slots=True)
+class NodeMapping:
+    """The device is one of the node's own amounts: `per_device`, or what is consumed of `capacity` times `multiplier`.
+
+    Named as in the API: capacityKey, capacityMultiplier, deviceMultiplier.
+    """
+
+    capacity: str | None = None
+    multiplier: Quantity | None = None
+    per_device: Quantity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOverhead:
+    """What using the device costs of the node's own amounts: for each pod, and for each container that names the
+    claim."""
+
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAllocatable:
+    """What an allocation of the device takes of an amount of the node itself, such as cpu (KEP-5517 in 1.37)."""
+
+    mapping: NodeMapping | None = None
+    overhead: NodeOverhead | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """One device. Attribute and capacity names are as published: unqualified ones belong to the driver's domain."""
 
@@ -161,6 +190,7 @@ class Device:
     # None: the field is absent. An empty tuple counts as present, as in upstream's pool ordering.
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
+    node_allocatable: FrozenMap[str, NodeAllocatable] = field(default_factory=FrozenMap)  # by name of the resource
     # Fields of newer Kubernetes versions that this version does not understand; the allocator says unknown for them.
     unsupported: tuple[str, ...] = ()
     # What others worked out of the device. It is no part of the value, no copy has it, and it ends with the device.

@@ -139,7 +139,7 @@ def _contents(
     instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
 ) -> tuple[SliceContents, ...]:
     if profile.custom is not None:
-        return custom.contents(instance_type, profile.custom)
+        return custom.contents(instance_type, profile.custom, kubernetes)
     return _prediction(profile).contents(instance_type, profile, kubernetes)
 
 

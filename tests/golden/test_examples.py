@@ -20,7 +20,7 @@ EXAMPLES = sorted((ROOT / "docs/examples").glob("*.yaml"))
 MISTAKES = sorted((ROOT / "docs/examples/mistakes").glob("*.yaml"))
 WARNINGS = sorted((ROOT / "docs/examples/warnings").glob("*.yaml"))
 PLACED = {"sharing", "simulated", "part-by-annotation", "other-scheduler", "ray-inferentia", "tpu-slices"}
-LEFT_OUT = {"block-soon", "block-too-short", "unsatisfiable"}
+LEFT_OUT = {"block-soon", "block-too-short", "cpu-devices", "unsatisfiable"}
 
 
 def run(example: Path, *options: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:

@@ -35,19 +35,23 @@ class SliceLayer:
     """Slices by what a node asks for; each tuple keeps the input order.
 
     Up to 0.36 slices with counters are for all nodes; `counters_are_local` makes them follow their nodeName.
+    `take_node_amounts`: whether a device takes of the node's own amounts.
     """
 
     counters_are_local: bool = False
     local: Mapping[str, Slices] = field(default_factory=dict)
     shared: Slices = ()
     pools: Mapping[tuple[str, str], Slices] = field(default_factory=dict)
+    take_node_amounts: bool = False
 
     def plus(self, slices: Iterable[ResourceSlice]) -> SliceLayer:
         """The same with more slices, after the present ones, split as upstream's NewAllocator does."""
         local: dict[str, list[ResourceSlice]] = {}
         pools: dict[tuple[str, str], list[ResourceSlice]] = {}
         shared: list[ResourceSlice] = []
+        taking = self.take_node_amounts
         for slice_ in slices:
+            taking = taking or any(device.node_allocatable for device in slice_.devices)
             pools.setdefault((slice_.driver, slice_.pool.name), []).append(slice_)
             if slice_.reach.node_name and (self.counters_are_local or not slice_.shared_counters):
                 local.setdefault(slice_.reach.node_name, []).append(slice_)
@@ -58,6 +62,7 @@ class SliceLayer:
             local={**self.local, **{node: self.local.get(node, ()) + tuple(new) for node, new in local.items()}},
             shared=self.shared + tuple(shared),
             pools={**self.pools, **{key: self.pools.get(key, ()) + tuple(new) for key, new in pools.items()}},
+            take_node_amounts=taking,
         )
 
 
@@ -266,6 +271,12 @@ class ClusterDevices:
         """A cluster that has these slices as well, at the cost of the extra slices only."""
         layers = self.layers.plus([with_rules(slice_, self.taint_rules) for slice_ in extra])
         return replace(self, layers=layers, answers=AllocationCache(), _nodes={})
+
+    @property
+    def take_node_amounts(self) -> bool:
+        """Whether allocations of some devices take of a node's own amounts (KEP-5517)."""
+        layers, counted = self.layers, self.profile.devices_take_node_amounts
+        return counted and (layers.below.take_node_amounts or layers.above.take_node_amounts)
 
     def pools_of(self, node: Node) -> tuple[NodePools, SelectorMemo]:
         """The node's pools and its memo of selector answers. Raises FatalError for an unparsable node selector."""

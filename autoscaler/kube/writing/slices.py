@@ -20,6 +20,7 @@ from instance_catalog.kubernetes.resource_slice import (
     CounterConsumption,
     Device,
     ListValue,
+    NodeAllocatable,
     NodeReach,
     RequestPolicy,
     ResourceSlice,
@@ -84,6 +85,9 @@ def _device(device: Device) -> Manifest:
         written["allowMultipleAllocations"] = True
     if device.binds_to_node:
         written["bindsToNode"] = True
+    if device.node_allocatable:
+        entries = sorted(device.node_allocatable.items())
+        written["nodeAllocatableResources"] = {name: _node_allocatable(entry) for name, entry in entries}
     return {**written, **_reach(device.reach)}
 
 
@@ -127,6 +131,21 @@ def _policy(policy: RequestPolicy) -> Manifest:
 
 def _consumption(consumption: CounterConsumption) -> Manifest:
     return {"counterSet": consumption.counter_set, "counters": _counters(consumption.counters)}
+
+
+def _node_allocatable(entry: NodeAllocatable) -> Manifest:
+    written: Manifest = {}
+    if (mapping := entry.mapping) is not None:
+        amounts = {"capacityMultiplier": mapping.multiplier, "deviceMultiplier": mapping.per_device}
+        key = {} if mapping.capacity is None else {"capacityKey": mapping.capacity}
+        written["mapping"] = {**key, **_given(amounts)}
+    if (overhead := entry.overhead) is not None:
+        written["overhead"] = _given({"perPod": overhead.per_pod, "perContainer": overhead.per_container})
+    return written
+
+
+def _given(amounts: Mapping[str, Quantity | None]) -> Manifest:
+    return {name: str(amount) for name, amount in amounts.items() if amount is not None}
 
 
 def _counters(counters: Mapping[str, Quantity]) -> Manifest:

@@ -87,10 +87,10 @@ def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim]) -> tupl
 
 def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleClass, ...]:
     """Group equal bundles; in the order of their first members, most important ones first."""
-    observed = _observed_labels(snapshot)
+    observed, taking = _observed_labels(snapshot), snapshot.profile.devices_take_node_amounts
     groups: dict[Hashable, list[Bundle]] = {}
     for bundle in bundles:
-        groups.setdefault(_signature(bundle, snapshot.claims, observed), []).append(bundle)
+        groups.setdefault(_signature(bundle, snapshot.claims, observed, taking=taking), []).append(bundle)
     classes = [BundleClass(tuple(group), _wants(group[0], snapshot.claims)) for group in groups.values()]
     return tuple(sorted(classes, key=lambda c: -c.sample.priority))
 
@@ -101,16 +101,20 @@ def _wants(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> Hashable:
     return tuple(_claim_signature(claims[key]) if key in claims else key for key in keys)
 
 
-def _signature(bundle: Bundle, claims: Mapping[str, ResourceClaim], observed: frozenset[str]) -> Hashable:
+def _signature(
+    bundle: Bundle, claims: Mapping[str, ResourceClaim], observed: frozenset[str], *, taking: bool
+) -> Hashable:
     """Everything that can make a difference for where they fit; names of pods and of their own claims do not.
 
-    Nor do nominations: each pod has a node of its own there, and that would make every pod a class of its own."""
+    Nor do nominations: each pod has a node of its own there, and that would make every pod a class of its own.
+    `taking`: devices may take of a node's own amounts, by how many containers use them."""
     order: dict[str, int] = {}
     for pod in bundle.pods:
         for key in claim_keys(pod):
             order.setdefault(key, len(order))
     return (
         tuple(_pod_signature(pod, order, observed) for pod in bundle.pods),
+        taking and tuple(_references(pod, order) for pod in bundle.pods),
         tuple(_claim_signature(claims[key]) if key in claims else key for key in order),
     )
 
@@ -119,7 +123,7 @@ def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str])
     return (
         pod.namespace,
         tuple((k, v) for k, v in sorted(pod.labels.items()) if k in observed),
-        # Containers' own names and their references to claims do not matter for placement.
+        # Containers' own names do not matter for placement, nor do limits and references to claims: see _references.
         tuple((c.requests, c.host_ports) for c in pod.containers),
         tuple((c.requests, c.host_ports, c.sidecar) for c in pod.init_containers),
         pod.overhead,
@@ -140,6 +144,15 @@ def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str])
         pod.expected_seconds,
         pod.awaits,
         pod.unsupported,
+    )
+
+
+def _references(pod: Pod, order: Mapping[str, int]) -> Hashable:
+    """What containers use which claims, and the limits that bound what comes on top."""
+    numbers = {e.name: order.get(f"{pod.namespace}/{e.claim}") for e in pod.claims if e.claim}
+    return pod.pod_limits, tuple(
+        (container.limits, tuple(numbers.get(name) for name in container.claims))
+        for container in (*pod.init_containers, *pod.containers)
     )
 
 

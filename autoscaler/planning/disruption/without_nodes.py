@@ -8,6 +8,7 @@ from dataclasses import replace
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.requests import NOTHING
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
@@ -44,7 +45,8 @@ def without_nodes(
 
 def as_pending(pod: Pod) -> Pod:
     """The pod as its controller creates it again."""
-    return replace(pod, node_name=None, nominated_node=None, phase="Pending", unscheduled="", unscheduled_why="")
+    waiting = replace(pod, node_name=None, nominated_node=None, phase="Pending", unscheduled="", unscheduled_why="")
+    return replace(waiting, claim_amounts=NOTHING) if pod.claim_amounts else waiting
 
 
 def _freed(snapshot: Snapshot, moved: Sequence[Pod]) -> FrozenMap[str, ResourceClaim]:

@@ -3,7 +3,8 @@
 What decides whether a pod fits a fresh node has two halves: its claims, and everything else. Pods differ in their
 amounts of CPU and memory far more than in their claims, so the second half is computed for each pod and the first is
 remembered here. Where the halves depend on each other (shared or allocated claims, extended resources that a class
-serves, volumes, host ports) there is nothing to remember: `claims_apart` says so, and the pod is decided as a whole.
+serves, volumes, host ports, devices that take of the node's own amounts) there is nothing to remember: `claims_apart`
+says so, and the pod is decided as a whole.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def claims_apart(bundle: Bundle, world: World, numbers: dict[Hashable, int]) -> 
     amounts = amounts_of(pod)
     if pod.unsupported or pod.volumes or group_of(pod, world.profile) or any(host_ports(pod)):
         return None
-    if any(world.served_by_dra(resource) for resource in amounts):
+    if any(world.served_by_dra(resource) for resource in amounts) or (pod.claims and world.claims_take_amounts):
         return None
     claims = claims_of(pod, world.claims, world.profile, world.devices.classes)
     if not isinstance(claims, tuple) or any(claim.allocation or claim.reserved_for for claim in claims):

@@ -63,6 +63,7 @@ def _of_device(device: Device, numbers: dict[str, int]) -> Hashable:
         device.binds_to_node,
         device.binding_conditions,
         device.binding_failure_conditions,
+        device.node_allocatable,
         device.unsupported,
     )
 

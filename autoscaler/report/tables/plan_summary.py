@@ -295,6 +295,8 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             if detail["free"] == 0 and "/" in resource:
                 return f"Insufficient {resource} ({wanted} requested, {_without(resource)})"
             return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
+        case Code.INSUFFICIENT_WITH_CLAIMS:
+            return _plain(reason, short=short).replace(": ", " (", 1) + ")"
         case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:
             return f"didn't match Pod's node affinity/selector ({_plain(reason, short=short)})"
         case Code.TAINT_NOT_TOLERATED:

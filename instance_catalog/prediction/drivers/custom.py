@@ -17,6 +17,7 @@ from instance_catalog.drivers.custom import (
     only_field,
 )
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device, RuntimeOnly, Version
 from instance_catalog.prediction.contents import MOST_DEVICES, SliceContents, devices_in_chunks
@@ -33,12 +34,19 @@ def runs_on(instance_type: InstanceType, driver: CustomDriver) -> bool:
     return next(_devices(instance_type, driver), None) is not None
 
 
-def contents(instance_type: InstanceType, driver: CustomDriver) -> tuple[SliceContents, ...]:
-    """The devices template by template, in as many slices as they need."""
-    return devices_in_chunks(list(_devices(instance_type, driver)), MOST_DEVICES)
+def contents(
+    instance_type: InstanceType, driver: CustomDriver, kubernetes: KubernetesProfile
+) -> tuple[SliceContents, ...]:
+    """The devices template by template, in as many slices as they need.
+
+    Without its gate the API server drops nodeAllocatableResources (pkg/registry/resource/resourceslice/strategy.go,
+    v1.37.2).
+    """
+    taking = kubernetes.devices_take_node_amounts
+    return devices_in_chunks(list(_devices(instance_type, driver, taking=taking)), MOST_DEVICES)
 
 
-def _devices(instance_type: InstanceType, driver: CustomDriver) -> Iterator[Device]:
+def _devices(instance_type: InstanceType, driver: CustomDriver, *, taking: bool = False) -> Iterator[Device]:
     for template in driver.devices:
         matching = [
             facts
@@ -46,7 +54,8 @@ def _devices(instance_type: InstanceType, driver: CustomDriver) -> Iterator[Devi
             if all(str(facts[name]) == wanted for name, wanted in template.where.items())
         ]
         for index, facts in enumerate(matching):
-            yield _device(instance_type, template, {**facts, "index": index, "count": len(matching)})
+            counted = {**facts, "index": index, "count": len(matching)}
+            yield _device(instance_type, template, counted, taking=taking)
 
 
 def _hardware(instance_type: InstanceType, template: DeviceTemplate) -> Iterator[_Facts]:
@@ -96,7 +105,7 @@ def _card(card: NetworkCard) -> _Facts:
     return {"kind": card.kind, "subsystem": card.subsystem, "rdma": card.rdma}
 
 
-def _device(instance_type: InstanceType, template: DeviceTemplate, facts: _Facts) -> Device:
+def _device(instance_type: InstanceType, template: DeviceTemplate, facts: _Facts, *, taking: bool) -> Device:
     name = template.name.replace("{index}", str(facts["index"]))
     attributes = {key: _filled(attribute, facts, name, key) for key, attribute in template.attributes.items()}
     capacity = {key: _amount(instance_type, text) for key, text in template.capacity.items()}
@@ -105,6 +114,7 @@ def _device(instance_type: InstanceType, template: DeviceTemplate, facts: _Facts
         FrozenMap(attributes),
         FrozenMap(capacity),
         allow_multiple_allocations=template.allow_multiple_allocations,
+        node_allocatable=template.node_allocatable if taking else FrozenMap(),
     )
 
 

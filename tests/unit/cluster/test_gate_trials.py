@@ -38,10 +38,11 @@ class Gated(ApiServer):
         created: Object = copied(manifest)
         for trial in TRIALS:
             if trial.gate not in self._on and trial.resource == resource and trial.spec == manifest["spec"]:
-                owner: Any = created
-                for part in trial.path[:-1]:
-                    owner = owner[part]
-                del owner[trial.path[-1]]
+                for path in filter(None, (trial.path, trial.former)):
+                    owner: Any = created
+                    for part in path[:-1]:
+                        owner = owner[part]
+                    del owner[path[-1]]
                 if trial.refused:
                     raise InvalidError(f"create {resource}: {path_text(trial.refused)}: exactly one is required (422)")
         return created
@@ -51,6 +52,17 @@ class Gated(ApiServer):
 def test_a_gate_is_on_if_its_field_is_kept(gate: str) -> None:
     assert prove(Gated(gate)).gates == {name: name == gate for name in ALL}
     assert prove(Gated(*(ALL - {gate}))).gates == {name: name != gate for name in ALL}
+
+
+def test_the_field_that_another_release_had_proves_the_gate_as_well() -> None:
+    class Former(Gated):
+        def try_create(self, resource: Resource, manifest: Object) -> Object:
+            created = super().try_create(resource, manifest)
+            for device in created["spec"].get("devices", []) if resource.plural == "resourceslices" else ():
+                device.pop("nodeAllocatableResources", None)
+            return created
+
+    assert prove(Former(*ALL)).gates["DRANodeAllocatableResources"] is True
 
 
 def test_nothing_is_created() -> None:

@@ -14,12 +14,14 @@ from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, MatchAttribute, Request, ResourceClaim
 from instance_catalog.drift.compare import Unified, unify
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile, profile_for
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import (
     AttributeValue,
     Capacity,
     Device,
+    NodeAllocatable,
+    NodeOverhead,
     NodeReach,
     Pool,
     ResourceSlice,
@@ -68,8 +70,8 @@ def want(expression: str = "", count: int = 1) -> DeviceRequest:
     return DeviceRequest("r", "gpu", (Selector(expression),) if expression else (), count=count)
 
 
-def impact(unified: Unified, *claims: ResourceClaim) -> Impact:
-    return matters(unified, claims, node=NODE, classes=[CLASS], profile=REFERENCE)
+def impact(unified: Unified, *claims: ResourceClaim, profile: KubernetesProfile = REFERENCE) -> Impact:
+    return matters(unified, claims, node=NODE, classes=[CLASS], profile=profile)
 
 
 IS_H100 = want(f"device.attributes['{DRIVER}'].productName == 'NVIDIA H100 80GB HBM3'")
@@ -118,6 +120,16 @@ def test_what_matters_to_a_claim(published: list[Device], asked: ResourceClaim, 
     assert (found.matters, found.breaks) == (bool(fields), breaks)
     assert isinstance(found.predicted, Allocated)
     assert isinstance(found.published, NotAllocated if breaks else Allocated)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_what_a_device_takes_of_its_node_matters_where_it_counts(*, on: bool) -> None:
+    profile = profile_for("1.37.1").with_gates(node_allocatable_resources=on)
+    more = NodeAllocatable(overhead=NodeOverhead(per_pod=Quantity.parse("8Gi")))
+    costly = [replace(device, node_allocatable=FrozenMap({"memory": more})) for device in GPUS]
+    found = impact(drifted(*costly), claim(want()), profile=profile)
+    assert (found.matters, found.breaks) == (on, False)
+    assert {difference.field for difference in found.decisive} == ({"nodeAllocatableResources"} if on else set())
 
 
 def test_differences_that_matter_only_together_are_all_named() -> None:

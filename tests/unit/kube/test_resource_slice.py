@@ -13,6 +13,9 @@ from instance_catalog.kubernetes.resource_slice import (
     CounterConsumption,
     Device,
     ListValue,
+    NodeAllocatable,
+    NodeMapping,
+    NodeOverhead,
     NodeReach,
     Pool,
     ResourceSlice,
@@ -93,6 +96,43 @@ def test_fields_of_newer_versions_make_a_device_unsupported() -> None:
     found, problems = parsed(slice_of({"name": "a", "compatibilityGroups": ["x"]}))
     assert found.devices == (Device("a", unsupported=("compatibilityGroups",)),)
     assert problems == ["spec.devices[0].compatibilityGroups: unknown field 'compatibilityGroups'"]
+
+
+def test_amounts_of_the_node() -> None:
+    rules = {
+        "cpu": {"mapping": {"capacityKey": "d/cores", "capacityMultiplier": "2"}},
+        "memory": {"mapping": {"deviceMultiplier": "1Gi"}, "overhead": {"perPod": 100, "perContainer": "10Mi"}},
+    }
+    found, problems = parsed(slice_of({"name": "x", "nodeAllocatableResources": rules}))
+    assert problems == []
+    assert found.devices[0].unsupported == ()
+    assert found.devices[0].node_allocatable == {
+        "cpu": NodeAllocatable(NodeMapping("d/cores", Quantity.of(2))),
+        "memory": NodeAllocatable(
+            NodeMapping(per_device=Quantity.parse("1Gi")), NodeOverhead(Quantity.of(100), Quantity.parse("10Mi"))
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "unknown"),
+    [
+        pytest.param(
+            {"nodeAllocatableResourceMappings": {"cpu": {"allocationMultiplier": "1"}}},
+            "nodeAllocatableResourceMappings",
+            id="the form of 1.36",
+        ),
+        pytest.param(
+            {"nodeAllocatableResources": {"cpu": {"mapping": {"deviceMultiplier": "1", "perNode": "1"}}}},
+            "perNode",
+            id="a part of a newer form",
+        ),
+        pytest.param({"nodeAllocatableResources": {"cpu": {"share": {}}}}, "share", id="another rule"),
+    ],
+)
+def test_other_forms_of_amounts_of_the_node_make_a_device_unsupported(fields: dict[str, object], unknown: str) -> None:
+    found, _ = parsed(slice_of({"name": "x", **fields}))
+    assert found.devices[0].unsupported == (unknown,)
 
 
 def test_request_policy() -> None:

@@ -17,6 +17,9 @@ from instance_catalog.kubernetes.resource_slice import (
     CounterSet,
     Device,
     ListValue,
+    NodeAllocatable,
+    NodeMapping,
+    NodeOverhead,
     NodeReach,
     Pool,
     RequestPolicy,
@@ -51,6 +54,18 @@ GI = quantity("1Gi")
 SELECTOR = NodeSelector((NodeSelectorTerm((Requirement("zone", "In", ("a", "b")), Requirement("gpu", "Exists")), ()),))
 SLICES = {
     "attributes of every kind": piece(Device("d", FrozenMap(ATTRIBUTES))),
+    "amounts of the node": piece(
+        Device(
+            "d",
+            node_allocatable=FrozenMap(
+                {
+                    "cpu": NodeAllocatable(NodeMapping("acme.com/cores", quantity("2"))),
+                    "hugepages-2Mi": NodeAllocatable(overhead=NodeOverhead(quantity("2Mi"), quantity("4Mi"))),
+                    "memory": NodeAllocatable(NodeMapping(per_device=GI), NodeOverhead(per_pod=GI)),
+                }
+            ),
+        )
+    ),
     "capacity with range": piece(
         Device(
             "d",

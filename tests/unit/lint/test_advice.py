@@ -21,6 +21,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.profile import REFERENCE, profile_for
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Device, NodeAllocatable, NodeMapping, Pool, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 from tests.builders import CATALOG, GPU, block, claim, gpus, machine, plan, pod, snapshot
@@ -42,6 +43,26 @@ def test_a_taint_rule_whose_gate_is_off_is_ignored(on: bool, expected: int) -> N
     found = told(snapshot([], taint_rules=(RULE,), profile=REFERENCE.with_gates(device_taint_rules=on)))
     assert len(found) == expected
     assert all("DRADeviceTaintRules is off" in one.message for one in found)
+
+
+@pytest.mark.parametrize(
+    ("version", "on", "expected"),
+    [
+        ("1.37", False, "feature gate DRANodeAllocatableResources is off in v1.37.0"),
+        ("1.36", True, "v1.36.3 does not have them, they came with 1.37"),
+        ("1.37", True, ""),
+    ],
+)
+def test_what_devices_take_of_their_node_is_ignored_where_nobody_counts_it(
+    version: str, on: bool, expected: str
+) -> None:
+    rule = FrozenMap({"cpu": NodeAllocatable(NodeMapping(per_device=Quantity.of(1)))})
+    device = Device("d", node_allocatable=rule)
+    slices = [ResourceSlice(name, "cpu.example.com", Pool(name), devices=(device,)) for name in ("a", "b")]
+    profile = profile_for(version).with_gates(node_allocatable_resources=on)
+    found = [(one.subject, one.message) for one in told(snapshot([], slices=tuple(slices), profile=profile))]
+    said = f"nodeAllocatableResources of its devices are ignored: {expected}"
+    assert found == ([("ResourceSlice a", said)] if expected else [])
 
 
 @pytest.mark.parametrize(("version", "expected"), [("1.34", 1), ("1.35", 1), ("1.36", 0)])

@@ -73,6 +73,60 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
         devices(1, capacity={"c": {"value": "1", "requestPolicy": {"default": "1"}}}),
         [("invalid-object", "spec.devices[0].capacity.c.requestPolicy")],
     ),
+    "cpu of a device and of a capacity": (
+        devices(
+            1,
+            capacity={"cores": {"value": "8"}},
+            allowMultipleAllocations=True,
+            nodeAllocatableResources={
+                "cpu": {"mapping": {"capacityKey": "cores", "capacityMultiplier": "2"}},
+                "memory": {"mapping": {"deviceMultiplier": "1Gi"}, "overhead": {"perPod": "0"}},
+                "hugepages-2Mi": {"overhead": {"perContainer": "2Mi"}},
+            },
+        ),
+        [],
+    ),
+    "another amount of a node": (
+        devices(1, nodeAllocatableResources={"ephemeral-storage": {"overhead": {"perPod": "1Gi"}}}),
+        [("invalid-object", "spec.devices[0].nodeAllocatableResources.ephemeral-storage")],
+    ),
+    "an amount without a rule": (
+        devices(1, nodeAllocatableResources={"cpu": {}}),
+        [("invalid-object", "spec.devices[0].nodeAllocatableResources.cpu")],
+    ),
+    "a capacity that the device does not have": (
+        devices(
+            1,
+            allowMultipleAllocations=True,
+            nodeAllocatableResources={"cpu": {"mapping": {"capacityKey": "cores", "capacityMultiplier": "1"}}},
+        ),
+        [("invalid-object", "spec.devices[0].nodeAllocatableResources.cpu.mapping.capacityKey")],
+    ),
+    "a capacity of a device that is not shared": (
+        devices(
+            1,
+            capacity={"cores": {"value": "8"}},
+            nodeAllocatableResources={"cpu": {"mapping": {"capacityKey": "cores", "capacityMultiplier": "1"}}},
+        ),
+        [("invalid-object", "spec.devices[0].nodeAllocatableResources.cpu.mapping.capacityKey")],
+    ),
+    "two ways to count": (
+        devices(
+            1,
+            capacity={"cores": {"value": "8"}},
+            allowMultipleAllocations=True,
+            nodeAllocatableResources={"cpu": {"mapping": {"capacityKey": "cores", "deviceMultiplier": "1"}}},
+        ),
+        [("invalid-object", "spec.devices[0].nodeAllocatableResources.cpu.mapping")],
+    ),
+    "a multiplier of nothing": (
+        devices(1, nodeAllocatableResources={"cpu": {"mapping": {"deviceMultiplier": "0"}}}),
+        [("invalid-object", "spec.devices[0].nodeAllocatableResources.cpu.mapping")],
+    ),
+    "an overhead below 0": (
+        devices(1, nodeAllocatableResources={"cpu": {"overhead": {"perPod": "-1"}}}),
+        [("invalid-object", "spec.devices[0].nodeAllocatableResources.cpu.overhead")],
+    ),
     "17 taints": (
         devices(1, taints=[{"key": f"k{n}", "effect": "NoSchedule"} for n in range(17)]),
         [("too-many-entries", "spec.devices[0].taints")],

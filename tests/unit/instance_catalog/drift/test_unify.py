@@ -15,6 +15,9 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import (
     Capacity,
     Device,
+    NodeAllocatable,
+    NodeMapping,
+    NodeOverhead,
     NodeReach,
     Pool,
     ResourceSlice,
@@ -36,6 +39,11 @@ def slices(
     *devices: Device, node: str = "real", generation: int = 1, driver: str = DRIVER
 ) -> tuple[ResourceSlice, ...]:
     return (ResourceSlice(f"{node}-x", driver, Pool(node, generation), devices, NodeReach(node_name=node)),)
+
+
+def taking(name: str, capacity: str) -> Device:
+    rule = NodeAllocatable(NodeMapping(capacity, Quantity.of(1)), NodeOverhead(Quantity.of(1)))
+    return replace(device(name), node_allocatable=FrozenMap({"cpu": rule}))
 
 
 def token(group: str) -> RuntimeOnly:
@@ -104,6 +112,14 @@ CASES = {
         [device("a")],
         [replace(device("a"), taints=(Taint("gpu-lost"),))],
         [("extra", "device", "a", "taints")],
+    ),
+    "amounts of the node": (
+        [taking("cores", "cores"), taking("same", f"{DRIVER}/cores"), device("c")],
+        [taking("cores", "sockets"), taking("same", "cores"), taking("c", "cores")],
+        [
+            ("extra", "device", "c", "nodeAllocatableResources"),
+            ("different", "device", "cores", "nodeAllocatableResources"),
+        ],
     ),
     "a capacity": (
         [Device("a", capacity=FrozenMap({"memory": Capacity(Quantity.parse("40Gi"), guess=True)}))],

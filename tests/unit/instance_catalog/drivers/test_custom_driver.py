@@ -11,8 +11,16 @@ from instance_catalog.drivers.profile import DriverProfileError, parse_driver_se
 from instance_catalog.drivers.terms import PrepareRules
 from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.loader import load_catalog
-from instance_catalog.kubernetes.profile import profile_for
-from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly, Version
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile, profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
+    Device,
+    NodeAllocatable,
+    NodeMapping,
+    NodeOverhead,
+    RuntimeOnly,
+    Version,
+)
 from instance_catalog.prediction.predict import node_labels, predict, runs_on
 from instance_catalog.types.catalog import Catalog
 
@@ -50,6 +58,10 @@ drivers:
         name: controller
         attributes: {type: {string: "{cloud}/{instanceType}"}}
         capacity: {cpus: "{vcpu}"}
+        allowMultipleAllocations: true
+        nodeAllocatableResources:
+          cpu: {mapping: {capacityKey: cpus, capacityMultiplier: 1}}
+          memory: {overhead: {perPod: 1.5Gi}}
 """
 ROOT = "resource.kubernetes.io/pcieRoot"
 
@@ -59,10 +71,12 @@ def catalog(tmp_path: Path, text: str = PIPES) -> Catalog:
     return load_catalog(extra_dirs=[tmp_path])
 
 
-def devices_of(found: Catalog, name: str, drivers: str = "pipes") -> dict[str, Device]:
+def devices_of(
+    found: Catalog, name: str, drivers: str = "pipes", kubernetes: KubernetesProfile = REFERENCE
+) -> dict[str, Device]:
     machine = found.get(name)
     driver_set = parse_driver_set(drivers, custom=found.drivers)
-    pieces = predict(machine, driver_set, kubernetes=profile_for("1.36"), node_name="n")
+    pieces = predict(machine, driver_set, kubernetes=kubernetes, node_name="n")
     return {device.name: device for piece in pieces for device in piece.devices}
 
 
@@ -127,6 +141,18 @@ def test_what_it_refuses_and_its_classes_are_those_of_the_description(tmp_path: 
     assert classes.keys() > {row.name for row in builtin_device_classes(profile_for("1.36"))}
 
 
+@pytest.mark.parametrize("on", [True, False])
+def test_what_devices_take_of_their_node_is_published_with_the_gate(tmp_path: Path, *, on: bool) -> None:
+    kubernetes = profile_for("1.37.1").with_gates(node_allocatable_resources=on)
+    devices = devices_of(catalog(tmp_path), "p4d.24xlarge", kubernetes=kubernetes)
+    expected = {
+        "cpu": NodeAllocatable(NodeMapping("cpus", Quantity.of(1))),
+        "memory": NodeAllocatable(overhead=NodeOverhead(Quantity.parse("1536Mi"))),
+    }
+    assert devices["controller"].node_allocatable == (expected if on else {})
+    assert devices["pipe-0"].node_allocatable == {}
+
+
 def test_a_driver_without_matching_hardware_publishes_nothing(tmp_path: Path) -> None:
     only_amd = PIPES.split("      - forEach: networkCard")[0].replace("vendor: NVIDIA", "vendor: AMD")
     found = catalog(tmp_path, only_amd)
@@ -175,6 +201,20 @@ def test_every_type_knows_the_drivers_of_its_catalog(tmp_path: Path) -> None:
         ("lanes: {int: 16}", "lanes: {int: 16, string: x}", "exactly one of string, int, bool and version"),
         ("bandwidth: 400G", "bandwidth: fast", "capacity bandwidth: a Kubernetes quantity such as 80Gi, or {memory}"),
         ("bandwidth: 400G", 'bandwidth: "{index}"', "capacity bandwidth: a quantity, or one of {memory}, {vcpu}"),
+        ("capacityKey: cpus, ", "capacityKey: cores, ", "capacityKey: 'cores' is no field here; there are cpus"),
+        ("capacityKey: cpus, ", "", "either deviceMultiplier, or capacityKey with capacityMultiplier"),
+        (", capacityMultiplier: 1}", "}", "capacityKey and capacityMultiplier together"),
+        ("capacityMultiplier: 1}", "capacityMultiplier: 0}", "nodeAllocatableResources cpu: a quantity above 0"),
+        ("capacityMultiplier: 1}", "capacityMultiplier: x}", "nodeAllocatableResources cpu: a Kubernetes quantity"),
+        ("perPod: 1.5Gi", "perPod: -1", "nodeAllocatableResources memory: a quantity of at least 0"),
+        ("{perPod: 1.5Gi}", "{}", "perPod or perContainer, such as {perPod: 512Mi}"),
+        ("{overhead: {perPod: 1.5Gi}}", "{}", "mapping or overhead"),
+        ("memory: {overhead", "storage: {overhead", "nodeAllocatableResources.storage"),
+        (
+            "allowMultipleAllocations: true\n        nodeAlloc",
+            "nodeAlloc",
+            "allowMultipleAllocations: true with capacityKey: otherwise an allocation says nothing of capacities",
+        ),
         ("name: port-{index}", "name: pipe-{index}", "another name for every device template"),
         ("forEach: networkCard", "forEach: card", "allowed: 'accelerator', 'networkCard' or 'node'"),
         ("release: v1.2.0", "relase: v1.2.0", "did you mean 'release'?"),

@@ -73,6 +73,7 @@ GATES = {
     "extended_resource": 36,
     "list_type_attributes": None,
     "fractional_capacity_range": 37,
+    "node_allocatable_resources": None,
     "generic_workload": None,
     "gang_scheduling": None,
     "workload_resource_claims": None,
@@ -137,6 +138,7 @@ SCHEDULER = {
     "image_volumes_scored": {36, 37},
     "image_volumes_counted": {37},
     "selector_asked_without_labels": {34, 35, 36},
+    "node_allocatable_of_devices": {37},
 }
 
 

@@ -1,0 +1,184 @@
+"""What a pod's claims take of the node's own amounts, such as cpu, once their devices are allocated (KEP-5517).
+
+Upstream: kube-scheduler's plugin dynamicresources, nodeallocatabledynamicresources.go, v1.37.2, with the gate
+DRANodeAllocatableResources. Without it the API server drops the field of devices, and nothing here is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from autoscaler.dra.claims.pod_groups import reserved_for
+from autoscaler.dra.inventory.devices import ClusterDevices
+from autoscaler.dra.inventory.pools import reaches
+from autoscaler.dra.outcome import FatalError
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.requests import add
+from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
+from autoscaler.model.verdict import DoesNotFit, Unknown
+from instance_catalog.kubernetes.node_selector import BadSelectorError
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Device, DeviceId, NodeMapping, NodeReach, ResourceSlice
+
+NODE_ALLOCATABLE_GATE: Final = "DRANodeAllocatableResources"  # alpha and off in 1.36 and 1.37
+_ONE: Final = Quantity.of(1)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimShare:
+    """What one claim takes for one pod, by name of the resource, as status.nodeAllocatableResourceClaimStatuses says.
+
+    `containers` are those that name the claim, once for each time.
+    """
+
+    claim: str
+    containers: tuple[str, ...]
+    mapped: Mapping[str, Quantity]
+    per_pod: Mapping[str, Quantity]
+    per_container: Mapping[str, Quantity]
+
+    def of_pod(self) -> dict[str, Quantity]:
+        """What comes on top of the pod's own requests."""
+        total = dict(self.mapped)
+        add(total, self.per_pod)
+        references = Quantity.of(len(self.containers))
+        if self.containers:
+            add(total, {name: amount.times(references) for name, amount in self.per_container.items()})
+        return total
+
+    def of_container(self) -> dict[str, Quantity]:
+        """What comes on top of the limits of each container that names the claim."""
+        total = dict(self.mapped)
+        add(total, self.per_pod)
+        add(total, self.per_container)
+        return total
+
+
+def amounts_of(shares: Iterable[ClaimShare]) -> dict[str, Quantity]:
+    """What the shares take together."""
+    total: dict[str, Quantity] = {}
+    for share in shares:
+        add(total, share.of_pod())
+    return total
+
+
+def not_shareable(claim: ResourceClaim, pod: Pod, devices: ClusterDevices) -> DoesNotFit | Unknown | None:
+    """Why the pod cannot use an allocated claim that another one has: the claim's devices are a part of the node's own
+    amounts, which is counted for one pod. Devices that only have an overhead may be shared.
+
+    With claims of PodGroups it depends on whether both pods are scheduled in one cycle, which is not known.
+    """
+    if not claim.reserved_for or claim.allocation is None or not _has_mapping(claim.allocation, devices):
+        return None
+    if not reserved_for(claim, pod, devices.profile):
+        return DoesNotFit((Reason.of(Code.CLAIM_NOT_SHAREABLE, f"claim {claim.key}", claim=claim.name),))
+    if all(consumer.uid != pod.uid for consumer in claim.reserved_for):
+        feature = "a device with nodeAllocatableResources in a claim of a PodGroup"
+        return Unknown((Reason.of(Code.UNSUPPORTED, f"claim {claim.key}", feature=feature),))
+    return None
+
+
+def shares_of(
+    pod: Pod, node: Node, allocated: Sequence[tuple[ResourceClaim, Allocation]], devices: ClusterDevices
+) -> tuple[ClaimShare, ...]:
+    """What each of the pod's claims takes with these allocations, those that take nothing left out.
+
+    Raises FatalError, as kube-scheduler aborts the attempt, where a claim has such a device and another one that the
+    node does not see, or an allocation says nothing about the capacity that counts.
+    """
+    found = (_share(pod, node, claim, allocation, devices) for claim, allocation in allocated)
+    return tuple(share for share in found if share is not None)
+
+
+def guessed(
+    node: Node, allocated: Sequence[tuple[ResourceClaim, Allocation]], devices: ClusterDevices
+) -> Iterator[Reason]:
+    """Capacities of which the catalog has no exact figure, where an amount of the node follows from them."""
+    for _, allocation in allocated:
+        for result in allocation.devices:
+            device = _published(result, devices, node)
+            for entry in device.node_allocatable.values() if device else ():
+                name = (entry.mapping.capacity if entry.mapping else None) or ""
+                if device and name in device.capacity and device.capacity[name].guess:
+                    subject = f"device {DeviceId(result.driver, result.pool, result.device)}"
+                    yield Reason.of(Code.CATALOG_UNKNOWN, subject, attributes=(name,))
+
+
+def _has_mapping(allocation: Allocation, devices: ClusterDevices) -> bool:
+    found = (_published(result, devices) for result in allocation.devices)
+    return any(entry.mapping is not None for device in found if device for entry in device.node_allocatable.values())
+
+
+def _share(
+    pod: Pod, node: Node, claim: ResourceClaim, allocation: Allocation, devices: ClusterDevices
+) -> ClaimShare | None:
+    seen = [(result, _published(result, devices, node)) for result in allocation.devices]
+    if not any(device is not None and device.node_allocatable for _, device in seen):
+        return None
+    names = {entry.name for entry in pod.claims if entry.claim == claim.name}
+    containers = (*pod.init_containers, *pod.containers)
+    share = ClaimShare(claim.name, tuple(c.name for c in containers for name in c.claims if name in names), {}, {}, {})
+    mapped, per_pod, per_container = dict[str, Quantity](), dict[str, Quantity](), dict[str, Quantity]()
+    for result, device in seen:
+        if device is None:
+            raise _error(claim, result, f"not found in pool {result.pool} for driver {result.driver}")
+        for resource, entry in device.node_allocatable.items():
+            if entry.mapping is not None:
+                add(mapped, _mapped(claim, result, resource, entry.mapping))
+            if entry.overhead is not None:
+                add(per_pod, _given(resource, entry.overhead.per_pod))
+                add(per_container, _given(resource, entry.overhead.per_container))
+    taken = mapped or per_pod or per_container
+    return replace(share, mapped=mapped, per_pod=per_pod, per_container=per_container) if taken else None
+
+
+def _mapped(
+    claim: ResourceClaim, result: AllocatedDevice, resource: str, mapping: NodeMapping
+) -> Mapping[str, Quantity]:
+    if not mapping.capacity:
+        return _given(resource, mapping.per_device)
+    if result.consumed_capacity is None:
+        raise _error(claim, result, f"ConsumedCapacity is nil, but {resource} follows from capacity {mapping.capacity}")
+    consumed = result.consumed_capacity.get(mapping.capacity)
+    if consumed is None:
+        return {}
+    factor = mapping.multiplier
+    return {resource: consumed if factor is None or factor == _ONE else consumed.times(factor)}
+
+
+def _given(resource: str, amount: Quantity | None) -> Mapping[str, Quantity]:
+    return {} if amount is None else {resource: amount}
+
+
+def _error(claim: ResourceClaim, result: AllocatedDevice, problem: str) -> FatalError:
+    return FatalError.of(Code.NODE_AMOUNT_UNDECIDED, f"claim {claim.key}", device=result.device, problem=problem)
+
+
+def _published(result: AllocatedDevice, devices: ClusterDevices, node: Node | None = None) -> Device | None:
+    """The device of an allocation; None if no slice, or none that the `node` sees, has it.
+
+    While a pool is replaced, its newest generation counts, from which devices are allocated; upstream takes either.
+    """
+    slices = sorted(devices.layers.of_pool(result.driver, result.pool), key=lambda piece: -piece.pool.generation)
+    for piece in slices:
+        if node is not None and not piece.per_device_node_selection and not _sees(node, piece.reach):
+            continue
+        for device in _named(piece, result.device):
+            hidden = node is not None and piece.per_device_node_selection and not _sees(node, device.reach)
+            return None if hidden else device
+    return None
+
+
+def _named(piece: ResourceSlice, name: str) -> Iterator[Device]:
+    return (device for device in piece.devices if device.name == name)
+
+
+def _sees(node: Node, reach: NodeReach) -> bool:
+    try:
+        return reaches(reach, node)
+    except BadSelectorError:
+        return False
