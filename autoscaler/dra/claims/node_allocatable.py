@@ -45,9 +45,8 @@ class ClaimShare:
         """What comes on top of the pod's own requests."""
         total = dict(self.mapped)
         add(total, self.per_pod)
-        references = Quantity.of(len(self.containers))
-        if self.containers:
-            add(total, {name: amount.times(references) for name, amount in self.per_container.items()})
+        references = Quantity.of(len(self.containers))  # 0 is an amount, which a node with less than nothing lacks
+        add(total, {name: amount.times(references) for name, amount in self.per_container.items()})
         return total
 
     def of_container(self) -> dict[str, Quantity]:

@@ -134,7 +134,7 @@ ONE = user("c1=claim")
             id="overhead of a claim that no container names",
         ),
         pytest.param(
-            taking(memory=overhead(per_container="500Mi")), None, user("c1"), {}, id="nothing for no container"
+            taking(memory=overhead(per_container="500Mi")), None, user("c1"), {"memory": "0"}, id="0 for no container"
         ),
         pytest.param(
             taking(memory=overhead(per_pod="1Gi", per_container="512Mi")),
