@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from autoscaler.kube.problem import UNREPLACED, Problems, is_placeholder
+from autoscaler.kube.problem import Problems, left_by_template
 from instance_catalog.diagnostic import Path
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
@@ -21,9 +21,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def _step_to_number(value: object) -> str:
-    if is_placeholder(value):
-        return UNREPLACED
-    return "write it without quotes" if isinstance(value, str) else ""
+    return left_by_template(value) or ("write it without quotes" if isinstance(value, str) else "")
 
 
 class Fields:
@@ -78,7 +76,8 @@ class Fields:
         value = self.raw(name)
         if value is None or isinstance(value, str):
             return value
-        self._wrong(name, "a string", value, "put the value in quotes" if not isinstance(value, dict | list) else "")
+        quotes = "put the value in quotes" if not isinstance(value, dict | list) else ""
+        self._wrong(name, "a string", value, left_by_template(value) or quotes)
         return None
 
     def text(self, name: str, default: str = "") -> str:
@@ -162,8 +161,7 @@ class Fields:
             except QuantityError:
                 pass
         number = 'write a number with an optional suffix, like "40Gi" or "500m"'
-        step = UNREPLACED if is_placeholder(value) else number
-        self.problems.error(path, f"expected a quantity, found {describe(value)}", step)
+        self.problems.error(path, f"expected a quantity, found {describe(value)}", left_by_template(value) or number)
         return None
 
     def child(self, name: str) -> Fields:

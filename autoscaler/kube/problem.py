@@ -14,13 +14,24 @@ from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.spelling import did_you_mean
 
 UNREPLACED: Final = "it looks like a variable that was not replaced: run envsubst, sed or the template's own tool first"
-# ${NAME}, $NAME, {{ .Values.x }}, __INDEX__, PLACEHOLDER_X, <name>
-_PLACEHOLDER: Final = re.compile(r"\$\{?[A-Za-z_]|\{\{|__[A-Z]+|PLACEHOLDER|<[\w.-]+>")
+PLACEHOLDER: Final = "it looks like a placeholder: write the value that belongs there"
+# <name>, {name}, [name], FILLED BY THE OPERATOR, YOUR_BUCKET, REPLACE_ME, CHANGEME, PLACEHOLDER_X
+_PLACEHOLDER: Final = re.compile(
+    r"<[^<>]+>|^[\[{]\w[\w .-]*[\]}]|PLACEHOLDER|(?i:filled (?:in )?by|(?:change|replace|fill)[ _-]?(?:me|this)\b)"
+    r"|^(?i:(?:your|insert|enter|replace|change|fill)[ _-]|(?:todo|tbd|fixme)\b)|^[A-Z][A-Z0-9]*(?: [A-Z0-9]+)+$"
+)
+# ${NAME}, $NAME, {{ .Values.x }}, __INDEX__, KSA_NAME
+_VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]|\{\{|__[A-Z]+|^[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)+$")
 
 
-def is_placeholder(value: object) -> bool:
-    """Whether a value is one of a template that nobody has filled in."""
-    return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
+def left_by_template(value: object) -> str:
+    """What to do about a value, refused already, that a template or an example left for others to fill in; else ""."""
+    if isinstance(value, dict):  # {name} is an object to YAML
+        return PLACEHOLDER if len(value) == 1 and next(iter(value.values())) is None else ""
+    if not isinstance(value, str):
+        return ""
+    variable = UNREPLACED if _VARIABLE.search(value) else ""
+    return PLACEHOLDER if _PLACEHOLDER.search(value) and "$" not in value and "{{" not in value else variable
 
 
 class Problems:

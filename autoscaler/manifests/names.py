@@ -1,6 +1,8 @@
 """Names that an API server refuses, wherever they stand in an object.
 
-Source: k8s.io/apimachinery pkg/util/validation and k8s.io/kubernetes pkg/apis/{core,resource}/validation, v1.36.3.
+Source: k8s.io/apimachinery pkg/util/validation and k8s.io/kubernetes pkg/apis/{core,resource}/validation, v1.37.2.
+Names that it takes as they are have no check here: of a scheduler, of pull secrets, and of the PersistentVolumeClaim,
+Secret or ConfigMap of a volume.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.problem import UNREPLACED, Problems, is_placeholder
+from autoscaler.kube.problem import PLACEHOLDER, Problems, left_by_template
 from instance_catalog.diagnostic import Path
 
 _SEGMENT: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -18,6 +20,15 @@ _SUBDOMAIN: Final = re.compile(rf"{_SEGMENT}(\.{_SEGMENT})*")
 _LABEL: Final = re.compile(_SEGMENT)
 _LONGEST: Final = {_SUBDOMAIN: 253, _LABEL: 63}
 _LABEL_KINDS: Final = frozenset({"Namespace", "Service"})
+_OF_SPEC: Final = {
+    "serviceAccountName": _SUBDOMAIN,
+    "nodeName": _SUBDOMAIN,
+    "priorityClassName": _SUBDOMAIN,
+    "runtimeClassName": _SUBDOMAIN,
+    "hostname": _LABEL,
+    "subdomain": _LABEL,
+}
+_OF_CLAIM: Final = {"name": _LABEL, "resourceClaimName": _SUBDOMAIN, "resourceClaimTemplateName": _SUBDOMAIN}
 
 
 def check_names(value: object, kind: str, pods: Iterator[Fields], problems: Problems) -> None:
@@ -32,17 +43,37 @@ def check_names(value: object, kind: str, pods: Iterator[Fields], problems: Prob
         _check(("metadata", "generateName"), f"{prefix}x", form, problems, shown=prefix)
     _check(("metadata", "namespace"), metadata.text("namespace"), _LABEL, problems)
     for pod in pods:
-        spec = pod.child("spec")
-        for part in ("initContainers", "containers"):
-            for container in spec.children(part):
-                _check((*container.path, "name"), container.text("name"), _LABEL, problems)
-        for entry in spec.children("resourceClaims"):
-            _check((*entry.path, "name"), entry.text("name"), _LABEL, problems)
+        _check_pod(pod.child("spec"), problems)
     claim = {"ResourceClaim": fields.child("spec"), "ResourceClaimTemplate": fields.child("spec").child("spec")}
     if kind in claim:
         for request in claim[kind].child("devices").children("requests"):
             for one in (request, *request.children("firstAvailable")):
                 _check((*one.path, "name"), one.text("name"), _LABEL, problems)
+
+
+def _check_pod(spec: Fields, problems: Problems) -> None:
+    """Names in a pod's spec (ValidatePodSpec)."""
+    for field, form in _OF_SPEC.items():
+        _check((*spec.path, field), spec.text(field), form, problems)
+    for part in ("initContainers", "containers"):
+        for container in spec.children(part):
+            _check((*container.path, "name"), container.text("name"), _LABEL, problems)
+            for reference in _referred(container):
+                _check((*reference.path, "name"), reference.text("name"), _SUBDOMAIN, problems)
+    for entry in spec.children("resourceClaims"):
+        for field, form in _OF_CLAIM.items():
+            _check((*entry.path, field), entry.text(field), form, problems)
+    for volume in spec.children("volumes"):
+        _check((*volume.path, "name"), volume.text("name"), _LABEL, problems)
+
+
+def _referred(container: Fields) -> Iterator[Fields]:
+    """The ConfigMaps and Secrets that a container's environment is read from."""
+    for entry in container.children("envFrom"):
+        yield from (entry.child("configMapRef"), entry.child("secretRef"))
+    for entry in container.children("env"):
+        source = entry.child("valueFrom")
+        yield from (source.child("configMapKeyRef"), source.child("secretKeyRef"))
 
 
 def _check(path: Path, name: str, form: re.Pattern[str], problems: Problems, *, shown: str = "") -> None:
@@ -52,15 +83,18 @@ def _check(path: Path, name: str, form: re.Pattern[str], problems: Problems, *, 
         what = f"has {len(name)} characters; the API server takes {_LONGEST[form]}"
         problems.error(path, what, "choose a shorter name")
         return
+    step = left_by_template(name)
+    if step == PLACEHOLDER:
+        step += "; if an operator writes it, give what the operator makes (kubectl get … -o yaml)"
+    problems.error(path, f"the API server refuses the name {shown or name!r}", step or _form(name, form))
+
+
+def _form(name: str, form: re.Pattern[str]) -> str:
+    """How a name has to be written."""
     signs = "letters, digits and '-'" if form is _LABEL else "letters, digits, '-' and '.'"
     step = f"write lower case {signs}, with a letter or digit at both ends"
-    if is_placeholder(name):
-        problems.error(path, f"the API server refuses the name {shown or name!r}", UNREPLACED)
-        return
     near = _near(name, form)
-    problems.error(
-        path, f"the API server refuses the name {shown or name!r}", f"{step}, such as {near}" if near else step
-    )
+    return f"{step}, such as {near}" if near else step
 
 
 def _near(name: str, form: re.Pattern[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,71 @@ def test_names_inside_of_objects() -> None:
         "spec.devices.requests[0].name",
     ):
         assert f"{field}: the API server refuses" in told
+
+
+def test_names_that_a_pod_refers_to() -> None:
+    told = problems(
+        read(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  selector: {matchLabels: {a: b}}\n"
+            "  template:\n    metadata: {labels: {a: b}}\n    spec:\n      serviceAccountName: $SA\n"
+            "      priorityClassName: High\n      runtimeClassName: N_V\n      nodeName: Node_1\n"
+            "      hostname: a.b\n      subdomain: a.b\n      schedulerName: My_Own\n"
+            "      imagePullSecrets: [{name: REG_CRED}]\n      containers:\n      - name: c\n        image: i\n"
+            "        envFrom: [{configMapRef: {name: $MAP}}, {secretRef: {name: S_1}}]\n"
+            "        env: [{name: X, valueFrom: {secretKeyRef: {name: HF_SECRET, key: t}}}]\n"
+            "      resourceClaims: [{name: g, resourceClaimTemplateName: My_Template}]\n"
+            "      volumes: [{name: V, secret: {secretName: S_2}}, {name: w, configMap: {name: M_2}}]\n"
+        )
+    )
+    spec = "spec.template.spec"
+    refused = re.findall(rf"{re.escape(spec)}\.(\S+): the API server refuses the name '(\S+)'", told)
+    assert dict(refused) == {
+        "serviceAccountName": "$SA",
+        "priorityClassName": "High",
+        "runtimeClassName": "N_V",
+        "nodeName": "Node_1",
+        "hostname": "a.b",
+        "subdomain": "a.b",
+        "containers[0].envFrom[0].configMapRef.name": "$MAP",
+        "containers[0].envFrom[1].secretRef.name": "S_1",
+        "containers[0].env[0].valueFrom.secretKeyRef.name": "HF_SECRET",
+        "resourceClaims[0].resourceClaimTemplateName": "My_Template",
+        "volumes[0].name": "V",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("$SA_NAME", "variable"),
+        ("${SA}-x", "variable"),
+        ("KSA_NAME", "variable"),
+        ("FILLED BY THE OPERATOR", "placeholder"),
+        ("YOUR_ACCOUNT", "placeholder"),
+        ("CHANGEME", "placeholder"),
+        ("REPLACE_WITH_NAME", "placeholder"),
+        ("<account>", "placeholder"),
+        ('"{account}"', "placeholder"),
+        ("{account}", "placeholder"),
+        ("GPU_1", "such as gpu-1"),
+        ("Trainer", "such as trainer"),
+    ],
+)
+def test_a_name_that_was_left_to_be_filled_in_is_told_apart_from_a_mistake(name: str, step: str) -> None:
+    found = read(f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\nspec: {{containers: [{{name: c}}]}}\n")
+    steps = [problem.next_step for problem in found.errors]
+    assert any(step in one for one in steps)
+    assert all("kubectl get" in one for one in steps if step == "placeholder" and name != "{account}")
+
+
+@pytest.mark.parametrize("word", ["{user}", "[user]"])
+def test_a_placeholder_that_breaks_the_document_is_named(word: str) -> None:
+    (found,) = read(
+        f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: {word}/serve:latest\n    name: c\n"
+    ).problems
+    assert found.next_step.startswith(f"{word} looks like a placeholder")
+    (found,) = read("apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - args: [a]\n   name: c\n").problems
+    assert "indentation" in found.next_step
 
 
 @pytest.mark.parametrize(
