@@ -158,10 +158,15 @@ class Trial:
             again = str(uuid5(NAMESPACE_URL, key))
             end(launcher.gcp, launcher.clock, group, going, cluster=launcher.cluster, request_id=again)
             return
-        for start in range(0, len(going), CHUNK):
-            key = f"trial {self._mark} {group} {' '.join(going)} {start} {self.launcher.clock.now().isoformat()}"
-            chunk, gcp = going[start : start + CHUNK], self.launcher.gcp
-            delete(gcp, self.launcher.clock, group, chunk, request_id=str(uuid5(NAMESPACE_URL, key)))
+        gcp, clock = launcher.gcp, launcher.clock
+        waiting = {member.name for member in listed(gcp, group, launcher.cluster) if member.queued} if going else set()
+        for queued in (False, True):
+            alike = [name for name in going if (name in waiting) is queued]
+            for start in range(0, len(alike), CHUNK):
+                chunk = alike[start : start + CHUNK]
+                key = f"trial {self._mark} {group} {' '.join(chunk)} {queued} {clock.now().isoformat()}"
+                again = str(uuid5(NAMESPACE_URL, key))
+                delete(gcp, clock, group, chunk, request_id=again, queued=queued)
 
     def _groups(self) -> set[GroupRef]:
         """Those of the project that may have names of an earlier trial, which may have crashed in any of them: that

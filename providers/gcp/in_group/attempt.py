@@ -141,9 +141,9 @@ class Attempt:
         found = self._settled(wanted, adopt=adopt)
         started = {name: member for name, member in found.items() if member.started}
         errors = [member.failure for member in found.values() if member.failure is not None]
-        given_up = [name for name, member in found.items() if not member.started and member.action not in LEAVING]
+        given_up = [member for member in found.values() if not member.started and member.action not in LEAVING]
         if len(started) < self.request.minimum:
-            given_up, started = [*given_up, *started], {}
+            given_up, started = [*given_up, *started.values()], {}
         self._give_up(given_up)
         return started, next(iter(errors), None)
 
@@ -197,7 +197,7 @@ class Attempt:
             started, failure = self._carried_out(dict.fromkeys(there, ""), adopt=False)
         else:
             started = {}
-            self._give_up([name for name, member in members.items() if member.action not in LEAVING])
+            self._give_up([member for member in members.values() if member.action not in LEAVING])
         forget(self.gcp, self.clock, asked, request_id=self._request_id("forget"))
         return started, failure
 
@@ -243,22 +243,20 @@ class Attempt:
                 return error is None
         raise error
 
-    def _give_up(self, names: Sequence[str]) -> None:
+    def _give_up(self, members: Sequence[Member]) -> None:
         """Delete names, with or without machines. Raises AmbiguousError unless the group is rid of them: the repetition
         of the launch deletes them then."""
-        if not names:
+        if not members:
             return
+        gcp, clock, ref = self.gcp, self.clock, self.group.ref
+        names = [member.name for member in members]
         if self.group.hosts > 1:
-            again = self._request_id("resize")
-            end(self.gcp, self.clock, self.group.ref, names, cluster=self.cluster, request_id=again)
-        for start in range(0, len(names), CHUNK) if self.group.hosts == 1 else ():
-            delete(
-                self.gcp,
-                self.clock,
-                self.group.ref,
-                names[start : start + CHUNK],
-                request_id=self._request_id("delete"),
-            )
+            end(gcp, clock, ref, names, cluster=self.cluster, request_id=self._request_id("resize"))
+        for queued in (False, True) if self.group.hosts == 1 else ():
+            alike = [member.name for member in members if member.queued is queued]
+            again = self._request_id("delete queued" if queued else "delete")
+            for start in range(0, len(alike), CHUNK):
+                delete(gcp, clock, ref, alike[start : start + CHUNK], request_id=again, queued=queued)
         left = [name for name, member in self.members().items() if name in names and member.action not in LEAVING]
         if left:
             step = "Nothing to do: the call is repeated until the group has deleted them."

@@ -26,7 +26,7 @@ _PASSING: Final = (ThrottledError, BusyError, UncertainError)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A name in a group, and what has become of it."""
+    """A name in a group, and what has become of it. `queued`: it has no URL yet."""
 
     name: str
     launched: Launched
@@ -34,6 +34,7 @@ class Member:
     status: str
     action: str
     errors: tuple[ProviderError, ...]
+    queued: bool = False
 
     @property
     def started(self) -> bool:
@@ -90,8 +91,11 @@ def failures(
     return found
 
 
-def delete(gcp: Gcp, clock: Clock, group: GroupRef, names: Sequence[str], *, request_id: str) -> None:
-    """Delete members by name. One that is no member any more keeps none of the others."""
+def delete(
+    gcp: Gcp, clock: Clock, group: GroupRef, names: Sequence[str], *, request_id: str, queued: bool = False
+) -> None:
+    """Delete members. One that is no member any more keeps none of the others. `queued` ones are known by their names
+    only, and no call may have both: a URL of theirs would be passed over (API reference, deleteInstances)."""
     about, zone = str(group), group.zone
     begun = gcp.call(
         "instanceGroupManagers.deleteInstances",
@@ -100,7 +104,7 @@ def delete(gcp: Gcp, clock: Clock, group: GroupRef, names: Sequence[str], *, req
         instance_group_manager=group.name,
         request_id=request_id,
         instance_group_managers_delete_instances_request_resource={
-            "instances": [f"zones/{zone}/instances/{name}" for name in names],
+            "instances": [name if queued else f"zones/{zone}/instances/{name}" for name in names],
             "skip_instances_on_validation_error": True,
         },
     )
@@ -114,4 +118,5 @@ def _member(found: Any, group: GroupRef, cluster: str) -> Member | None:
         return None
     errors = tuple(of_code(f"group {group}", error.code, error.message) for error in found.last_attempt.errors.errors)
     machine = str(found.id) if found.id else ""
-    return Member(name, launched, machine, found.instance_status, found.current_action, errors)
+    queued = not found.instance and not machine
+    return Member(name, launched, machine, found.instance_status, found.current_action, errors, queued)

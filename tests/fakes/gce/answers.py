@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from google.cloud import compute_v1
 
+from tests.fakes.gce.deletion import queued
 from tests.fakes.gce.state import NUMBER, PROJECT, Group, Machine, Member, Operation, Project
 
 BASE: Final = "https://www.googleapis.com/compute/v1"
@@ -86,7 +87,7 @@ def member(project: Project, group: Group, found: Member) -> compute_v1.ManagedI
     attempt = compute_v1.ManagedInstanceLastAttempt(errors=compute_v1.ManagedInstanceLastAttemptErrors(errors=errors))
     return compute_v1.ManagedInstance(
         name=found.name,
-        instance=f"{zone_url(group.zone)}/instances/{found.name}",
+        instance="" if queued(project, group, found) else f"{zone_url(group.zone)}/instances/{found.name}",
         current_action=found.action,
         id=machine.id if machine is not None else 0,
         instance_status=project.status(machine) if machine is not None else "",

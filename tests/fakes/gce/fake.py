@@ -14,6 +14,7 @@ from providers.contract import Clock
 from tests.fakes.gce import answers, reserved, resize_requests, sold
 from tests.fakes.gce.answers import rendered
 from tests.fakes.gce.calendar import recommended
+from tests.fakes.gce.deletion import chosen
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
 from tests.fakes.gce.gke import Clusters
 from tests.fakes.gce.rates import Rates, group_of
@@ -268,18 +269,8 @@ class FakeGce:
             raise ApiError(400, "invalid", f"Group {group.name} is one slice: it ends by the size 0 only")
         if not 0 < len(body.instances) <= _MOST:
             raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
-        prefix = f"zones/{group.zone}/instances/"
-        chosen = []
-        for url in body.instances:
-            tail = url[url.find("zones/") :]
-            if not tail.startswith(prefix):
-                raise ApiError(400, "invalid", f"Invalid value for field 'resource.instances': '{url}'. Not a URL")
-            name = tail.removeprefix(prefix)
-            if name in group.members:
-                chosen.append(group.members[name])
-            elif not body.skip_instances_on_validation_error:
-                raise ApiError(400, "invalid", f"Instance '{name}' is not a member of {group.name}")
-        for member in chosen:
+        skip = body.skip_instances_on_validation_error
+        for member in list(chosen(self.project, group, body.instances, skip=skip)):
             self.end(group, member)
         return self.begun(request, group, "compute.instanceGroupManagers.deleteInstances")
 

@@ -109,6 +109,7 @@ class Group:
     bulk: bool = False  # its target size policy
     slice_of: int = 0  # hosts of the TPU slice that it is; 0: its machines come one by one
     policy: str = ""  # its workload policy, by name
+    queues_names: bool = False  # members without a machine have a name and no URL
     pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for
     members: dict[str, Member] = field(default_factory=dict)
     asked: dict[str, Resize] = field(default_factory=dict)  # its resize requests, by name

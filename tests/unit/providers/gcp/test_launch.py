@@ -103,6 +103,21 @@ def test_names_that_failed_are_deleted_before_the_launch_says_so() -> None:
     assert len(rig.fake.project.machines) == 1
 
 
+def test_names_without_a_url_are_deleted_by_name_and_never_together_with_others() -> None:
+    """Google passes a URL of theirs over, and refuses a call that has both."""
+    rig = Rig()
+    rig.group(A3).queues_names = True
+    rig.fake.project.stock[rig.key(A3)] = 1
+    answer = rig.provider.launch(request("a", "b", "c", minimum=3))
+    assert answer.instances == ()
+    assert rig.fake.calls["deleteInstances"] == 2
+    rig.settle()
+    assert names(rig) == []
+    rig.fake.project.stock.clear()
+    rig.advance(timedelta(minutes=30))
+    assert [one for one in rig.fake.project.machines.values() if rig.fake.project.status(one)] == []
+
+
 def test_a_deletion_whose_answer_is_lost_leaves_the_launch_open() -> None:
     rig = Rig()
     rig.fake.project.stock[rig.key(A3)] = 0
