@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from autoscaler.model.capacity import CapacityPool, GroupNodes
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import BundleClass
@@ -31,8 +32,9 @@ class NearGroups:
         """The label's value on a node of the candidate, or one that stands for it; None if nothing is promised."""
         if not self.serves or candidate.hosts > 1:
             return None
-        group = keeps_together(candidate.pool, candidate.offering, self.key)
-        return self.known.get(group, _coming(group)) if group is not None else None
+        nodes = keeps_together(candidate.pool, candidate.offering, self.key)
+        group = _name(candidate.pool, nodes) if nodes is not None else ""
+        return self.known.get(group, _coming(group)) if group else None
 
 
 def near_groups(key: str, snapshot: Snapshot, classes: Iterable[BundleClass]) -> NearGroups:
@@ -40,19 +42,29 @@ def near_groups(key: str, snapshot: Snapshot, classes: Iterable[BundleClass]) ->
     pools = {pool.name: pool for pool in snapshot.pools if any(key in nodes.same for nodes in pool.registers)}
     if not pools or any(_repels(pod, key) for found in classes for bundle in found.members for pod in bundle.pods):
         return NearGroups(key, serves=False)
-    labels = {node.name: node.labels.get(key) for node in snapshot.nodes}
-    groups = {
-        node.node_name: group
-        for node in snapshot.provisioned
-        if node.pool in pools and node.hosts == 1 and node.node_name
-        if (group := keeps_together(pools[node.pool], node.offering, key)) is not None
-    }
+    there = {node.name: node.labels for node in snapshot.nodes}
+    groups: dict[str, str] = {}
+    for node in snapshot.provisioned:
+        pool = pools.get(node.pool)
+        nodes = keeps_together(pool, node.offering, key) if pool is not None and node.hosts == 1 else None
+        if pool is not None and nodes is not None and _agrees(there.get(node.node_name, EMPTY), nodes):
+            groups[node.node_name] = _name(pool, nodes)
+    values = {name: there.get(name, EMPTY).get(key) for name in groups}
     seen: dict[str, set[str]] = {}
     for name, group in groups.items():
-        value = labels.get(name)
+        value = values[name]
         seen.setdefault(group, set()).update(() if value is None else (value,))
     known = {group: _one(group, found) for group, found in seen.items()}
-    return NearGroups(key, {name: labels.get(name) or known[group] for name, group in groups.items()}, known)
+    return NearGroups(key, {name: values[name] or known[group] for name, group in groups.items()}, known)
+
+
+def _agrees(there: Mapping[str, str], nodes: GroupNodes) -> bool:
+    """Whether a node may be of the group: the pool, or its node template, may have named another one at its launch."""
+    return all(there.get(key, value) == value for key, value in nodes.labels.items())
+
+
+def _name(pool: CapacityPool, nodes: GroupNodes) -> str:
+    return f"{pool.node_template} {nodes.offering}"
 
 
 def _repels(pod: Pod, key: str) -> bool:

@@ -45,14 +45,13 @@ def group_keys(pool: CapacityPool) -> frozenset[str]:
     return frozenset(key for nodes in pool.registers for key in nodes.labels)
 
 
-def keeps_together(pool: CapacityPool, ref: OfferingRef, key: str) -> str | None:
-    """The one group whose machines share a label that is known of none before it registers, in words; None where
+def keeps_together(pool: CapacityPool, ref: OfferingRef, key: str) -> GroupNodes | None:
+    """The nodes of the one group whose machines share a label that is known of none before it registers; None where
     several groups may start them, or nothing keeps them together."""
     found = list(_of(pool.registers, ref))
     if len(found) != 1 or found[0].offering is None or key not in found[0].same:
         return None
-    group = found[0].offering
-    return f"{pool.node_template} {group.instance_type} {group.zone} {group.capacity_type} {group.reservation}".rstrip()
+    return found[0]
 
 
 @lru_cache(maxsize=4096)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -64,7 +65,7 @@ class Verdicts:
             return TemplateStatus(reference, faults=(_fault("spec", error),))
         faults: list[TemplateFault] = []
         rows: list[dict[str, Any]] = []
-        zones: list[str] = []
+        seen: list[Group] = []
         registers: dict[OfferingKey, Registered] = {}
         launched: list[Group] = []
         known = True  # whether every group could be read, or is certainly not there
@@ -85,14 +86,14 @@ class Verdicts:
                 known_of = registers.get(group.offering)
                 registers[group.offering] = nodes.beside(known_of) if known_of is not None else nodes
             rows.append(_row(group))
-            zones.append(group.ref.zone)
+            seen.append(group)
             if not group.unsupported and self._groups.blocked(template, group) is None:
                 launched.append(group)
         resolved = {"groups": sorted(rows, key=lambda row: (row["zone"], row["name"]))}
         groups = frozenset(group.offering for group in launched) if known else None
         rooms = FrozenMap(_rooms(launched) if known else {})
-        where = tuple(sorted(set(zones)))
-        nodes_of = FrozenMap(registers)
+        where = tuple(sorted({group.ref.zone for group in seen}))
+        nodes_of = FrozenMap(_near(registers, seen, known=known))
         return TemplateStatus(reference, resolved, tuple(faults), where, groups=groups, registers=nodes_of, rooms=rooms)
 
     def _of_pool(self, template: GroupTemplate, group: Group, expected: Iterable[PoolNodes]) -> Iterator[TemplateFault]:
@@ -103,6 +104,18 @@ class Verdicts:
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
         for fault in differences(template, group, pool, expected):
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
+
+
+def _near(
+    registers: Mapping[OfferingKey, Registered], seen: Iterable[Group], *, known: bool
+) -> dict[OfferingKey, Registered]:
+    """What nodes register with. What is the same on all of them holds only if these are all groups of an offering:
+    one of no node pool, or one that cannot be read, may be elsewhere."""
+    apart = {group.offering for group in seen if not group.pool}
+    return {
+        key: nodes if known and key not in apart else replace(nodes, same=frozenset())
+        for key, nodes in registers.items()
+    }
 
 
 def _rooms(groups: Iterable[Group]) -> dict[OfferingKey, Room]:

@@ -111,6 +111,16 @@ def test_a_late_member_follows_the_others_into_their_group(block: str | None) ->
     assert [node.offering.zone for node in found.launches] == ["us-east-1a"]
 
 
+def test_a_node_of_the_group_that_the_pool_named_before_says_nothing_of_this_one() -> None:
+    """Its label says which node pool it is of. The gang is where that one is, and the new group may be elsewhere."""
+    nodes, provisioned = running("b7")
+    old = tuple(replace(node, labels=node.labels.with_items({labels.GKE_NODE_POOL: "old"})) for node in nodes)
+    new = Registered(FrozenMap({labels.GKE_NODE_POOL: "new"}), same=frozenset({BLOCK}))
+    given = state((A, new), size=1, nodes=old, provisioned=provisioned)
+    home = pod("there", gang="train", node_name="n0", phase="Running")
+    assert plan(replace(given, pods=(*given.pods, home)), catalog=CATALOG).launches == ()
+
+
 def test_a_late_member_of_a_gang_elsewhere_is_promised_nothing() -> None:
     given = state((A, NEAR), size=1, nodes=(Node("foreign", labels=FrozenMap({BLOCK: "b1"})),))
     home = pod("there", gang="train", node_name="foreign", phase="Running")

@@ -15,7 +15,7 @@ from providers.errors import TemplateError
 from providers.gcp.node_template.placement import shared_labels
 from providers.gcp.node_template.template import GroupRef
 from providers.registered import Room
-from tests.fakes.gce.errors import refused
+from tests.fakes.gce.errors import CUT_BEFORE, refused
 from tests.fakes.gce.gke import NodePool
 from tests.fakes.gce.holdings import Holding
 from tests.fakes.gce.state import PROJECT, Group
@@ -292,6 +292,19 @@ def test_what_a_distance_makes_equal_on_all_nodes_of_a_node_pool(policy: dict[st
     (found,) = status(rig).registers.values()
     assert found.same == same
     assert found.beside(found).same == frozenset()  # two groups may be in two blocks
+    rig.templates.found = replace(rig.templates.found, groups=(GroupRef(ZONE, group.name),))
+    assert [one.same for one in status(rig).registers.values()] == [frozenset()]  # nor is one of no node pool near it
+
+
+def test_a_group_that_cannot_be_read_may_be_elsewhere() -> None:
+    rig = rig_with(policy="near", machine_type="a3-ultragpu-8g")
+    rig.fake.project.policies["near"] = {"type_": "HIGH_THROUGHPUT", "max_topology_distance": "BLOCK"}
+    rig.fake.clusters.pools["near"] = NodePool(((ZONE, name(0)),), machine_type="a3-ultragpu-8g")
+    rig.templates.found = replace(rig.templates.found, node_pools=("near",), groups=(GroupRef(ZONE, "other"),))
+    rig.fake.faults.inject("instanceGroupManagers.get", CUT_BEFORE)
+    found = status(rig)
+    assert found.groups is None
+    assert all(one.same == frozenset() for one in found.registers.values())
 
 
 def test_the_nodes_of_an_nvlink_domain_are_in_one_sub_block() -> None:
