@@ -12,6 +12,7 @@ from enum import Enum
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.checks.publishing import devices_handed_out_twice, silent_drivers, without_gpudirect
 from autoscaler.checks.rights import Right
+from autoscaler.dra.claims.node_allocatable import NODE_ALLOCATABLE_GATE
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from autoscaler.report.checks_text import verdict_of
@@ -96,9 +97,22 @@ def _versions(snapshot: Snapshot, installed: bool, tried: GatesTried) -> Iterato
         flag = ",".join(f"{name}={str(on).lower()}" for name, on in tried.contradicted.items())
         text = f"feature gates are otherwise than a controller assumes: set cluster.featureGates to {flag}"
         yield Item(Level.WARNING, "kubernetes", text)
+    yield from _stored_amounts(snapshot)
     if not installed:
         step = "the rest of this page holds without it; `foreslice plan --live` needs no installation"
         yield Item(Level.INFO, "installation", f"the custom resources of foreslice.dev are not installed: {step}")
+
+
+def _stored_amounts(snapshot: Snapshot) -> Iterator[Item]:
+    """What devices take of their node, where it is assumed that nobody counts it: an API server that keeps the field
+    has its gate on, or had it when the field was written."""
+    profile = snapshot.profile
+    known = profile.scheduler.node_allocatable_of_devices and NODE_ALLOCATABLE_GATE not in profile.proven
+    taking = {piece.driver for piece in snapshot.slices if any(device.node_allocatable for device in piece.devices)}
+    if known and taking and not profile.devices_take_node_amounts:
+        which = f"ResourceSlices of {', '.join(sorted(taking))} have nodeAllocatableResources, which are ignored"
+        step = f"if the cluster has the gate on, set cluster.featureGates to {NODE_ALLOCATABLE_GATE}=true"
+        yield Item(Level.WARNING, "kubernetes", f"{which}: {step}")
 
 
 def _drivers(snapshot: Snapshot) -> Iterator[Item]:

@@ -14,8 +14,11 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.tables.doctor import GatesTried, Item, Level, items_of
 from autoscaler.simulation.api_server import ApiServer, copied
 from instance_catalog.diagnostic import path_text
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.feature_gates import GATES
-from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile, profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Device, NodeAllocatable, NodeMapping, Pool, ResourceSlice
 
 ALL = frozenset(trial.gate for trial in TRIALS)
 CLAIMS = frozenset(trial.gate for trial in TRIALS if trial.resource.plural == "resourceclaims")
@@ -106,8 +109,8 @@ def test_a_proof_takes_the_place_of_what_was_assumed() -> None:
     assert proof.contradicts(profile) == {}
 
 
-def said(proof: Proof) -> list[Item]:
-    snapshot = Snapshot(profile=proof.applied_to(REFERENCE))
+def said(proof: Proof, *slices: ResourceSlice, profile: KubernetesProfile = REFERENCE) -> list[Item]:
+    snapshot = Snapshot(profile=proof.applied_to(profile), slices=slices)
     tried = GatesTried(proof.unproven, proof.contradicts(REFERENCE))
     items = items_of(snapshot, (), installed=True, missing=(), needed=0, problems=(), gates=tried)
     return [item for item in items if item.area == "kubernetes"]
@@ -122,6 +125,21 @@ def test_the_doctor_tells_what_is_proven_from_what_is_assumed() -> None:
     assert "DRAListTypeAttributes" not in assumed.message
     assert untried.message == "DRAAdminAccess could not be tried: no right"
     assert (otherwise.level, otherwise.message.rpartition(" ")[2]) == (Level.WARNING, flag)
+
+
+def test_the_doctor_sees_amounts_that_nobody_is_assumed_to_count() -> None:
+    rule = NodeAllocatable(NodeMapping(per_device=Quantity.of(1)))
+    device = Device("d", node_allocatable=FrozenMap({"cpu": rule}))
+    stored = ResourceSlice("s", "cpu.example.com", Pool("n"), devices=(device,))
+    gate, off = "DRANodeAllocatableResources", profile_for("1.37")
+    (warning,) = (item for item in said(Proof(), stored, profile=off) if item.level is Level.WARNING)
+    assert warning.message == (
+        "ResourceSlices of cpu.example.com have nodeAllocatableResources, which are ignored: "
+        f"if the cluster has the gate on, set cluster.featureGates to {gate}=true"
+    )
+    on = off.with_gates(node_allocatable_resources=True)
+    for items in (said(Proof({gate: False}), stored, profile=off), said(Proof(), stored, profile=on), said(Proof())):
+        assert not any("which are ignored" in item.message for item in items)
 
 
 def test_the_doctor_says_nothing_of_proofs_without_any() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -29,6 +31,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile, profile_for
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeAllocatable, NodeMapping, NodeOverhead
+from instance_catalog.prediction.drivers import custom
 from instance_catalog.prediction.predict import predict
 from instance_catalog.types.catalog import Catalog
 from tests.builders import LARGE, SMALL, machine, places, plan, types, why_left
@@ -178,6 +181,32 @@ def test_claims_that_may_take_amounts_are_not_decided_apart_from_them() -> None:
         assert (claims_apart(bundle, world, {}) is not None) is apart
     # Where no driver has such devices, the gate changes nothing.
     assert claims_apart(bundle, World.of(three_of_ten()), {}) is not None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_planned_node_holds_more_than_it_has(seed: int) -> None:
+    """Added up by hand: cores of pods and claims, and the memory beside cards."""
+    draw = Random(seed)
+    pods, claims, cpu, memory = [], [], dict[str, float](), dict[str, int]()
+    for i in range(8):
+        own, count, card = draw.choice([1, 2, 3, 7]), draw.choice([0, 2, 5, 9]), draw.choice([0, 0, 1])
+        wanted = [*([cores(f"k{i}", str(count))] if count else []), *([cards(f"g{i}")] if card else [])]
+        if not wanted:
+            continue
+        pods.append(user(f"p{i}", *(one.name for one in wanted), cpu=str(own)))
+        claims += wanted
+        cpu[f"default/p{i}"], memory[f"default/p{i}"] = own + count, 71 * card
+    found = plan(state(pods, claims), catalog=CATALOG)
+    assert found.left_out == ()
+    for node in found.launches:
+        assert sum(cpu[key] for key in node.pods) <= node.node.allocatable["cpu"].value
+        assert sum(memory[key] for key in node.pods) <= node.node.allocatable["memory"].value / 2**30
+
+
+def test_only_described_drivers_have_devices_that_take_amounts() -> None:
+    """`World.claims_take_amounts` asks the descriptions of drivers: it has to ask a shipped one that begins to."""
+    drivers = Path(custom.__file__).parent
+    assert [path.name for path in drivers.glob("*.py") if "node_allocatable" in path.read_text()] == ["custom.py"]
 
 
 def existing(name: str = "n1", cpu: str = "32") -> tuple[Node, tuple[Any, ...]]:
