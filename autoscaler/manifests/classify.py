@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
+from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import UNREPLACED, Problems
+from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS, MAKES_PODS, Kind, kind_of, reason_to_ignore
 from autoscaler.manifests.removed import Parameters, is_parameters, removed
@@ -71,15 +73,14 @@ def classify(
             problems.error(*gone)
             return None
     if kind is not None:
-        step = f"write apiVersion: {'/'.join(part for part in (group, kind.versions[0]) if part)}"
-        problems.error(("apiVersion",), f"{name} of {version} is not known", step)
+        problems.error(("apiVersion",), f"{name} of {version} is not known", _write(kind, value))
         return None
     if is_parameters(value):
         problems.warn((), "ignored: parameters of a ResourceClaim of v1alpha2, which v1 writes into the claim")
         return None
     reason = reason_to_ignore(group, name)
     if reason is None:
-        report(*_unknown(version, name))
+        report(*_unknown(version, name, value))
         return None
     problems.warn((), f"ignored: {reason}")
     if left := sorted({*_variables(value.get("spec")), *_variables(value.get("metadata"))}):
@@ -121,14 +122,20 @@ def _other_file(file: str, value: dict[str, Any]) -> str:
     return ""
 
 
-def _unknown(version: str, name: str) -> tuple[tuple[str, ...], str, str]:
+def _write(kind: Kind, value: object) -> str:
+    """The next step to the apiVersion of a kind, with what that requires and earlier versions did not."""
+    step = f"write apiVersion: {'/'.join(part for part in (kind.group, kind.versions[0]) if part)}"
+    added = selector_to_add(Fields(value), kind.name)
+    return f"{step}, and below spec `{added}`, which apps/v1 requires" if added else step
+
+
+def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], str, str]:
     """Names are compared within the groups that are read here: the Job of another group is another thing."""
     group = version.rpartition("/")[0]
     if group in _GROUPS:
         for kind in KINDS:
             if kind.name == name:
-                right = "/".join(part for part in (kind.group, kind.versions[0]) if part)
-                return ("apiVersion",), f"{name} is not a kind of {version}", f"write apiVersion: {right}"
+                return ("apiVersion",), f"{name} is not a kind of {version}", _write(kind, value)
         near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group})
         if near:
             return ("kind",), f"unknown kind {name!r}", near

@@ -16,8 +16,8 @@ from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.manifests.names import check_names
 from autoscaler.manifests.plan_context import PlanContext
-from autoscaler.manifests.references import check_references, check_use, pods_in
-from autoscaler.manifests.removed import parameters_of
+from autoscaler.manifests.references import check_ray_cluster, check_references, check_use, pods_in
+from autoscaler.manifests.removed import parameters_of, warn_of_betas
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
 from autoscaler.model.snapshot import Snapshot
@@ -99,9 +99,9 @@ def load(
     decided = context.profile_over(profile)
     complete(manifests, decided, tuple(drivers))
     complete_input = all(problem.severity is not Severity.ERROR for problem in problems)
+    problems += warn_of_betas([found.document for found in objects])
     for found in objects:
-        _check_gates(found, decided)
-        check_selectors(found.document, decided, found.problems)
+        _check_rules(found, objects, decided)
         # Where something could not be read, it may be what a name leads to.
         if complete_input and found.key in used:
             check_references(found.document, manifests, found.problems)
@@ -177,6 +177,14 @@ def _controller_key(found: _Object) -> tuple[str, str, str, str] | None:
     if owner is None:
         return None
     return owner.api_version.rpartition("/")[0], owner.kind, metadata.namespace, owner.name
+
+
+def _check_rules(found: _Object, objects: Sequence[_Object], profile: KubernetesProfile) -> None:
+    """What may be wrong with an object whether or not the others could be read."""
+    _check_gates(found, profile)
+    check_selectors(found.document, profile, found.problems)
+    if found.kind.name in ("RayJob", "RayCronJob"):
+        check_ray_cluster(found.document, {one.key for one in objects}, found.problems)
 
 
 def _check_gates(found: _Object, profile: KubernetesProfile) -> None:

@@ -6,15 +6,16 @@ expanded to. What an API server would only find out later, when a pod stays pend
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
+from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet
-from instance_catalog.diagnostic import Severity
+from instance_catalog.diagnostic import Path, Severity
 from instance_catalog.drivers.facts import class_hints
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.spelling import did_you_mean, nearest
@@ -38,8 +39,8 @@ def check_references(document: Document, manifests: ManifestSet, problems: Probl
 
 
 def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:
+    _check_complete(fields, problems)
     for pod in pods_in(fields):
-        _check_images(pod.child("spec"), problems)
         _check_pod(pod, namespace, manifests, problems)
         _check_gang(pod, namespace, manifests, problems)
     match fields.text("kind"):
@@ -56,17 +57,44 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
             _check_classes(fields.child("spec").child("spec"), manifests, problems)
 
 
-def _check_images(spec: Fields, problems: Problems) -> None:
-    """A patch of Kustomize has the kind of what it changes, and a template of Spark or Argo that of a pod; the image of
-    a container is what both lack."""
-    names = [container.text("name") for container in spec.children("containers") if not container.text("image")]
-    if names:
-        message = (
-            f"container {names[0]} has no image, so the API server refuses it: this looks like a patch, or a template "
-            "that a tool completes; it is planned as it is, and what it lacks is not known"
-        )
-        step = "give what `kubectl kustomize DIR` renders, or the pods that the tool makes (`kubectl get pods -o yaml`)"
-        problems.warn((*spec.path, "containers"), message, step)
+def _check_complete(fields: Fields, problems: Problems) -> None:
+    """A patch of Kustomize has the kind of what it changes, and a template of Spark or Argo that of a pod. Either lacks
+    the image of a container, or both the selector and the labels of its pods: it is planned with a warning. Labels and
+    images without a selector are a whole object, of a version that set the selector by itself."""
+    patch = False
+    for pod in pods_in(fields):
+        spec = pod.child("spec")
+        names = [container.text("name") for container in spec.children("containers") if not container.text("image")]
+        if names:
+            patch = True
+            _looks_like_a_patch((*spec.path, "containers"), f"container {names[0]} has no image", problems)
+    if patch or not (selector := selector_to_add(fields, fields.text("kind"))):
+        return
+    if fields.child("spec").child("template").child("metadata").text_map("labels"):
+        step = f"add `{selector}` below spec"
+        problems.error(("spec", "selector"), "is required: the API server refuses the workload without it", step)
+    else:
+        _looks_like_a_patch(("spec",), "its pods have no labels, and it has no selector", problems)
+
+
+def _looks_like_a_patch(path: Path, lacks: str, problems: Problems) -> None:
+    message = (
+        f"{lacks}, so the API server refuses it: this looks like a patch, or a template "
+        "that a tool completes; it is planned as it is, and what it lacks is not known"
+    )
+    step = "give what `kubectl kustomize DIR` renders, or the pods that the tool makes (`kubectl get pods -o yaml`)"
+    problems.warn(path, message, step)
+
+
+def check_ray_cluster(document: Document, there: Container[tuple[str, str, str, str]], problems: Problems) -> None:
+    """Warn about a RayJob or RayCronJob on a RayCluster that is not among the keys of objects `there`."""
+    spec = Fields(document.value).child("spec")
+    path = spec if header(document.value)[1] == "RayJob" else spec.child("jobTemplate")
+    name = path.child("clusterSelector").text("ray.io/cluster")
+    if "clusterSelector" in path and ("ray.io", "RayCluster", document.metadata.namespace, name) not in there:
+        called = f" {name}" if name else ""
+        step = f"give RayCluster{called} to plan for its pods"
+        problems.warn((*path.path, "clusterSelector"), "runs on a RayCluster that is there", step)
 
 
 def check_use(document: Document, manifests: ManifestSet, problems: Problems) -> None:

@@ -7,13 +7,19 @@ what v1 has no words for is listed. Source: k8s-dra-driver v0.1.0, api/nvidia.co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import yaml
 
+from autoscaler.kube.metadata import header
+from autoscaler.manifests.document import Document
+from instance_catalog.diagnostic import Diagnostic, Severity
+
 _CLAIM_V1: Final = "resource.k8s.io/v1"
+_BETAS: Final = ("resource.k8s.io/v1beta1", "resource.k8s.io/v1beta2")
+_WITH_V1: Final = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ResourceSlice")
 _NVIDIA: Final = "gpu.nvidia.com"
 _OPERATORS: Final = {
     "Equals": "==",
@@ -212,3 +218,25 @@ def _text(key: str, value: str) -> str:
 
 def _version(text: str) -> str:
     return text + ".0" * max(2 - text.count("."), 0)
+
+
+def warn_of_betas(documents: Sequence[Document]) -> list[Diagnostic]:
+    """One warning for all objects of a beta version, which an API server has only where it was told to.
+
+    Source: betaAPIGroupVersionsDisabledByDefault in pkg/controlplane/instance.go, v1.37.2; v1 is served since 1.34. An
+    object with a uid was read from an API server, which has the version.
+    """
+    found = [(one, header(one.value)) for one in documents if not one.metadata.uid]
+    beta = [(one, version) for one, (version, kind) in found if version in _BETAS and kind in _WITH_V1]
+    if not beta:
+        return []
+    versions = sorted({version for _, version in beta})
+    objects = "this object" if len(beta) == 1 else f"the {len(beta)} objects of it"
+    message = (
+        f"API servers serve {' and '.join(versions)} only with "
+        f"--runtime-config={','.join(f'{version}=true' for version in versions)}; v1 is served by default"
+    )
+    step = f"write resource.k8s.io/v1 in {objects}"
+    if _BETAS[0] in versions:
+        step += ", and what v1beta1 has in a request of a claim below `exactly`"
+    return [beta[0][0].located(Diagnostic(message, step, ("apiVersion",), severity=Severity.WARNING))]

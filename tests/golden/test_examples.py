@@ -19,7 +19,15 @@ GOLDEN = Path(__file__).parent
 EXAMPLES = sorted((ROOT / "docs/examples").glob("*.yaml"))
 MISTAKES = sorted((ROOT / "docs/examples/mistakes").glob("*.yaml"))
 WARNINGS = sorted((ROOT / "docs/examples/warnings").glob("*.yaml"))
-PLACED = {"sharing", "simulated", "part-by-annotation", "other-scheduler", "ray-inferentia", "tpu-slices"}
+PLACED = {
+    "sharing",
+    "simulated",
+    "part-by-annotation",
+    "other-scheduler",
+    "ray-inferentia",
+    "tpu-slices",
+    "beta-version",
+}
 LEFT_OUT = {"block-soon", "block-too-short", "cpu-devices", "unsatisfiable"}
 
 

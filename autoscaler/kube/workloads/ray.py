@@ -110,9 +110,7 @@ def _job(spec: Fields, workload: Workload) -> Expansion:
     if "submitterPodTemplate" in spec:
         found += stamp(spec.child("submitterPodTemplate"), workload, [f"{workload.metadata.name}-submitter"])
     found = within(found, spec.optional_integer("activeDeadlineSeconds"))
-    if "clusterSelector" in spec:
-        spec.warn("clusterSelector", "runs on a RayCluster that is there", "give that RayCluster to plan for its pods")
-    spec.ignore("clusterSelector")
+    spec.ignore("clusterSelector")  # manifests/ names a cluster that the files lack
     if suspended(spec):
         found = Expansion()
     spec.unread()

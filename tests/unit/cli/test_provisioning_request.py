@@ -196,7 +196,9 @@ def test_what_no_request_can_say(change: tuple[str, str], said: str) -> None:
     text = JOB.replace(*change)
     if "kind: Deployment" in change:
         text = (
-            text.replace("batch/v1", "apps/v1").replace("    completions: 2\n", "").replace("parallelism", "replicas")
+            text.replace("batch/v1", "apps/v1")
+            .replace("completions: 2", "selector: {matchLabels: {app: train}}")
+            .replace("parallelism", "replicas")
         )
     assert said in refused(stdin=text)
 

@@ -64,7 +64,8 @@ def test_the_same_files_give_the_same_snapshot() -> None:
 def test_workloads_may_invent_the_same_pod_name() -> None:
     pods = "{template: {spec: {containers: [{name: c, image: i}]}}}"
     job = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: w}}\nspec: {pods}"
-    found = loaded(job, job.replace("batch/v1", "apps/v1").replace("kind: Job", "kind: Deployment"))
+    deployment = job.replace("batch/v1", "apps/v1").replace("kind: Job", "kind: Deployment")
+    found = loaded(job, deployment.replace("{template", "{selector: {matchLabels: {a: b}}, template"))
     assert messages(found) == []
     assert [pod.name for pod in found.snapshot.pods] == ["w-0", "w-0-job"]
 

@@ -21,7 +21,7 @@ IMAGE, SELECTOR = "image: i,", "selector: {matchLabels: {app: x}}"
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
 @pytest.mark.parametrize(
-    ("image", "selector", "told"), [("", "", True), (IMAGE, "", False), ("", SELECTOR, True), (IMAGE, SELECTOR, False)]
+    ("image", "selector", "told"), [("", "", True), ("", SELECTOR, True), (IMAGE, SELECTOR, False)]
 )
 def test_a_patch_is_named(kind: str, image: str, selector: str, told: bool) -> None:
     text = PATCH.replace("KIND", kind).replace("IMAGE", image).replace("SELECTOR", selector)
@@ -31,6 +31,33 @@ def test_a_patch_is_named(kind: str, image: str, selector: str, told: bool) -> N
         p.block for p in found.problems if told
     ]
     assert any("looks like a patch" in p.block for p in found.problems) is told
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"])
+def test_a_whole_workload_needs_the_selector_that_apps_v1_requires(kind: str) -> None:
+    text = PATCH.replace("KIND", kind).replace("IMAGE", IMAGE)
+    (problem,) = loaded(text.replace("SELECTOR", "")).errors
+    assert problem.field == "spec.selector"
+    assert problem.next_step == "add `selector: {matchLabels: {app: x}}` below spec"
+    assert not loaded(text.replace("SELECTOR", "selector: {matchLabels: {}}")).ok
+    assert loaded(text.replace("SELECTOR", "selector: {matchExpressions: [{key: app, operator: Exists}]}")).ok
+    assert loaded(text.replace("SELECTOR", problem.next_step.split("`")[1])).ok
+
+
+def test_an_image_alone_is_a_patch() -> None:
+    text = PATCH.replace("KIND", "Deployment").replace("IMAGE", IMAGE).replace("SELECTOR", "")
+    found = loaded(text.replace("metadata: {labels: {app: x}}", ""))
+    assert found.ok
+    assert any("it has no selector" in p.message and "looks like a patch" in p.message for p in found.problems)
+
+
+@pytest.mark.parametrize("version", ["apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"])
+def test_who_leaves_an_old_version_is_told_of_the_selector(version: str) -> None:
+    text = PATCH.replace("KIND", "Deployment").replace("IMAGE", IMAGE).replace("apps/v1", version)
+    steps = [p.next_step for p in loaded(text.replace("SELECTOR", "").replace("app: x", 'app: "1"')).errors]
+    selector = 'selector: {matchLabels: {app: "1"}}'
+    assert steps == [f"write apiVersion: apps/v1, and below spec `{selector}`, which apps/v1 requires"]
+    assert [p.next_step for p in loaded(text.replace("SELECTOR", SELECTOR)).errors] == ["write apiVersion: apps/v1"]
 
 
 @pytest.mark.parametrize(("image", "told"), [("", True), (IMAGE, False)])
