@@ -37,6 +37,7 @@ _MOST_VALUES: Final = 16  # more are no names of models
 _WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
 _MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")
 _COUNT: Final = re.compile(r"\b[0-9]+x(?=[a-z])")  # "8xH100"
+_COUNTED: Final = re.compile(r"\b([a-z]+[0-9]+[a-z]?)x[0-9]{1,2}\b")  # "a100x2"
 # Words of values that name no whole GPU, or one that a node must not have.
 _OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
 # What shows that a label speaks of an accelerator: "l4" alone may be a rack.
@@ -79,7 +80,7 @@ def renamed_products(asked: Situation) -> Iterator[Change]:
 def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
     """The catalog's accelerators that the value of a node label names, by key: of one model, and of the memory that
     the value names. None for what names several models, a part of one, or what a node must not be."""
-    words = frozenset(_WORDS.findall(_COUNT.sub("", value.lower())))
+    words = _words_of(value)
     if not _about_a_card(key, value):
         return ()
     cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
@@ -90,9 +91,14 @@ def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...
     return tuple(sorted(card.key for card in fitting)) if one_model else ()
 
 
+def _words_of(value: str) -> frozenset[str]:
+    """The words of a label's value without how many accelerators there are."""
+    return frozenset(_WORDS.findall(_COUNTED.sub(r"\1", _COUNT.sub("", value.lower()))))
+
+
 def _about_a_card(key: str, value: str) -> bool:
     """Whether the label speaks of an accelerator, and of a whole one that the node must have."""
-    words = frozenset(_WORDS.findall(_COUNT.sub("", value.lower())))
+    words = _words_of(value)
     return not words & _OTHERWISE and any(word in f"{key} {value}".lower() for word in _ABOUT)
 
 

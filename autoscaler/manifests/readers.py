@@ -112,7 +112,11 @@ def read_provisioning_request(manifests: ManifestSet, document: Document, proble
     if found.served is None and found.class_name:
         ours = ", ".join(RequestClass)
         message = f"ignored: class {found.class_name} belongs to another autoscaler; those of Foreslice are {ours}"
-        problems.warn(("spec", "provisioningClassName"), message)
+        step = (
+            "that autoscaler serves it as it is; to see which machines its pods need, plan a copy with "
+            f"spec.provisioningClassName: {RequestClass.ATOMIC}"
+        )
+        problems.warn(("spec", "provisioningClassName"), message, step)
     manifests.provisioning_requests.append(found)
 
 

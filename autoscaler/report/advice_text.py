@@ -79,6 +79,7 @@ _CREATE: Final = "create a CapacityPool with"
 
 _LABELS_OF_GKE: Final = "cloud.google.com/"
 _COMPUTE_CLASS: Final = "cloud.google.com/compute-class="
+_NAMED_BY_PEOPLE: Final = (_COMPUTE_CLASS, "cloud.google.com/gke-nodepool=")
 
 
 def change_text(change: Change) -> str:
@@ -131,7 +132,7 @@ def _guessed(advice: Advice) -> str:
     """That the machine is the cheapest one, where a pool gets labels of which only people know what they stand for."""
     parts = advice.change.parts or (advice.change,)
     labels = {str(label) for part in parts if part.kind is ChangeKind.ADD_LABELS for label in _texts(part, "labels")}
-    own = [label for label in labels if not label.startswith(_LABELS_OF_GKE) or label.startswith(_COMPUTE_CLASS)]
+    own = [label for label in labels if not label.startswith(_LABELS_OF_GKE) or label.startswith(_NAMED_BY_PEOPLE)]
     required = {part.detail["key"] for part in parts if part.kind is ChangeKind.ADD_REQUIREMENT}
     named = any(_texts(part, "machine") for part in parts if part.kind is ChangeKind.ADD_LABELS)
     if not own or not advice.result.launches or required - {CLOUD} or named:

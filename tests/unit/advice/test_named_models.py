@@ -44,6 +44,9 @@ KEY = "machine.cluster.vke.volcengine.com/gpu-name"
         ("gpu", "true", ()),
         ("gpu-pool", "team-4", ()),
         ("gpu", "8xH200", ("nvidia-h200",)),
+        ("gpu", "l40sx4", ("nvidia-l40s",)),
+        ("cloud.google.com/gke-nodepool", "gpu-a100x2-a2h2", ("nvidia-a100-40gb", "nvidia-a100-80gb")),
+        ("cloud.google.com/gke-nodepool", "pool-a100x2", ()),  # says nothing about accelerators
         ("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", ()),  # a part
         ("gpu", "non-a100", ()),
         ("gpu", "H100-NVL-94GB", ()),  # none has that memory
@@ -130,6 +133,16 @@ def test_a_pool_that_gets_such_a_label_has_such_machines(
     found = advise(given.pods[0], given, SOME, plan_for(given, SOME, policy, NOW), policy, NOW, most=1)
     assert f"foreslice.dev/accelerator In {requirement} in spec.requirements" in advice_lines(found)[0]
     assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
+
+
+@pytest.mark.parametrize(("value", "guessed"), [("training", True), ("gpu-a100x1", False)])
+def test_a_node_pool_of_gke_is_named_by_people(value: str, guessed: bool) -> None:
+    selector = FrozenMap({"cloud.google.com/gke-nodepool": value})
+    given, catalog = snapshot([pod("p", "c", node_selector=selector)], [claim("c", gpus())]), shipped("a2-ultragpu-1g")
+    policy = Policy(considered=1000)
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    assert ("do not say which machines they mean" in advice_lines(found)[0]) is guessed
+    assert [ref.instance_type for ref, _ in found[0].result.launches] == ["a2-ultragpu-1g"]
 
 
 def _affinity(*terms: tuple[Requirement, ...]) -> NodeSelector:

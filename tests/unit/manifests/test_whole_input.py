@@ -55,3 +55,24 @@ def test_a_ray_job_names_the_cluster_that_the_files_lack() -> None:
     cron += "{entrypoint: e, clusterSelector: {ray.io/cluster: c}}}\n"
     assert "spec.jobTemplate.clusterSelector: runs on" in problems(read(cron))
     assert "RayCluster" not in problems(read(RAY_CLUSTER + cron))
+
+
+REQUEST = """apiVersion: v1
+kind: PodTemplate
+metadata: {name: t}
+template: {spec: {containers: [{name: c, image: i}]}}
+---
+apiVersion: autoscaling.x-k8s.io/v1
+kind: ProvisioningRequest
+metadata: {name: r}
+spec: {provisioningClassName: queued-provisioning.gke.io, podSets: [{count: 1, podTemplateRef: {name: t}}]}
+"""
+
+
+def test_a_request_to_another_autoscaler_says_how_its_machines_are_seen() -> None:
+    (found,) = read(REQUEST).problems
+    assert "belongs to another autoscaler" in found.message
+    assert found.next_step.endswith("plan a copy with spec.provisioningClassName: atomic.foreslice.dev")
+    copy = read(REQUEST.replace("queued-provisioning.gke.io", "atomic.foreslice.dev"))
+    assert copy.problems == ()
+    assert [request.served for request in copy.snapshot.provisioning_requests] == ["atomic.foreslice.dev"]
