@@ -38,7 +38,8 @@ def test_who_may_not_create_learns_nothing(control_plane: ControlPlane) -> None:
 @pytest.fixture
 def otherwise() -> Iterator[ControlPlane]:
     """Kubernetes with those gates the other way round that are not locked to their defaults."""
-    gates = {"DRAListTypeAttributes": True, "DRAPartitionableDevices": False, "DRAConsumableCapacity": False}
+    off = {"DRAPartitionableDevices": False, "DRAConsumableCapacity": False}
+    gates = {"DRAListTypeAttributes": True, "DRANodeAllocatableResources": True, **off}
     with ControlPlane(gates=gates) as running:
         yield running
 
@@ -47,6 +48,7 @@ def test_gates_that_are_set_otherwise_are_found(otherwise: ControlPlane) -> None
     client = client_for(otherwise, "gates", "system:masters")
     assert prove(client).contradicts(client.profile()) == {
         "DRAListTypeAttributes": True,
+        "DRANodeAllocatableResources": True,
         "DRAPartitionableDevices": False,
         "DRAConsumableCapacity": False,
     }
