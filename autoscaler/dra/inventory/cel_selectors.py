@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 from autoscaler.cel.checker.environment import View, dialect_of
 from autoscaler.cel.common.evaluation import pay
 from autoscaler.cel.common.outcome import CompileFailure, Outcome
+from autoscaler.cel.interpreter.answer_cache import part_read
 from autoscaler.cel.interpreter.device import DeviceView
+from autoscaler.cel.interpreter.reads import Path
 from autoscaler.cel.program import Program, compile_selector
 from autoscaler.dra.inventory.selectors import NO, YES, Answer, Match
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -42,6 +45,21 @@ class CelSelectors:
                 return Match(Answer.ERROR, found.message, missing_key=found.missing_key)
             case Outcome.UNKNOWN:
                 return Match(Answer.UNKNOWN, found.message, found.unknown_attributes)
+
+    def reads(self, expressions: Iterable[str]) -> frozenset[Path] | None:
+        """The fields that the texts name."""
+        found: frozenset[Path] = frozenset()
+        for expression in expressions:
+            program = self._programs.get(expression) or self._compiled(expression)
+            if isinstance(program, CompileFailure) or program.reads is None:
+                return None
+            found |= program.reads
+        return found
+
+    def seen(self, reads: frozenset[Path], *, driver: str, device: Device) -> Hashable | None:
+        """The values of these fields, by type and form."""
+        view = DeviceView.read(driver, device, self._dialect)
+        return None if view.failure else part_read(view.root, reads)
 
     def _compiled(self, expression: str) -> Program | CompileFailure:
         pay(_COMPILATION * (_SHORTEST + len(expression)), expression)

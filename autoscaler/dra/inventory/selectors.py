@@ -5,11 +5,15 @@ The allocator needs no more than this, so tests can answer without CEL; `cel_sel
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from instance_catalog.kubernetes.resource_slice import Device
+
+# A field of a device, as the engine names it.
+Path: TypeAlias = tuple[str, str, str]
 
 
 class Answer(Enum):
@@ -44,3 +48,9 @@ class SelectorEngine(Protocol):
 
     def evaluate(self, expression: str, *, driver: str, device: Device) -> Match:
         """Whether the device, published by `driver`, matches."""
+
+    def reads(self, expressions: Iterable[str]) -> frozenset[Path] | None:
+        """What these expressions may read of a device; None where their text does not say. Raises BudgetSpentError."""
+
+    def seen(self, reads: frozenset[Path], *, driver: str, device: Device) -> Hashable | None:
+        """Equal for devices that expressions with these reads cannot tell apart; None for one like no other."""

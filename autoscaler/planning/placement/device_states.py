@@ -24,6 +24,7 @@ from autoscaler.model.resource_claim import FirstAvailable, Request, ResourceCla
 from autoscaler.model.verdict import DoesNotFit, Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.placement.class_counts import devices_there
+from autoscaler.planning.placement.matching import Matching, Requests
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit, devices_of
 from autoscaler.scheduling.fit import fit_claims
@@ -96,7 +97,7 @@ class DeviceState:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What came of asking for claims in a state: `verdict` is about `asked`, which stand for all equal ones.
+    """What came of asking for claims in a state: `verdict` is about `asked`, which stand for all that match the same.
 
     `after` is None if they do not fit.
     """
@@ -105,6 +106,7 @@ class Step:
     verdict: Verdict
     after: DeviceState | None = None
     units: frozenset[Unit] = frozenset()
+    asked_by: set[int] = field(default_factory=set)  # what those want who were answered
 
     @property
     def refused(self) -> bool:
@@ -118,7 +120,7 @@ class Step:
         return self.verdict.preference if isinstance(self.verdict, Fits) else 0
 
     def verdict_for(self, pod: PodApart) -> Verdict:
-        """The verdict about another pod that wants the same."""
+        """The verdict about another pod that wants the same, or that the claims fit of which match the same."""
         if pod.pod is self.asked.pod:
             return self.verdict
         pairs = list(zip(self.asked.claims, pod.claims, strict=True))
@@ -137,10 +139,12 @@ class DeviceStates:
     `world` has the empty node in it.
     """
 
-    def __init__(self, shape: Shape, world: World) -> None:
+    def __init__(self, shape: Shape, world: World, requests: Requests) -> None:
         self._shape = shape
         self._world = world
+        self._matching = Matching(shape.node, world, requests)
         self._known: dict[Hashable, DeviceState] = {}
+        self._told: dict[tuple[int, int], Step] = {}
         self._counts: dict[str, int | None] = {}
         # Devices of other nodes or of none may be within reach as well.
         self.empty = DeviceState(world.allocated, None if world.devices.layers.shared() else shape.whole_devices)
@@ -156,15 +160,32 @@ class DeviceStates:
             self._counts[device_class] = devices_there(slices, found, devices.engine) if found else None
         return self._counts[device_class]
 
+    def known(self, state: DeviceState, pod: PodApart) -> Step | None:
+        """What is known of the claims of the pod in the state."""
+        return state.steps.get(self._matching.known(pod.wants, pod.claims))
+
     def step(self, state: DeviceState, pod: PodApart) -> Step:
-        """What kube-scheduler and the drivers say about the claims of the pod on top of the state."""
-        step = state.steps.get(pod.wants)
+        """What kube-scheduler and the drivers say about the claims of the pod on top of the state.
+
+        Its verdict may be about claims that match the same: `told` is about these.
+        """
+        wants = self._matching.of(pod.wants, pod.claims)
+        step = state.steps.get(wants)
         if step is None:
-            alone = self.empty.steps.get(pod.wants)
+            alone = self.empty.steps.get(wants)
             # What free devices do not give, fewer of them do not give either.
             refused = alone is not None and alone.refused
-            step = state.steps[pod.wants] = alone if alone and refused else self._asked(state, pod)
+            step = state.steps[wants] = alone if alone and refused else self._asked(state, pod)
         return step
+
+    def told(self, state: DeviceState, step: Step, pod: PodApart) -> Verdict:
+        """The verdict of the step about this pod. Why claims are refused is in the words of their own selectors."""
+        if isinstance(step.verdict, Fits) or step.asked.wants == pod.wants:
+            return step.verdict_for(pod)
+        key = id(step), pod.wants
+        if key not in self._told:
+            self._told[key] = self._asked(state, pod)
+        return self._told[key].verdict_for(pod)
 
     def _asked(self, state: DeviceState, pod: PodApart) -> Step:
         if not pod.claims:

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
+from autoscaler.planning.placement.amounts import FULL, fits_amounts, lacks_amounts, short_of
 from autoscaler.planning.placement.class_counts import devices_wanted
-from autoscaler.planning.placement.device_states import DeviceState, DeviceStates, PodApart, claims_apart
+from autoscaler.planning.placement.device_states import DeviceState, DeviceStates, PodApart, Step, claims_apart
+from autoscaler.planning.placement.matching import Requests
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit, devices_of
 from autoscaler.planning.work import Ledger
@@ -23,7 +25,6 @@ from autoscaler.scheduling.filters import AMOUNTS
 from autoscaler.scheduling.fit import filtered
 from autoscaler.scheduling.world import World
 
-_FULL = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
 _DEVICES = "devices"
 _NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
 
@@ -87,6 +88,7 @@ class PackingOracle:
         self._fitting: set[int] = set()
         self._states: dict[int, DeviceStates] = {}
         self._alike: dict[Hashable, DeviceStates] = {}
+        self._requests = Requests()
         self._numbers: dict[Hashable, int] = {}
         self._told: dict[tuple[int, int], Verdict] = {}
         self._apart: dict[tuple[int, int], PodApart | None] = {}
@@ -105,13 +107,13 @@ class PackingOracle:
     def explained(self, shape: int, item: int) -> Verdict:
         """The same for people to read."""
         verdict, pod = self.verdict(shape, item), self._pod_apart(item, 0)
-        devices = self.empty(shape).devices
-        step = devices.steps.get(pod.wants) if pod and devices else None
-        if pod is None or step is None or step.verdict is not verdict:
+        devices, states = self.empty(shape).devices, self._states[shape]
+        step = states.known(devices, pod) if pod and devices else None
+        if pod is None or devices is None or step is None or step.verdict is not verdict:
             return verdict
         key = (id(step), item)  # shapes with the same devices share the step
         if key not in self._told:
-            self._told[key] = step.verdict_for(pod)
+            self._told[key] = states.told(devices, step, pod)
         return self._told[key]
 
     def takes(self, shape: int, item: int) -> bool:
@@ -168,7 +170,7 @@ class PackingOracle:
             seen = self._shapes[shape]
             devices = (seen.signature, node.node.name, node.node.labels, node.node.refused_sharing)
             if devices not in self._alike:
-                self._alike[devices] = DeviceStates(self._shapes[shape], world)
+                self._alike[devices] = DeviceStates(self._shapes[shape], world, self._requests)
             self._states[shape] = self._alike[devices]
             free = {resource: node.free(resource) for resource in node.allocatable}
             self._empty[shape] = Filled(shape, world, free, self._states[shape].empty)
@@ -210,7 +212,7 @@ class PackingOracle:
             return True
         if devices.left is not None and pod.devices > devices.left:
             return False
-        return _fits_amounts(state, pod)
+        return fits_amounts(state.free, pod)
 
     def sizes(self, item: int) -> Mapping[Hashable, int] | None:
         """The amounts of a bundle of the class, and its devices by DeviceClass; None where other pods change them."""
@@ -268,7 +270,7 @@ class PackingOracle:
         """Where devices do not suffice for equal claims, they do not for these, if the amounts get as far as that."""
         refused = self._refused_like(shape, item)
         pod = self._pod_apart(item, 0)
-        if refused is None or pod is None or self.ledger.refused(item) or not _fits_amounts(self.empty(shape), pod):
+        if refused is None or pod is None or self.ledger.refused(item) or not fits_amounts(self.empty(shape).free, pod):
             return None
         return refused, None
 
@@ -276,7 +278,7 @@ class PackingOracle:
         """What the plain machine lacks in other resources, its special preparations lack as well."""
         plain = self._shapes[shape].plain
         verdict = self.verdict(plain, item) if plain is not None else None
-        return (verdict, None) if verdict is not None and _lacks(verdict) else None
+        return (verdict, None) if verdict is not None and lacks_amounts(verdict) else None
 
     def _put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
         number = state.counts.get(item, 0)
@@ -300,21 +302,22 @@ class PackingOracle:
         self, state: Filled, devices: DeviceState, item: int, pod: PodApart
     ) -> tuple[Verdict, Filled | None]:
         """The same, with what is known already of such claims on such devices."""
-        passes = (state.shape, pod.selects) in self._passes
-        asked = state.counts and passes and not self.ledger.refused(item)
-        step = devices.steps.get(pod.wants) if asked else None
-        if step is None:
-            if passes and (pod.wants in devices.steps or not _fits_amounts(state, pod)):
-                verdict = self.ledger.glance(item, pod.pod, lambda: _remembered(state, devices, pod))
+        passes, states = (state.shape, pod.selects) in self._passes, self._states[state.shape]
+        known = step = states.known(devices, pod)
+        if step is None or not (state.counts and passes) or self.ledger.refused(item):
+            if passes and (known is not None or not fits_amounts(state.free, pod)):
+                verdict = self.ledger.glance(item, pod.pod, lambda: _remembered(state, known, pod))
+                if known is not None and verdict is known.verdict and pod.wants not in known.asked_by:
+                    self._remember_refusal(state, known, pod)
             else:
                 verdict = self.ledger.decide(
                     item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid)
                 )
             if not isinstance(verdict, Fits):
                 return verdict, None
-            step = devices.steps[pod.wants]
-        elif step.after is not None and not _fits_amounts(state, pod):
-            return _FULL, None
+            step = states.step(devices, pod)
+        elif step.after is not None and not fits_amounts(state.free, pod):
+            return FULL, None
         if step.after is None:
             return step.verdict, None
         free = dict(state.free)
@@ -338,16 +341,20 @@ class PackingOracle:
         if passes not in self._passes:
             if (refusal := filtered(pod.pod, node, state.empty)) is not None:
                 # What only lacks amounts says nothing about those that ask for less.
-                if _lacks(refusal) and filtered(pod.pod, node, state.empty, but=AMOUNTS) is None:
+                if lacks_amounts(refusal) and filtered(pod.pod, node, state.empty, but=AMOUNTS) is None:
                     self._passes.add(passes)
                 return refusal
             self._passes.add(passes)
-        if not _fits_amounts(state, pod):
+        if not fits_amounts(state.free, pod):
             return _short(state, pod)
         step = self._states[state.shape].step(devices, pod)
+        self._remember_refusal(state, step, pod)
+        return step.verdict
+
+    def _remember_refusal(self, state: Filled, step: Step, pod: PodApart) -> None:
+        step.asked_by.add(pod.wants)
         if not state.counts and step.refused:
             self._refused[state.shape, pod.wants, pod.selects] = step.verdict
-        return step.verdict
 
     def _pod_apart(self, item: int, number: int) -> PodApart | None:
         """The bundle of the class with this number, if it can be decided in two halves."""
@@ -358,39 +365,11 @@ class PackingOracle:
         return self._apart[key]
 
 
-def _remembered(state: Filled, devices: DeviceState, pod: PodApart) -> Verdict:
+def _remembered(state: Filled, known: Step | None, pod: PodApart) -> Verdict:
     """What is said of a pod where the filters let all such pods pass: amounts first, then the claims."""
-    return devices.steps[pod.wants].verdict if _fits_amounts(state, pod) else _short(state, pod)
+    return known.verdict if known is not None and fits_amounts(state.free, pod) else _short(state, pod)
 
 
 def _short(state: Filled, pod: PodApart) -> DoesNotFit:
     """What the node has too little of; told for empty nodes only."""
-    if state.counts:
-        return _FULL
-    free = state.free
-    return DoesNotFit(
-        tuple(
-            Reason.of(
-                Code.INSUFFICIENT_RESOURCE,
-                f"pod {pod.pod.key}",
-                resource=resource,
-                wanted=amount,
-                free=max(free.get(resource, 0), 0),
-            )
-            for resource, amount in pod.amounts.items()
-            if amount > free.get(resource, 0)
-        )
-    )
-
-
-def _lacks(verdict: Verdict) -> bool:
-    """Whether nothing but amounts is missing."""
-    return isinstance(verdict, DoesNotFit) and all(r.code is Code.INSUFFICIENT_RESOURCE for r in verdict.reasons)
-
-
-def _fits_amounts(state: Filled, pod: PodApart) -> bool:
-    free = state.free
-    for resource, amount in pod.amounts.items():  # noqa: SIM110  # a generator takes twice as long
-        if amount > free.get(resource, 0):
-            return False
-    return True
+    return FULL if state.counts else short_of(state.free, pod)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.dra.allocation.allocator import AllocationOutcome, ClusterDevices, SearchBudget, allocate
 from autoscaler.dra.inventory.allocated import AllocatedState
-from autoscaler.dra.inventory.selectors import NO, YES, Answer, Match
+from autoscaler.dra.inventory.selectors import NO, YES, Answer, Match, Path
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import Constraint, DeviceRequest, Request, ResourceClaim
@@ -53,6 +53,12 @@ class PythonSelectors:
         if isinstance(value, RuntimeOnly):
             return Match(Answer.UNKNOWN, attributes=(name,))
         return YES if str(value) == wanted else NO
+
+    def reads(self, expressions: Iterable[str]) -> frozenset[Path] | None:
+        return None
+
+    def seen(self, reads: frozenset[Path], *, driver: str, device: Device) -> Hashable | None:
+        return None
 
 
 def device(name: str, attributes: Mapping[str, AttributeValue] | None = None, **more: object) -> Device:

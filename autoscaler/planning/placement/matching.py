@@ -1,0 +1,175 @@
+"""Claims that the same devices of a machine match, however their selectors are written.
+
+An allocation sees of a selector only which devices it admits. So claims whose requests are equal but for selectors, and
+admit the same devices of a machine, get the same of it in every state of its devices: one answer serves all of them.
+Devices are one class for a request if all that its selectors read of them is equal, so each selector is evaluated once
+for a class, on whatever machine it is. Where an answer is an error or unknown, how far the search gets decides; such
+claims are not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from autoscaler.dra.inventory.pools import PooledDevice
+from autoscaler.dra.inventory.selectors import Answer, Path
+from autoscaler.dra.outcome import FatalError
+from autoscaler.model.node import Node
+from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request, ResourceClaim
+from autoscaler.scheduling.world import World
+
+# Devices of a machine: of more, a search looks at the first few at a lower price.
+_MOST_DEVICES: Final = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Selection:
+    """The DeviceClass and selectors of requests. `reads` are the fields that decide, once that is known."""
+
+    request: DeviceRequest
+    admits: dict[int, bool | None] = field(default_factory=dict)  # by class of devices
+    reads: list[frozenset[Path] | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Claims in two parts: a number for all but the selectors, and the selection of each request."""
+
+    rest: int
+    selections: tuple[_Selection, ...]
+
+
+class Requests:
+    """What is known of claims in a plan; `classes` numbers devices that some selectors cannot tell apart."""
+
+    def __init__(self) -> None:
+        self.classes: dict[Hashable, int] = {}
+        self._selections: dict[Hashable, _Selection] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._known: dict[int, _Asked | None] = {}
+
+    def of(self, wants: int, claims: Sequence[ResourceClaim]) -> _Asked | None:
+        """The claims in parts. None where there are none, or where amounts of devices are asked for: upstream's
+        arithmetic depends on how they are written."""
+        if wants not in self._known:
+            self._known[wants] = self._read(claims)
+        return self._known[wants]
+
+    def _read(self, claims: Sequence[ResourceClaim]) -> _Asked | None:
+        asked = [request for claim in claims for request in claim.exact_requests]
+        if not asked or any(request.capacity for request in asked):
+            return None
+        rest = tuple(
+            (
+                claim.namespace,
+                tuple(map(_unselective, claim.requests)),
+                claim.constraints,
+                claim.config,
+                claim.unsupported,
+            )
+            for claim in claims
+        )
+        keys = [(one.device_class, one.selectors) for one in asked]
+        selections = [self._selections.setdefault(k, _Selection(one)) for k, one in zip(keys, asked, strict=True)]
+        return _Asked(self._numbers.setdefault(rest, len(self._numbers)), tuple(selections))
+
+
+def _unselective(request: Request) -> Request:
+    if isinstance(request, FirstAvailable):
+        return replace(request, subrequests=tuple(replace(one, selectors=()) for one in request.subrequests))
+    return replace(request, selectors=())
+
+
+class Matching:
+    """What claims match on the fresh node of one shape."""
+
+    def __init__(self, node: Node, world: World, requests: Requests) -> None:
+        self._node = node
+        self._devices = world.devices
+        self._requests = requests
+        self._alike: dict[int, int] = {}
+        self._first: dict[Hashable, int] = {}
+        self._classes: dict[frozenset[Path], tuple[tuple[int, PooledDevice], ...]] = {}
+
+    def known(self, wants: int, claims: Sequence[ResourceClaim]) -> int:
+        """The first claims that match what these do, as far as that follows from known answers; else themselves."""
+        found = self._alike.get(wants)
+        return self._worked_out(wants, claims, asks=False) if found is None else found
+
+    def of(self, wants: int, claims: Sequence[ResourceClaim]) -> int:
+        """The same; selectors that are not known are evaluated. Raises BudgetSpentError."""
+        found = self._alike.get(wants)
+        return self._worked_out(wants, claims, asks=True) if found is None else found
+
+    def _worked_out(self, wants: int, claims: Sequence[ResourceClaim], *, asks: bool) -> int:
+        asked = self._requests.of(wants, claims)
+        matched = [] if asked is None or not self._comparable else self._matched(asked, asks=asks)
+        if matched is None:
+            return wants
+        alike = self._first.setdefault(tuple(matched), wants) if matched and None not in matched else wants
+        self._alike[wants] = alike
+        return alike
+
+    def _matched(self, asked: _Asked, *, asks: bool) -> list[int | bool | None] | None:
+        """All that an allocation on the node can tell of the claims; with None in it where they are not compared. None
+        if that is not known."""
+        found: list[int | bool | None] = [asked.rest]
+        for selection in asked.selections:
+            if not selection.reads:
+                if not asks:
+                    return None
+                selection.reads.append(self._reads(selection.request))
+            reads = selection.reads[0]
+            if reads is None:
+                return [None]
+            for number, pooled in self._classes_by(reads):
+                if number not in selection.admits:
+                    if not asks:
+                        return None
+                    selection.admits[number] = self._admits(selection.request, pooled)
+                found.append(selection.admits[number])
+            found.append(len(found))
+        return found
+
+    def _reads(self, request: DeviceRequest) -> frozenset[Path] | None:
+        found = self._devices.classes.get(request.device_class)
+        selectors = (*found.selectors, *request.selectors) if found is not None else ()
+        expressions = [selector.expression for selector in selectors if selector.expression is not None]
+        comparable = found is not None and len(expressions) == len(selectors)
+        return self._devices.engine.reads(expressions) if comparable else None
+
+    def _admits(self, request: DeviceRequest, pooled: PooledDevice) -> bool | None:
+        """Whether the device may be had; None if that is an error or unknown."""
+        _, memo = self._devices.pools_of(self._node)
+        found = memo.matches(self._devices.classes[request.device_class], request).of(pooled)
+        sure = not found.unknown and found.strict in (Answer.YES, Answer.NO)
+        return found.strict is Answer.YES if sure else None
+
+    @cached_property
+    def _comparable(self) -> bool:
+        """Whether fields of devices are all that selectors decide by here."""
+        try:
+            pools, _ = self._devices.pools_of(self._node)
+        except FatalError:
+            return False
+        if len(pools.devices) > _MOST_DEVICES:
+            return False
+        return not any(
+            d.unsupported or d.resource_slice.per_device_node_selection or d.device.binding_conditions
+            for d in pools.devices
+        )
+
+    def _classes_by(self, reads: frozenset[Path]) -> tuple[tuple[int, PooledDevice], ...]:
+        """The classes of the node's devices, each with its first device."""
+        if reads not in self._classes:
+            pools, _ = self._devices.pools_of(self._node)
+            numbers, found = self._requests.classes, dict[int, PooledDevice]()
+            for pooled in pools.devices:
+                seen = self._devices.engine.seen(reads, driver=pooled.driver, device=pooled.device)
+                one: Hashable = object() if seen is None else seen
+                found.setdefault(numbers.setdefault(one, len(numbers)), pooled)
+            self._classes[reads] = tuple(found.items())
+        return self._classes[reads]

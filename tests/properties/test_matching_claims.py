@@ -1,0 +1,107 @@
+"""Claims whose selectors are written otherwise, and match the same devices, get the answers of the direct way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autoscaler.model.device_class import Selector
+from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
+from autoscaler.planning.placement.packing_input import PackingInput
+from instance_catalog.frozen_map import FrozenMap
+from tests.properties.test_device_states import compare_ways, directly, market_of, some, worlds
+
+
+def respelt(wanted: Sequence[Request], name: str) -> tuple[Request, ...]:
+    """The same requests with selectors of their own that admit the same devices."""
+    more = Selector(f"device.driver != '{name}.example.com'")
+    return tuple(
+        replace(
+            request, subrequests=tuple(replace(one, selectors=(*one.selectors, more)) for one in request.subrequests)
+        )
+        if isinstance(request, FirstAvailable)
+        else replace(request, selectors=(*request.selectors, more))
+        for request in wanted
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), st.data())
+def test_answers_are_those_of_the_direct_way(state: Snapshot, data: st.DataObject) -> None:
+    """No two claims are written alike, though many ask for the same."""
+    made = {key: replace(claim, requests=respelt(claim.requests, claim.name)) for key, claim in state.claims.items()}
+    state = replace(state, claims=FrozenMap(made))
+    compare_ways(market_of(state), state, data)
+
+
+def selecting(*expressions: str) -> PackingInput:
+    """Pods that differ in CPU, each with a claim for one GPU that the expression selects."""
+    state = some(*[1] * len(expressions)).snapshot
+    made = {
+        key: replace(claim, requests=(replace(claim.requests[0], selectors=(Selector(expression),)),))
+        for (key, claim), expression in zip(state.claims.items(), expressions, strict=True)
+        if isinstance(claim.requests[0], DeviceRequest)
+    }
+    return market_of(replace(state, claims=FrozenMap(made)))
+
+
+_MEMORY = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('{}Gi')) >= 0"
+
+
+def test_claims_that_match_the_same_devices_are_asked_once_however_they_are_spelt() -> None:
+    """An L4 has 23 Gi: it has 1, 10 and 20, and no 30 or 40."""
+    market = selecting(*(_MEMORY.format(amount) for amount in (1, 10, 20, 30, 40)))
+    verdicts = [market.trials.verdict(0, item) for item in range(5)]
+    assert [type(verdict) for verdict in verdicts] == [Fits] * 3 + [DoesNotFit] * 2
+    empty = market.trials.empty(0)
+    assert empty.devices is not None
+    assert len(empty.devices.steps) == 2
+    for item in range(3):
+        verdict = market.trials.explained(0, item)
+        assert isinstance(verdict, Fits)
+        assert list(verdict.allocations) == [f"default/c{item}"]
+
+
+def test_a_claim_is_refused_in_the_words_of_its_own_selector() -> None:
+    market = selecting(_MEMORY.format(30), _MEMORY.format(40))
+    for item, amount in enumerate((30, 40)):
+        assert isinstance(market.trials.verdict(0, item), DoesNotFit)
+        (reason,) = market.trials.explained(0, item).reasons
+        assert reason.subject == f"claim default/c{item}, request gpu"
+        assert reason.detail["expressions"] == (_MEMORY.format(amount),)
+
+
+def test_claims_that_match_other_devices_of_a_node_are_told_apart() -> None:
+    """Of a node's four GPUs one claim admits all, and each of the others another one."""
+    there = [d.attributes["resource.kubernetes.io/pcieRoot"] for d in some(1).shapes[0].sample.slices[0].devices]
+    assert len(set(there)) == 4
+    roots = [f"device.attributes['resource.kubernetes.io'].pcieRoot == '{root}'" for root in there[::3]]
+    market = selecting("true", *roots)
+    direct = directly(market, market.snapshot)
+    for item in range(3):
+        assert isinstance(market.trials.verdict(0, item), Fits)
+        assert market.trials.explained(0, item) == direct.explained(0, item)
+
+
+def test_devices_with_other_values_are_another_class() -> None:
+    """Neither 30 nor 50 Gi is in an L4, and 30 is in an A100."""
+    market = selecting(_MEMORY.format(30), _MEMORY.format(50))
+    names = [shape.candidate.instance_type.name for shape in market.shapes]
+    small, large = names.index("g6.12xlarge"), names.index("p4d.24xlarge")
+    assert [type(market.trials.verdict(small, item)) for item in range(2)] == [DoesNotFit, DoesNotFit]
+    assert [type(market.trials.verdict(large, item)) for item in range(2)] == [Fits, DoesNotFit]
+
+
+def test_claims_about_what_nobody_knows_are_asked_by_themselves() -> None:
+    market = selecting(
+        "device.attributes['gpu.nvidia.com'].uuid == 'a'", "device.attributes['gpu.nvidia.com'].uuid == 'b'"
+    )
+    for item, uuid in enumerate("ab"):
+        verdict = market.trials.verdict(0, item)
+        assert isinstance(verdict, Unknown)
+        assert f"uuid == '{uuid}'" in str(verdict.reasons[0].detail["expression"])
