@@ -8,6 +8,7 @@ Source of the rules: k8s.io/apiserver registry/generic/registry/store.go and reg
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -43,11 +44,18 @@ _SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGrac
 
 
 def copied(value: Any) -> Any:
-    """A deep copy of JSON data (several times faster than copy.deepcopy, which looks for cycles)."""
+    """A deep copy of JSON data, many times faster than copy.deepcopy, which looks for cycles."""
+    try:
+        return marshal.loads(marshal.dumps(value))
+    except ValueError:  # something else among it, such as a word of an enum
+        return _copied(value)
+
+
+def _copied(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [copied(item) for item in value]
+        return [_copied(item) for item in value]
     return value
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import initialize, rule
 
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.provider_objects import ProviderObjects
@@ -26,12 +26,13 @@ from tests.aws import FakeAws, wire
 from tests.aws import Written as AwsWritten
 from tests.crash.life import SMALL
 from tests.fakes.ec2 import FakeEc2
+from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour
 from tests.faults import invariants
 from tests.faults.gcp.schedules import GcpSchedules
 from tests.faults.gcp.world import ACCELERATORS, KIND, GcpSimulation, machines_run
 from tests.faults.scenes import CALLS, FAULTS, POOL
 from tests.faults.world import Inside, booted
-from tests.gcp import gcp, server
+from tests.gcp import gcp, in_process, server
 
 AWS_KIND = "AWSNodeTemplate"
 # Beside that of the other cloud, of which it has the claim template.
@@ -57,7 +58,10 @@ class BothKubelets:
 
 
 class BothClouds(GcpSimulation):
-    """The cluster of the Google Cloud adapter, with the AWS adapter beside it."""
+    """The cluster of the Google Cloud adapter, with the AWS adapter beside it. `over_http`: Google's clients ask the
+    fake over a socket."""
+
+    over_http: bool = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -69,15 +73,15 @@ class BothClouds(GcpSimulation):
     @cached_property
     def ec2(self) -> FakeEc2:
         """The account."""
-        return FakeEc2(self.clock)
+        return FakeEc2(self.clock, skew=lambda: self.ours_clock.offset)
 
     def new_loop(self, api: KubernetesApi | None = None, **_: Any) -> Loop:
         """The production loop over both adapters, all with empty memory."""
-        server().fake = self.fake
+        server().fake = in_process().session.fake = self.fake
         wire().fake = self.ec2
         objects = ProviderObjects(api or self.api)
-        project = Project(gcp(), self.clock, self._uid)
-        account = Account(FakeAws(), self.clock, self._catalog, self._uid)
+        project = Project(gcp() if self.over_http else in_process(), self.ours_clock, self._uid)
+        account = Account(FakeAws(), self.ours_clock, self._catalog, self._uid)
         providers: dict[str, Provider] = {
             AWS_KIND: AwsProvider(account, AwsWritten()),
             KIND: GcpProvider(project, self.template, written=lambda: written_batches(objects)),
@@ -87,7 +91,7 @@ class BothClouds(GcpSimulation):
             providers=Providers(providers, cluster=self._uid),
             catalog=self._catalog,
             profile=self._profile,
-            clock=self.clock,
+            clock=self.ours_clock,
             settings=self._settings,
         )
         return self.loop
@@ -107,6 +111,25 @@ class BothSchedules(GcpSchedules):
     # Google's machines are cheaper; what is more than two goes to the other cloud.
     pools = f"{GcpSchedules.pools.replace('{nodes: 8}', '{nodes: 2}')}---{AWS_POOL}"
     simulation: BothClouds
+
+    @initialize(
+        pace=st.sampled_from([PROMPT, SLUGGISH]),
+        copies=st.integers(1, 3),
+        lead=st.sampled_from([1, 30, 200, 600]),
+        queues=st.booleans(),
+        scarce=st.sampled_from([9, 9, 2, 1, 0]),
+        socket=st.integers(0, 9),
+    )
+    def begin(self, pace: Behaviour, copies: int, lead: int, queues: bool, scarce: int, socket: int = 0) -> None:
+        """`socket`: every tenth schedule asks Google's fake over HTTP."""
+        self.over_http = socket == 9
+        super().begin(pace, copies, lead, queues, scarce)
+        if self.over_http:
+            self.seen.add("HTTP")
+
+    def restart(self) -> None:
+        self.simulation.over_http = self.over_http
+        super().restart()
 
     @rule(call=st.sampled_from(CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
     def trouble_at_aws(self, call: str, name: str, times: int) -> None:

@@ -26,8 +26,10 @@ ENDING: Final = frozenset({"Failed", "Draining", "Terminating", "Gone"})
 _DONE: Final = ("Succeeded", "Failed")
 # A launch that fails is asked for no more often.
 MOST_AN_HOUR: Final = 60
-# Calls that change something at AWS. Those that end machines are judged one by one.
+# Calls that change something at AWS or at Google. Those that end machines are judged one by one.
 CHANGING: Final = (
+    "createInstances",
+    "resizeRequests.insert",
     "CreateFleet",
     "CreateLaunchTemplate",
     "CreateLaunchTemplateVersion",
@@ -122,6 +124,20 @@ def asked_too_often(failed: Mapping[str, Sequence[datetime]]) -> Iterator[str]:
             if last - first < timedelta(hours=1):
                 yield f"invariant P3: {name} failed more than {MOST_AN_HOUR} times from {first:%H:%M:%S} on"
                 break
+
+
+def over_quota(busiest: Mapping[str, int], limits: Mapping[str, int]) -> Iterator[str]:
+    """P3: no minute has as many calls of a group as its quota allows. `busiest`: the most in one minute, by group."""
+    for group, calls in sorted(busiest.items()):
+        if calls >= limits[group]:
+            yield f"invariant P3: {calls} {group} in one minute, of {limits[group]}"
+
+
+def unbooked(since: Mapping[str, datetime], *, now: datetime, patience: timedelta) -> Iterator[str]:
+    """3: no machine of ours costs money unknown to us. `since`: when nobody began to know of it, by its name."""
+    for name, moment in sorted(since.items()):
+        if now - moment > patience:
+            yield f"invariant 3: machine {name} costs money, and nothing knows of it since {moment:%H:%M:%S}"
 
 
 def strangers_taken(provisioned: Iterable[Object], strangers: Collection[str]) -> Iterator[str]:

@@ -39,7 +39,7 @@ class Witness:
     def creates(self, resource: Resource, manifest: Object) -> None:
         """An object is about to be created."""
         if resource == LAUNCH_BATCHES and any(manifest["spec"].get("pods", ())):
-            mine, pods = list_all(self.api, PROVISIONED_NODES)[0], list_all(self.api, PODS)[0]
+            mine, pods = self.api.stored(PROVISIONED_NODES), self.api.stored(PODS)
             # A node that has failed, or whose machine was stopped, is replaced in the same round, whether or not its
             # own object could be written.
             kept = (node for node in mine if not _replaced(self._decided.get(node["metadata"]["name"], {})))
@@ -77,8 +77,8 @@ class Witness:
 
     def terminates(self, ids: Iterable[str]) -> None:
         """Machines are about to be ended."""
-        mine = list_all(self.api, PROVISIONED_NODES)[0]
-        nodes = list_all(self.api, NODES)[0]
+        mine = self.api.stored(PROVISIONED_NODES)
+        nodes = self.api.stored(NODES)
         for machine in ids:
             node = next((n for n in nodes if _names(n.get("spec", {}).get("providerID", ""), machine)), None)
             provisioned = next((p for p in mine if _names(invariants.machine_of(p), machine)), None)
@@ -100,7 +100,7 @@ class Witness:
 
     def looks(self) -> None:
         """Between two rounds."""
-        self._note(invariants.doubled(list_all(self.api, PROVISIONED_NODES)[0]))
+        self._note(invariants.doubled(self.api.stored(PROVISIONED_NODES)))
 
     def _touches(self, what: str, provisioned: Object | None) -> None:
         if self.observes():
@@ -119,7 +119,7 @@ class Witness:
         return list_all(self.api, PODS, fields={"spec.nodeName": node})[0]
 
     def _provisioned(self, node: str) -> Object | None:
-        found = list_all(self.api, PROVISIONED_NODES)[0]
+        found = self.api.stored(PROVISIONED_NODES)
         return next((one for one in found if invariants.node_name_of(one) == node), None)
 
 

@@ -30,6 +30,9 @@ from providers.gcp.session import Gcp
 
 # Instance templates never change under their name; which one a group uses, and what a node pool is, is read again.
 _LIFETIME: Final = timedelta(minutes=5)
+# Several parts of one reconcile, and several launches in it, look for a group among the same ones, and a launch takes
+# seconds. The group that a launch finds is read again.
+_RECONCILE: Final = timedelta(seconds=30)
 _MODELS: Final = {
     "SPOT": CapacityType.SPOT,
     "FLEX_START": CapacityType.FLEX_START,
@@ -116,7 +119,14 @@ class Groups:
         the room in each is limited. Raises NotInGroupsError when none does, MissingGroupError when one that is gone
         might have, TemplateError when nothing is launched in any of them."""
         groups, gone = self._there(template)
-        chosen = [group for group in groups if group.serves(offering, topology)]
+        chosen: list[Group] = []
+        for group in (one for one in groups if one.serves(offering, topology)):
+            try:
+                now = self._again(template, group)
+            except MissingGroupError as error:
+                gone.append(error)
+                continue
+            chosen += [now] if now.serves(offering, topology) else []
         if gone and not chosen:
             raise gone[0]
         if not chosen:
@@ -129,6 +139,11 @@ class Groups:
         if not usable:
             raise errors[0]
         return usable if usable[0].hosts > 1 or usable[0].domain else usable[:1]
+
+    def _again(self, template: GroupTemplate, group: Group) -> Group:
+        """The group as it is now. Raises MissingGroupError when it is gone."""
+        pool = self.pool(template, group.pool) if group.pool else None
+        return _for(template, self.now(group.ref, pool=pool))
 
     def blocked(self, template: GroupTemplate, group: Group) -> TemplateError | None:
         """Why nothing is launched in a group that is supported: somebody else sizes its node pool, or its base name
@@ -190,7 +205,12 @@ class Groups:
         return self._remembered(("pool", place, name), lambda: self._read_pool(template, place, name))
 
     def group(self, ref: GroupRef, *, pool: Pool | None = None) -> Group:
-        """A group. Raises TemplateError when there is none."""
+        """A group, as it was at most half a minute ago. Raises TemplateError when there is none."""
+        name = pool.name if pool is not None else ""
+        return self._remembered(("group", ref, name), lambda: self.now(ref, pool=pool), _RECONCILE)
+
+    def now(self, ref: GroupRef, *, pool: Pool | None = None) -> Group:
+        """A group as it is now. Raises TemplateError when there is none."""
         try:
             found = self._gcp.call(
                 "instanceGroupManagers.get", about=str(ref), zone=ref.zone, instance_group_manager=ref.name
@@ -281,9 +301,9 @@ class Groups:
             raise MissingGroupError(message, code="NoNodePool", next_step=step) from error
         return pool_of(template, name, found, project=self._gcp.project)
 
-    def _remembered(self, key: object, read: Callable[[], V]) -> V:
+    def _remembered(self, key: object, read: Callable[[], V], lifetime: timedelta = _LIFETIME) -> V:
         known, now = self._known.get(key), self._clock.monotonic()
-        if known is not None and now - known[0] < _LIFETIME.total_seconds():
+        if known is not None and now - known[0] < lifetime.total_seconds():
             value: V = known[1]
             return value
         value = read()

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from google.cloud import compute_v1
@@ -32,6 +33,7 @@ _DISABLED: Final = (
     "https://console.developers.google.com/apis/api/compute.googleapis.com/overview then retry."
 )
 _EXHAUSTED: Final = {"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED"}}
+_LAUNCHES: Final = frozenset({"createInstances", "resizeRequests"})
 # Google takes at most so many names in one call.
 _MOST: Final = 1000
 
@@ -56,7 +58,8 @@ class Request:
 class FakeGce:
     """A project for tests. `denied` are methods that the caller has no permission for; `calls` counts what was asked.
 
-    `unreachable` are zones that do not answer: lists are partial then, or fail.
+    `unreachable` are zones that do not answer: lists are partial then, or fail. Those of `partial` are missing with a
+    warning of their scope. `expired`: the caller's credentials. `failed`: when launches failed, by method.
     """
 
     clock: Clock
@@ -65,11 +68,13 @@ class FakeGce:
     denied: set[str] = field(default_factory=set)
     disabled: bool = False  # the APIs
     unreachable: set[str] = field(default_factory=set)
+    partial: set[str] = field(default_factory=set)
+    expired: bool = False
+    failed: dict[str, list[datetime]] = field(default_factory=dict)
     owners: set[str] = field(default_factory=set)  # other projects that share reservations
     unreadable: set[str] = field(default_factory=set)  # those of them that this project may not read
-    sold: dict[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # zones of types and accelerators, if not the groups'
+    # zones of types and accelerators, if not the groups'
+    sold: dict[str, tuple[str, ...]] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)  # reservations that lists do not show yet
     calls: Counter[str] = field(default_factory=Counter)
     rates: Rates = field(default_factory=Rates)
@@ -87,12 +92,7 @@ class FakeGce:
                 ("GET", "listErrors", rf"{_GROUP}/listErrors", self._errors),
                 ("GET", "instanceGroupManagers.get", _GROUP, self._group),
                 ("GET", "instanceGroupManagers.list", rf"{_ZONAL}/instanceGroupManagers", self._groups),
-                (
-                    "GET",
-                    "instanceGroupManagers.aggregatedList",
-                    _aggregated("instanceGroupManagers"),
-                    self._all_groups,
-                ),
+                ("GET", "instanceGroupManagers.aggregatedList", _aggregated("instanceGroupManagers"), self._all_groups),
                 (
                     "GET",
                     "resourcePolicies.get",
@@ -130,6 +130,8 @@ class FakeGce:
         """(status, JSON), or nothing at all."""
         if path == "/token":  # where credentials are refreshed
             return 400, {"error": "invalid_grant", "error_description": "Token has been expired or revoked."}
+        if self.expired:
+            return 401, ApiError(401, "authError", "Request had invalid authentication credentials.").body()
         if self.disabled:
             return 403, ApiError(403, "accessNotConfigured", _DISABLED).body()
         if path.startswith("/v1/projects/"):
@@ -137,15 +139,19 @@ class FakeGce:
             if not self.rates.take("container.get", self.clock.now()):
                 return 429, _EXHAUSTED
             return self.clusters.answer(path, "container.get" in self.denied)
+        answer: tuple[int, Json] | Silence
         try:
-            return self._answered(verb, path, query, body)
+            answer = self._answered(verb, path, query, body)
         except ApiError as error:
-            return error.status, error.body()
+            answer = error.status, error.body()
+        launch = path.rpartition("/")[2]
+        if verb == "POST" and launch in _LAUNCHES and (isinstance(answer, Silence) or answer[0] != 200):
+            self.failed.setdefault(launch, []).append(self.clock.now())
+        return answer
 
     def _answered(self, verb: str, path: str, query: Mapping[str, str], body: str) -> tuple[int, Json] | Silence:
         for expected, name, pattern, call in self._methods:
-            found = pattern.fullmatch(path)
-            if found is None or verb != expected:
+            if verb != expected or (found := pattern.fullmatch(path)) is None:
                 continue
             self.calls[name] += 1
             if not self.rates.take(name, self.clock.now()):
@@ -188,15 +194,13 @@ class FakeGce:
     def _groups(self, request: Request) -> Any:
         found = [group for group in self.project.groups.values() if group.zone == request.groups["zone"]]
         rows, after = self.page(request, found)
-        return compute_v1.InstanceGroupManagerList(items=[*map(answers.manager, rows)], next_page_token=after)
+        of = compute_v1.InstanceGroupManagerList
+        return answers.whole(of, items=[*map(answers.manager, rows)], nextPageToken=after)
 
     def _all_groups(self, request: Request) -> Any:
         rows, after = self.page(request, list(self.project.groups.values()))
-        scopes: dict[str, Any] = {}
-        for one in rows:
-            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.InstanceGroupManagersScopedList())
-            scope.instance_group_managers.append(answers.manager(one))
-        return compute_v1.InstanceGroupManagerAggregatedList(items=scopes, next_page_token=after)
+        scopes = answers.scoped("instanceGroupManagers", ((one.zone, answers.manager(one)) for one in rows))
+        return answers.whole(compute_v1.InstanceGroupManagerAggregatedList, items=scopes, nextPageToken=after)
 
     def _template(self, request: Request) -> Any:
         name = request.groups["group"]
@@ -301,9 +305,8 @@ class FakeGce:
         group = self.of(request)
         members = [answers.member(self.project, group, one) for one in group.members.values()]
         rows, after = (members, "") if group.pageless else self.page(request, members)
-        return compute_v1.InstanceGroupManagersListManagedInstancesResponse(
-            managed_instances=rows, next_page_token=after
-        )
+        of = compute_v1.InstanceGroupManagersListManagedInstancesResponse
+        return answers.whole(of, managedInstances=rows, nextPageToken=after)
 
     def _errors(self, request: Request) -> Any:
         rows, after = self.page(request, list(answers.failures(self.of(request))))
@@ -326,19 +329,18 @@ class FakeGce:
             for one in sorted(self.project.machines.values(), key=lambda one: (one.zone, one.name))
             if one.created <= latest and self.project.status(one) and admitted(one)
         ]
-        scopes: dict[str, Any] = {}
         if self.unreachable:
             if request.query.get("returnPartialSuccess") != "true":
                 raise ApiError(503, "backendError", f"zones {sorted(self.unreachable)} are unreachable")
             machines = [one for one in machines if one.zone not in self.unreachable]
+        machines = [one for one in machines if one.zone not in self.partial]
         rows, after = self.page(request, machines)
-        for one in rows:
-            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.InstancesScopedList())
-            scope.instances.append(answers.instance(self.project, one))
-        empty = compute_v1.Warning(code="NO_RESULTS_ON_PAGE")
-        scopes["regions/us-central1"] = compute_v1.InstancesScopedList(warning=empty)
+        scopes = answers.scoped("instances", ((one.zone, answers.instance(self.project, one)) for one in rows))
+        scopes["regions/us-central1"] = {"warning": {"code": "NO_RESULTS_ON_PAGE"}}
+        scopes |= {f"zones/{zone}": {"warning": {"code": "UNREACHABLE"}} for zone in sorted(self.partial)}
         missing = [answers.zone_url(zone) for zone in sorted(self.unreachable)]
-        return compute_v1.InstanceAggregatedList(items=scopes, next_page_token=after, unreachables=missing)
+        of = compute_v1.InstanceAggregatedList
+        return answers.whole(of, items=scopes, nextPageToken=after, unreachables=missing)
 
     def _advice(self, request: Request) -> Any:
         asked = request.message(compute_v1.CalendarModeAdviceRequest)
@@ -358,11 +360,9 @@ class FakeGce:
             raise ApiError(400, "invalid", "Invalid value for field 'filter'")
         found = [one for one in self.project.events() if re.fullmatch(wanted[1], one.kind)]
         rows, after = self.page(request, found)
-        scopes: dict[str, Any] = {}
-        for one in rows:
-            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.OperationsScopedList())
-            scope.operations.append(answers.operation(one, self.clock.now()))
-        return compute_v1.OperationAggregatedList(items=scopes, next_page_token=after)
+        now = self.clock.now()
+        scopes = answers.scoped("operations", ((one.zone, answers.operation(one, now)) for one in rows))
+        return answers.whole(compute_v1.OperationAggregatedList, items=scopes, nextPageToken=after)
 
     def page(self, request: Request, rows: list[T]) -> tuple[list[T], str]:
         """The rows that are asked for, and the token of those after them."""

@@ -64,6 +64,7 @@ class Machine:
     deleting: bool = False
     stopped: bool = False
     maintenance: datetime | None = None
+    restarts: bool = True  # elsewhere, after its maintenance
     warning: timedelta = timedelta()  # how long it runs on once it is preempted
     ends: datetime | None = None  # the end of its run duration
     labels: dict[str, str] = field(default_factory=dict)
@@ -178,6 +179,7 @@ class Project:
         """Let everything happen that is due by now."""
         self._stop_bound()
         self._end_runs()
+        self._maintain()
         for group in self.groups.values():
             for asked in group.asked.values():
                 advance(self, group, asked)
@@ -200,6 +202,15 @@ class Project:
                 member = self.groups[machine.zone, machine.group].members.get(machine.name)
                 if member is not None:
                     member.action = "DELETING"
+
+    def _maintain(self) -> None:
+        """Hosts are maintained: their machines start again elsewhere, or stay stopped."""
+        now = self.clock.now()
+        for machine in self.machines.values():
+            due = machine.maintenance
+            if due is not None and now >= due and machine.ended is None:
+                machine.maintenance = None
+                machine.ended = None if machine.restarts else due
 
     def holding(self, zone: str, named: str) -> Holding | None:
         """The reservation that an instance template names, with or without a part of it."""

@@ -27,7 +27,8 @@ from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, UNAVAILABLE
 from tests.fakes.gce.errors import ApiError as HttpError
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour, Machine
 from tests.faults import invariants
-from tests.faults.gcp.world import ACCELERATORS, KIND, MODELS, ZONES, GcpSimulation, booted, machines_run
+from tests.faults.gcp.project_rules import PLACES, ProjectRules
+from tests.faults.gcp.world import ACCELERATORS, KIND, ZONES, GcpSimulation, booted, machines_run
 from tests.faults.schedules import GANG_OF, MOST_CUT, PODS_OF, POOL, RECOVERY, RESYNC, scenario
 from tests.faults.shaky import Mishap, Shaky
 from tests.faults.witness import Witness
@@ -57,13 +58,13 @@ FAULTS = {
     "finds the front end overloaded": UNAVAILABLE,
     "is throttled": THROTTLED,
     "gets a code nobody knows": refused("teapot"),
+    "exceeds a quota": refused("quotaExceeded", 403, "Quota 'GPUS_ALL_REGIONS' exceeded. Limit: 0.0 globally."),
 }
 LATE = {
     "a stock-out in the operation": LateError("ZONE_RESOURCE_POOL_EXHAUSTED"),
     "a quota in the operation": LateError("QUOTA_EXCEEDED", status=403),
     "an operation that yields nothing": LateError(""),
 }
-PLACES = [(kind, zone, model) for kind in ACCELERATORS for zone in ZONES for model in MODELS]
 CHEAPEST = "g2-standard-4"
 POOLS = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
 # Until something happens to machines, somebody must have asked for them and they must have come.
@@ -82,7 +83,7 @@ class GcpWitness(Witness):
         super().terminates([*told, *(one for one in ids if not one.isdecimal())])
 
 
-class GcpSchedules(RuleBasedStateMachine):
+class GcpSchedules(ProjectRules, RuleBasedStateMachine):
     """A cluster to which things happen. `told` counts them over all schedules of a run, and the schedules that had
     them, by the `name` of what is drawn."""
 
@@ -109,8 +110,9 @@ class GcpSchedules(RuleBasedStateMachine):
         """Some pods are there when the trouble begins, with or without machines. `queues`: gangs are asked for by
         resize requests."""
         self.simulation = self.world(catalog=self.catalog(), start=START, gce=pace)
+        self.simulation.sleeps = True
         self.simulation.add(scenario(self.pools))
-        witness = GcpWitness(self.simulation.api, self.machines)
+        witness = GcpWitness(self.simulation.api, self.machines, self.observes)
         witness.simulation = self.simulation
         self.witness = witness
         self.api = Shaky(self.simulation.api, witness=witness)
@@ -251,7 +253,8 @@ class GcpSchedules(RuleBasedStateMachine):
             return
         self.witness.looks()
         alive = Counter(map(self.batch, self.counted()))
-        invariants.hold([*self.witness.found, *invariants.more_than_asked(alive, self.api.batches)])
+        more = invariants.more_than_asked(alive, self.api.batches)
+        invariants.hold([*self.witness.found, *more, *self.wrong_in_project()])
         touched = [m.name for m in self.strangers if m.ended is not None]
         assert not touched, f"machines of strangers were ended: {touched}"
 
@@ -285,6 +288,7 @@ class GcpSchedules(RuleBasedStateMachine):
         """No more trouble."""
         project = self.simulation.fake.project
         self.simulation.fake.faults.clear()
+        self.calm_down()
         self.api.mishaps.clear()
         self.simulation.template.found = replace(self.simulation.template.found, groups=self.simulation.groups)
         project.stock.clear()

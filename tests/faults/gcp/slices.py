@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import rule
 
 from autoscaler.cluster.resources import DAEMON_SETS
 from instance_catalog.kubernetes import labels
@@ -126,13 +126,6 @@ class SliceSchedules(GcpSchedules):
         """Google starts a part of what it should start all of or none."""
         self.simulation.fake.project.parts[f"slice-{index}-grp"] = come
         self.saw("a part of a slice started")
-
-    @precondition(lambda self: self.running())
-    @rule(index=st.integers(0, 7))
-    def host_fails(self, index: int) -> None:
-        """A host fails: its machine starts again elsewhere, and its slice is of no use."""
-        self.simulation.fake.project.host_error(self.chosen(index))
-        self.saw("a host that failed")
 
     def strange(self) -> Iterator[str]:
         """What is wrong with the slices now."""

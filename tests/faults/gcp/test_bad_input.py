@@ -96,6 +96,7 @@ def test_credentials_that_expire_are_told_and_the_other_cloud_serves(monkeypatch
     simulation.run(START + 5 * MINUTE)
     assert simulation.ours_by_cloud() == {"aws": 0, "gcp": 2}
     monkeypatch.setattr("tests.faults.both_clouds.gcp", expired)
+    simulation.over_http = True
     simulation.new_loop()
     simulation.add(scenario(PODS_OF.format(number=2, copies=1, minutes=240, gang="")))
     simulation.run(START + 20 * MINUTE)

@@ -90,3 +90,27 @@ def test_a_minute_without_any_quota_loses_nothing() -> None:
     simulation.run(START + 30 * MINUTE)
     assert sum(len(group.members) for group in simulation.fake.project.groups.values()) == 3
     assert all(one["spec"].get("nodeName") for one in list_all(simulation.api, PODS)[0])
+
+
+def test_launches_of_one_reconcile_read_the_groups_once_and_their_own_again() -> None:
+    rig = Rig()
+    rig.provider.launch(request())
+    before = Counter(rig.fake.calls)
+    rig.provider.launch(request(batch="b2"))
+    asked = rig.fake.calls - before
+    assert asked["instanceGroupManagers.get"] == 1
+    rig.advance(timedelta(seconds=30))
+    before = Counter(rig.fake.calls)
+    rig.provider.launch(request(batch="b3"))
+    asked = rig.fake.calls - before
+    assert asked["instanceGroupManagers.get"] == len(rig.fake.project.groups) + 1
+
+
+def test_a_launch_sees_its_group_as_it_is_now() -> None:
+    """Another launch of the same reconcile has just read it, and it was in order then."""
+    rig = Rig()
+    rig.provider.launch(request())
+    rig.group(A3).bulk = True
+    answer = rig.provider.launch(request(batch="b2"))
+    assert [one.error.kind for one in answer.failures] == ["NotInGroups"]
+    assert rig.fake.calls["createInstances"] == 1

@@ -6,7 +6,7 @@ their group, under their instance's name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import product
@@ -18,7 +18,7 @@ from autoscaler.cluster.resources import DAEMON_SETS
 from autoscaler.cluster.store import Store
 from autoscaler.composition.gcp import written_batches
 from autoscaler.execution.launch import Providers
-from autoscaler.loop.loop import Loop
+from autoscaler.loop.loop import Loop, Tick
 from autoscaler.simulation.kubelets import Kubelets
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.frozen_map import FrozenMap
@@ -35,15 +35,21 @@ from providers.simulated.machines import Machine
 from tests.fakes.gce.fake import FakeGce
 from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group
 from tests.fakes.gce.state import Machine as GceMachine
-from tests.faults.world import DRIVER
+from tests.faults.world import DRIVER, Skewed
 from tests.gcp import Written, in_process
 
 BOOT: Final = timedelta(seconds=150)
+RESYNC: Final = timedelta(minutes=5)
 KIND: Final = "GCPNodeTemplate"
 ACCELERATORS: Final = {"g2-standard-4": "nvidia-l4", "a2-highgpu-1g": "nvidia-a100-40gb"}
 ZONES: Final = ("us-central1-a", "us-central1-b")
 MODELS: Final = {"STANDARD": "on-demand", "SPOT": "spot"}
 _CAPACITY: Final = {**MODELS, "RESERVATION_BOUND": "capacity-block", "FLEX_START": "flex-start"}
+
+
+# The instances that were shown last, by id: nothing else of them changes.
+_BOOTED: Final[dict[int, tuple[GceMachine, Booted]]] = {}
+_MOST: Final = 1000
 
 
 class Booted(Machine):
@@ -56,6 +62,16 @@ class Booted(Machine):
 
 def booted(machine: GceMachine) -> Booted:
     """An instance of the fake as such a machine."""
+    ended_at = None if machine.stopped and not machine.deleting else machine.ended
+    known = _BOOTED.get(machine.id)
+    if known is None or known[0] is not machine or (known[1].ended_at, known[1].stopped) != (ended_at, machine.stopped):
+        if len(_BOOTED) >= _MOST:
+            _BOOTED.clear()
+        known = _BOOTED[machine.id] = machine, _booted(machine, ended_at)
+    return known[1]
+
+
+def _booted(machine: GceMachine, ended_at: datetime | None) -> Booted:
     reserved = machine.reservation and machine.model == "STANDARD"
     return Booted(
         id=str(machine.id),
@@ -67,7 +83,7 @@ def booted(machine: GceMachine) -> Booted:
         ),
         launched_at=machine.created,
         tags=FrozenMap({}),
-        ended_at=None if machine.stopped and not machine.deleting else machine.ended,
+        ended_at=ended_at,
         stopped=machine.stopped,
     )
 
@@ -77,6 +93,7 @@ class Inside:
 
     def __init__(self, fake: FakeGce) -> None:
         self._fake = fake
+        self._requests: dict[str, LaunchRequest] = {}
 
     @property
     def behaviour(self) -> Pace:
@@ -93,12 +110,19 @@ class Inside:
     @property
     def launches(self) -> Mapping[str, Launch]:
         """Each machine with what its group makes of it."""
-        found = self.machines
-        return {key: Launch(self._request(machine), (key,), ()) for key, machine in found.items()}
+        self._fake.project.catch_up()
+        newest = {machine.name: machine for machine in self._fake.project.machines.values()}
+        return {str(one.id): Launch(self._requested(one), (str(one.id),), ()) for one in newest.values()}
 
     def reclaim_at(self, _: Machine) -> datetime | None:
         """Nothing is taken back at a moment that is known before."""
         return None
+
+    def _requested(self, machine: GceMachine) -> LaunchRequest:
+        key = str(machine.id)
+        if key not in self._requests:
+            self._requests[key] = self._request(booted(machine))
+        return self._requests[key]
 
     def _request(self, machine: Booted) -> LaunchRequest:
         groups = self._fake.project.groups.values()
@@ -115,7 +139,14 @@ class Inside:
 
 
 class GcpSimulation(Simulation):
-    """A cluster, the fake, and the autoscaler with the Google Cloud adapter between them."""
+    """A cluster, the fake, and the autoscaler with the Google Cloud adapter between them.
+
+    `sleeps`: as in production, the controller looks only when an object has changed, when it said that it would, or
+    when it has not looked for RESYNC, longer than `loop.resync`; and not whenever somebody lets time pass.
+    """
+
+    sleeps: bool = False
+    _looked: tuple[Loop, int, datetime] | None = None
 
     def __init__(self, *, catalog: Catalog, start: datetime, gce: Behaviour = PROMPT, **options: Any) -> None:
         self._pace = gce
@@ -160,17 +191,41 @@ class GcpSimulation(Simulation):
         in_process().session.fake = self.fake
         objects = ProviderObjects(api or self.api)
         provider = GcpProvider(
-            Project(in_process(), self.clock, self._uid), self.template, written=lambda: written_batches(objects)
+            Project(in_process(), self.ours_clock, self._uid), self.template, written=lambda: written_batches(objects)
         )
         self.loop = Loop(
             api=api or self.api,
             providers=Providers({KIND: provider}, cluster=self._uid),
             catalog=self._catalog,
             profile=self._profile,
-            clock=self.clock,
+            clock=self.ours_clock,
             settings=self._settings,
         )
         return self.loop
+
+    @cached_property
+    def ours_clock(self) -> Skewed:
+        """The controller's clock."""
+        return Skewed(self.clock)
+
+    def run(self, until: datetime, observe: Callable[[Tick], None] = lambda tick: None) -> None:
+        """Live until `until` by everybody else's clock."""
+
+        def seen(tick: Tick) -> None:
+            if tick.wake_at is not None:
+                self._wake_at = tick.wake_at - self.ours_clock.offset
+            observe(tick)
+
+        super().run(until, seen)
+
+    def settle(self, observe: Callable[[Tick], None] = lambda tick: None) -> None:
+        if self.sleeps and self._looked is not None and not self.settle_cluster():
+            loop, version, at = self._looked
+            due = min(at + RESYNC, self._wake_at or at + RESYNC)
+            if loop is self.loop and version == self.api.version and self.clock.now() < due:
+                return
+        super().settle(observe)
+        self._looked = self.loop, self.api.version, self.clock.now()
 
     def ours(self) -> list[GceMachine]:
         """The machines of ours that cost money."""
