@@ -49,11 +49,13 @@ oracle: setup
 # AWS and Google Cloud and their fakes, in virtual time; about three quarters of an hour on two cores.
 SCHEDULES ?= 10000
 LIVES ?= 1000
+# Schedules over Google Cloud of all kinds; by default a quarter of the others. GOOGLE=10000 SCHEDULES=0 LIVES=0: only those.
+GOOGLE ?=
 # Random sequences of Cluster Autoscaler's calls over gRPC; some three minutes.
 CALLS ?= 1000
 faults: setup
 	$(BIN)/python -m tests.unit.externalgrpc.random_calls --sequences $(CALLS)
-	$(BIN)/python -m tests.faults.run --schedules $(SCHEDULES) --lives $(LIVES) --seed "$(or $(SEED),0)"
+	$(BIN)/python -m tests.faults.run --schedules $(SCHEDULES) --lives $(LIVES) $(if $(GOOGLE),--google $(GOOGLE)) --seed "$(or $(SEED),0)"
 
 # Small changes to safety-critical code, each of which a test of its room must notice; some three minutes on two cores.
 # DRAW=12: only so many, drawn by the commit. ID=…: only that one.

@@ -33,7 +33,8 @@ from tests.faults.gcp.schedules import GcpSchedules
 from tests.faults.gcp.slices import SliceSchedules
 from tests.faults.schedules import Schedules
 
-STEPS = 16
+# Over Google Cloud more can happen, and each of it as often in a schedule.
+STEPS, GCP_STEPS = 16, 24
 # A block is usable for so much of the time between its start and its drain, booting apart.
 TARGET = 0.95
 # So many are a share of a run: the whole is done in no fewer than forty of each.
@@ -79,10 +80,11 @@ class Share:
 
 def schedules(examples: int, start: int, kind: type[Schedules] | type[GcpSchedules] = Schedules) -> Counter[str]:
     """Run some schedules; what happened in them. Raises AssertionError with the smallest schedule that fails."""
-    backend = AFRESH if issubclass(kind, GcpSchedules) else "hypothesis"
+    google = issubclass(kind, GcpSchedules)
+    backend = AFRESH if google else "hypothesis"
     chosen = settings(
         max_examples=examples,
-        stateful_step_count=STEPS,
+        stateful_step_count=GCP_STEPS if google else STEPS,
         deadline=None,
         database=None,
         derandomize=False,
@@ -106,6 +108,11 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schedules", type=int, default=10_000)
     parser.add_argument("--lives", type=int, default=1_000)
+    parser.add_argument(
+        "--google",
+        type=int,
+        help="schedules over Google Cloud: half of kind gcp, a tenth held, a fifth slices, a fifth both",
+    )
     parser.add_argument("--gcp", type=int, help="schedules over Google Cloud [default: a tenth of the others]")
     parser.add_argument("--gcp-lives", type=int, help="lives over Google Cloud [default: a tenth of the others]")
     parser.add_argument(
@@ -117,6 +124,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, help="the number of the first share of schedules, or of the first life")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args(arguments)
+    _divide(chosen)
     chosen.gcp = chosen.schedules // 10 if chosen.gcp is None else chosen.gcp
     chosen.held = chosen.schedules // 20 if chosen.held is None else chosen.held
     chosen.slices = chosen.schedules // 20 if chosen.slices is None else chosen.slices
@@ -132,6 +140,15 @@ def main(arguments: list[str]) -> int:
     for share in failed:
         sys.stdout.write(f"FAILED, shown above; again: {share.command}\n")
     return 1 if failed else 0
+
+
+def _divide(chosen: argparse.Namespace) -> None:
+    """How many of each kind the schedules over Google Cloud are: what takes longest is drawn least."""
+    if chosen.google is None:
+        return
+    for kind, share in (("gcp", 2), ("held", 10), ("slices", 5), ("both", 5)):
+        if getattr(chosen, kind) is None:
+            setattr(chosen, kind, chosen.google // share)
 
 
 def _lives(what: str, total: int, size: int, chosen: argparse.Namespace) -> Iterator[Share]:
