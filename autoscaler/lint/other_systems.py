@@ -15,7 +15,7 @@ from autoscaler.lint.advice import surprise
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.diagnostic import Diagnostic
-from instance_catalog.drivers.device_plugins import shared_gpu_resources
+from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.spelling import completed
@@ -49,6 +49,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     yield from _of_first(snapshot, _kai_part, _kai)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, _shared_resource, _shared)
+    yield from _of_first(snapshot, _ended, _retired)
     yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog), _absent)
     there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
@@ -114,6 +115,22 @@ def _shared(name: str) -> tuple[tuple[str, ...], str, str]:
         "claim a GPU, or a part of one, through DRA (docs/plan.md); or keep GPU nodes for such pods with spec.baseline "
         "of a CapacityPool",
     )
+
+
+def _ended(pod: Pod) -> str:
+    """A resource that the pod asks for, or else its annotation, which only a system that has ended understood."""
+    requested = [name for container in (*pod.containers, *pod.init_containers) for name in container.requests]
+    return next((name for name in (*requested, *pod.annotations) if retired(name)), "")
+
+
+def _retired(name: str) -> tuple[tuple[str, ...], str, str]:
+    found = retired(name)
+    assert found is not None
+    annotation = name.startswith(found.annotations)
+    path = ("metadata", "annotations", name) if annotation else ("spec", "containers", "resources")
+    asks, ends = ("has", "nothing reads it") if annotation else ("asks for", "no node has it")
+    ended = f"which ended on {found.ended}: {ends} any more"
+    return path, f"{asks} {name}{{rest}} of {found.system}, {ended}", found.instead
 
 
 def _absent_hardware(pod: Pod, catalog: Catalog) -> str:

@@ -129,6 +129,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "asks for {resources}, which DeviceClass {device_class} serves only with feature gate {gate}, off in {version} "
         "(on by default from 1.36): use a resource claim, or, if your cluster has the gate on, say so in "
         "spec.featureGates of a PlanContext",
+        "asks for {resources}, which no node has since {ended}: ask for {now}",
         "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "

@@ -23,6 +23,44 @@ class DevicePlugin:
     parts: FrozenMap[str, FrozenMap[str, int]] = field(default_factory=FrozenMap)
 
 
+@dataclass(frozen=True, slots=True)
+class RetiredResources:
+    """Extended resources that `system` handed out until `ended`, by beginnings of their names; no node has them now.
+
+    `annotations` are beginnings of names that their pods carry, `now` is the resource that replaces them, and `instead`
+    says how to ask for it."""
+
+    resources: tuple[str, ...]
+    annotations: tuple[str, ...]
+    system: str
+    ended: str
+    now: str
+    instead: str
+    source: str
+
+
+@cache
+def retired_resources() -> tuple[RetiredResources, ...]:
+    """What clouds handed out once (device_plugins.yaml)."""
+    return tuple(
+        RetiredResources(
+            resources=tuple(row["resources"]),
+            annotations=tuple(row["annotations"]),
+            system=row["of"],
+            ended=str(row["ended"]),
+            now=row["now"],
+            instead=row["instead"],
+            source=row["source"],
+        )
+        for row in contents("drivers")["device_plugins"]["retired"]
+    )
+
+
+def retired(name: str) -> RetiredResources | None:
+    """What the resource or annotation of this name was part of, where that has ended."""
+    return next((one for one in retired_resources() if name.startswith((*one.resources, *one.annotations))), None)
+
+
 @cache
 def device_plugins() -> tuple[DevicePlugin, ...]:
     """The device plugins that compete with a driver for its devices (device_plugins.yaml)."""

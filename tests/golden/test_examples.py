@@ -29,6 +29,7 @@ PLACED = {
     "beta-version",
 }
 LEFT_OUT = {"block-soon", "block-too-short", "cpu-devices", "unsatisfiable"}
+PLACED |= {"tpu-node"}
 
 
 def run(example: Path, *options: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.drivers.device_plugins import retired
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
@@ -121,6 +122,8 @@ def _scope_refusal(
         named: dict[str, Fact] = {"resources": plugins} if plugins else {}
         if plugins and all(map(is_plugin_resource, plugins)):
             named["by"] = "device plugins"
+        if ended := next((found for found in map(retired, plugins) if found), None):
+            named |= {"ended": ended.ended, "now": ended.now}
         if not plugins and _on_any_node(pod):
             named["node"] = "an ordinary node"
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))

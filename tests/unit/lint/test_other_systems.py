@@ -60,6 +60,18 @@ def test_a_part_of_a_gpu_by_resource(resource: str, system: str) -> None:
     assert [system in one.message and "(and 1 more)" in one.message for one in found] == ([True] if system else [])
 
 
+@pytest.mark.parametrize("resource", ["cloud-tpus.google.com/v2", "cloud-tpus.google.com/preemptible-v3"])
+def test_a_resource_that_a_cloud_has_ended(resource: str) -> None:
+    (found,) = told(asking(resource), replace(asking(resource), name="q"))
+    assert f"asks for {resource} (and 1 more)" in found.message
+    assert "google.com/tpu" in found.next_step
+
+
+def test_an_annotation_that_nothing_reads_any_more() -> None:
+    (found,) = told(replace(pod("p"), annotations=FrozenMap({"tf-version.cloud-tpus.google.com": "1.9"})))
+    assert "nothing reads it any more" in found.message
+
+
 @pytest.mark.parametrize("bound", [False, True])
 def test_a_type_that_is_not_in_the_catalog(bound: bool) -> None:
     node = "n" if bound else None
