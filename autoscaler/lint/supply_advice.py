@@ -31,6 +31,7 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     used = {profile for node in plan.launches for profile in node.drivers}
     yield from _any_gpu(snapshot, plan, catalog)
     yield from _discovered(plan)
+    yield from _workload_identity(snapshot, plan)
     yield from _made_up(used)
     yield from _not_considered(used | set(_missed(plan)), catalog)
     yield from _without_image(plan, catalog)
@@ -113,6 +114,22 @@ def _discovered(plan: Plan) -> Iterator[Diagnostic]:
                 "CapacityPool",
             )
             return
+
+
+def _workload_identity(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
+    """The label of GKE's Workload Identity, for the first pod that gets a node by it."""
+    placed = {key for node in plan.launches for key in node.pods}
+    key = labels.GKE_METADATA_SERVER
+    selecting = [pod for pod in snapshot.pods if pod.key in placed and key in pod.node_selector]
+    if selecting:
+        yield surprise(
+            f"Pod {selecting[0].key}",
+            ("spec", "nodeSelector"),
+            f"selects {key}, which nodes of GKE have where Workload Identity is on: that is assumed of the nodes",
+            "create the node pools with --workload-metadata=GKE_METADATA, and name the label in spec.labels of a "
+            "CapacityPool",
+            selecting[0].origin,
+        )
 
 
 def _made_up(used: set[str]) -> Iterator[Diagnostic]:

@@ -77,7 +77,7 @@ _OF_NEW_POOL: Final[dict[ChangeKind, str]] = {
 _CREATE: Final = "create a CapacityPool with"
 
 
-_LABELS_OF_GKE: Final = "cloud.google.com/"
+_LABELS_OF_GKE: Final = ("cloud.google.com/", "iam.gke.io/")
 _COMPUTE_CLASS: Final = "cloud.google.com/compute-class="
 _NAMED_BY_PEOPLE: Final = (_COMPUTE_CLASS, "cloud.google.com/gke-nodepool=")
 

@@ -80,6 +80,29 @@ _OF_OTHERS: Final = (
     "gets its capacity through ProvisioningRequest {request} of class {class_name}, which another autoscaler serves"
 )
 
+SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
+    Code.OTHER_SCHEDULER: (
+        "schedulerName {scheduler} is in no pool's scope: add spec.scope.schedulerNames: [{scheduler}] to a "
+        "CapacityPool",
+    ),
+    Code.OUT_OF_SCOPE: (
+        "asks for {resources}, which DeviceClass {device_class} serves only with feature gate {gate}, off in {version} "
+        "(on by default from 1.36): use a resource claim, or, if your cluster has the gate on, say so in "
+        "spec.featureGates of a PlanContext",
+        "asks for {resources}, which no node has since {ended}: ask for {now}",
+        "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
+        "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
+        "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "
+        "DeviceClass whose spec.extendedResourceName it is",
+        "needs no accelerator: {node} runs it, and nothing is bought for it",
+        "claims and requests no device, so nothing is bought for it: any node that it selects runs it",
+    ),
+    Code.OTHER_LAUNCHER: (
+        "pool {pool} has spec.launcher ClusterAutoscaler: Cluster Autoscaler decides about its nodes",
+    ),
+    Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods: see its spec.scope.podSelector",),
+}
+
 REQUEST_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
     Code.PROVISIONING_REQUEST: (
         "names ProvisioningRequest {request} and the class {says}, and the request is of class {class_name}: correct "

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
-from autoscaler.report.reason_texts import NODE_TEXTS, REQUEST_TEXTS
+from autoscaler.report.reason_texts import NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {
@@ -121,26 +121,6 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.POD_AFFINITY: ("pod affinity over {keys} is not met",),
     Code.POD_ANTI_AFFINITY: ("pod anti-affinity over {key} is violated",),
     Code.SCHEDULING_GATED: ("waits for scheduling gates {gates}",),
-    Code.OTHER_SCHEDULER: (
-        "schedulerName {scheduler} is in no pool's scope: add spec.scope.schedulerNames: [{scheduler}] to a "
-        "CapacityPool",
-    ),
-    Code.OUT_OF_SCOPE: (
-        "asks for {resources}, which DeviceClass {device_class} serves only with feature gate {gate}, off in {version} "
-        "(on by default from 1.36): use a resource claim, or, if your cluster has the gate on, say so in "
-        "spec.featureGates of a PlanContext",
-        "asks for {resources}, which no node has since {ended}: ask for {now}",
-        "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
-        "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
-        "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "
-        "DeviceClass whose spec.extendedResourceName it is",
-        "needs no accelerator: {node} runs it, and nothing is bought for it",
-        "claims and requests no device, so nothing is bought for it: any node that it selects runs it",
-    ),
-    Code.OTHER_LAUNCHER: (
-        "pool {pool} has spec.launcher ClusterAutoscaler: Cluster Autoscaler decides about its nodes",
-    ),
-    Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods: see its spec.scope.podSelector",),
     Code.TEMPLATE_NOT_FOUND: ("does not exist: create it, or correct the name that refers to it",),
     Code.NOMINATED: ("is nominated to node {node}, where a place is being made for it",),
     Code.AWAITS_BINDING: ("waits for kube-scheduler to bind it to node {node}, which was launched for it",),
@@ -309,6 +289,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.SHARES_CLAIM: ("shares claim {claim}",),
     **NODE_TEXTS,
+    **SCOPE_TEXTS,
     **REQUEST_TEXTS,
 }
 

@@ -99,6 +99,7 @@ GKE_NVIDIA_GPU_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver" 
 GKE_NETWORKING_DRA_DRIVER: Final = "cloud.google.com/gke-networking-dra-driver"  # GKE's managed DRANET; people set it
 GKE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"  # of a ComputeClass; people set it on pools they make
 GKE_MACHINE_FAMILY: Final = "cloud.google.com/machine-family"  # g2, a3
+GKE_METADATA_SERVER: Final = "iam.gke.io/gke-metadata-server-enabled"  # "true" where Workload Identity is on
 GKE_SPOT: Final = "cloud.google.com/gke-spot"  # "true" on Spot nodes
 GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"  # "true" on nodes of flex-start node pools
 GKE_PROVISIONING: Final = "cloud.google.com/gke-provisioning"  # spot, standard

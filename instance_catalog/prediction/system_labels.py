@@ -45,6 +45,7 @@ SYSTEM_KEYS: Final = frozenset(
     {
         labels.GKE_ACCELERATOR,
         labels.GKE_ACCELERATOR_COUNT,
+        labels.GKE_METADATA_SERVER,
         labels.GKE_MACHINE_FAMILY,
         labels.GKE_SPOT,
         labels.GKE_FLEX_START,
@@ -85,6 +86,16 @@ def capacity_labels(cloud: str, capacity_type: CapacityType) -> FrozenMap[str, s
             }
         )
     return _GKE_CAPACITY.get(capacity_type, EMPTY) if cloud == "gcp" else EMPTY
+
+
+@lru_cache(maxsize=8)
+def assumed_labels(cloud: str) -> FrozenMap[str, str]:
+    """What nodes carry where people turned on what any node pool may have; plans without a CapacityPool assume it.
+
+    GKE sets the label of Workload Identity with --workload-metadata=GKE_METADATA, which Autopilot always has (GKE
+    documentation, "Authenticate to Google Cloud APIs from GKE workloads", 2026-11).
+    """
+    return FrozenMap({labels.GKE_METADATA_SERVER: "true"}) if cloud == "gcp" else EMPTY
 
 
 def _karpenter(t: InstanceType) -> dict[str, str]:

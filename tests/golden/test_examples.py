@@ -29,7 +29,7 @@ PLACED = {
     "beta-version",
 }
 LEFT_OUT = {"block-soon", "block-too-short", "cpu-devices", "unsatisfiable"}
-PLACED |= {"tpu-node"}
+PLACED |= {"tpu-node", "workload-identity"}
 
 
 def run(example: Path, *options: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.planning.supply.groups import group_keys, registered
 from autoscaler.planning.supply.node_basis import NodeBasis
 from instance_catalog.kubernetes import labels
-from instance_catalog.prediction.system_labels import SYSTEM_KEYS, capacity_labels, type_labels
+from instance_catalog.prediction.system_labels import SYSTEM_KEYS, assumed_labels, capacity_labels, type_labels
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType
 
 # Node templates whose nodes register with labels that Foreslice does not write.
@@ -44,6 +44,7 @@ def system_labels(basis: NodeBasis) -> dict[str, str]:
         return {**groups}
     return {
         **groups,
+        **(assumed_labels(basis.instance_type.cloud) if basis.pool.implicit else {}),
         **type_labels(basis.instance_type),
         **capacity_labels(basis.instance_type.cloud, basis.offering.capacity_type),
     }

@@ -58,7 +58,9 @@ def _of_labels(wanted: PoolNodes, pool: Pool, registered: Mapping[str, str], of:
         return
     settable = {key: value for key, value in lacking.items() if key in _SETTABLE or not key.startswith(_GKE)}
     step = f"gcloud container node-pools update {of} --node-labels={pairs({**pool.labels, **settable})}"
-    if len(settable) < len(lacking):
+    if labels.GKE_METADATA_SERVER in lacking:
+        step = f"gcloud container node-pools update {of} --workload-metadata=GKE_METADATA"
+    elif len(settable) < len(lacking):
         wrong = " and ".join(sorted(lacking.keys() - settable.keys()))
         step = f"correct {wrong} in spec.labels of CapacityPool {wanted.pool}"
     yield PoolFault(

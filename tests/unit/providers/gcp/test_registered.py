@@ -91,6 +91,12 @@ def test_a_pool_of_another_template_assumes_nothing() -> None:
             "correct cloud.google.com/gke-nodepool in spec.labels of CapacityPool gpu",
         ),
         (
+            replace(RIGHT, labels=FrozenMap({"iam.gke.io/gke-metadata-server-enabled": "true"})),
+            {},
+            "PoolLabels",
+            f"gcloud container node-pools update {OF} --workload-metadata=GKE_METADATA",
+        ),
+        (
             replace(RIGHT, taints=(GPU, Taint("team", "a", "NoExecute"))),
             {},
             "PoolTaints",
