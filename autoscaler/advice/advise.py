@@ -46,6 +46,7 @@ from autoscaler.advice.pool_changes import (
     parts_of_cards,
     raise_limit,
     requirements,
+    staying_in_cloud,
 )
 from autoscaler.advice.pool_opening import openings, plugins, with_drivers
 from autoscaler.advice.prices import prices
@@ -333,7 +334,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from node_selectors(asked)
     yield from requirements(asked)
     yield from elsewhere(asked)
-    yield from dropped_conditions(asked)
+    yield from (staying_in_cloud(change, asked) for change in dropped_conditions(asked))
     yield from constraints(asked)
 
 

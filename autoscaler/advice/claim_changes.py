@@ -20,6 +20,7 @@ from autoscaler.model.resource_claim import (
     Request,
     ResourceClaim,
 )
+from instance_catalog.drivers.attribute_names import renamed_attributes
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
@@ -28,6 +29,7 @@ _SELECTING = frozenset(
     {Code.SELECTOR_FALSE, Code.TOO_FEW_DEVICES, Code.RUNTIME_ATTRIBUTE, Code.CATALOG_UNKNOWN, Code.SELECTOR_ERROR}
 )
 
+_OLD_NAMES: Final = tuple(name.split("/", 1) for name in renamed_attributes())
 # Attributes whose values no two devices of a node share, and which nobody knows before it runs.
 _ONE_DEVICE: Final = re.compile(r"\b(ifName|uuid|pciBusID|pciAddress|serialNumber|mac)\b")
 
@@ -101,13 +103,18 @@ def conditions_of(asked: Situation, place: RequestPlace) -> tuple[Condition, ...
 
 
 def dropped_conditions(asked: Situation) -> Iterator[Change]:
-    """Without one condition of a selector; not where it asks for what is made on nodes, or for one device of one node:
-    no type is nearer to that."""
+    """Without one condition of a selector; not where it asks for what is made on nodes, for one device of one node, or
+    by a name that its driver has changed: no type is nearer to that."""
     if any(r.code is Code.NOTHING_HAS and "driver" in r.detail for r in asked.reasons):
         return
     for place in requests_of(asked):
-        found = (one for one in conditions_of(asked, place) if not _ONE_DEVICE.search(one.text))
+        found = (one for one in conditions_of(asked, place) if not (_ONE_DEVICE.search(one.text) or _renamed(one.text)))
         yield from (one.change(ChangeKind.DROP_CONDITION) for one in found)
+
+
+def _renamed(condition: str) -> bool:
+    """Whether it reads an attribute by a name that its driver publishes no more."""
+    return any(domain in condition and identifier in condition for domain, identifier in _OLD_NAMES)
 
 
 def renamed_capacities(asked: Situation) -> Iterator[Change]:

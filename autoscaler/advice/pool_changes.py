@@ -18,6 +18,7 @@ from autoscaler.model.reason import Code
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
+from instance_catalog.drivers.attribute_names import clouds_of_domains
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LABELS, INSTANCE_TYPE, KARPENTER_FAMILY
@@ -183,6 +184,17 @@ def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> I
         yield from (Requirement(ACCELERATOR, "In", tuple(sorted(cards))) for _ in {ACCELERATOR} - there)
     if len(named_clouds) == 1:
         yield from (Requirement(CLOUD, "In", tuple(named_clouds)) for _ in {CLOUD} - there)
+
+
+def staying_in_cloud(change: Change, asked: Situation) -> Change:
+    """A dropped condition on what is published in one cloud alone, with a pool that stays in this cloud: who reads such
+    an attribute does not want a machine of another one."""
+    condition = str(change.detail["condition"])
+    clouds = {cloud for domain, cloud in clouds_of_domains().items() if f'"{domain}"' in condition.replace("'", '"')}
+    if len(clouds) != 1 or any(not pool.implicit for pool in asked.pools):
+        return change
+    requirement = Requirement(CLOUD, "In", tuple(clouds))
+    return Change.together(*(_requiring(pool, requirement) for pool in asked.pools), change)
 
 
 def _requiring(pool: CapacityPool, requirement: Requirement) -> Change:

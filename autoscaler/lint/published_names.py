@@ -9,6 +9,7 @@ from typing import Final
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.lint.devices.offers import Specimen
 from autoscaler.lint.expressions import drivers_named
+from instance_catalog.drivers.attribute_names import renamed_attributes
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.spelling import did_you_mean, nearest
@@ -58,6 +59,8 @@ class PublishedNames:
         if name in self.releases:
             step = "a CapacityPool's `drivers` says which release its nodes run"
             return f"{kind} {name} is published by {self.releases[name]}, not by the assumed release", step
+        if (renamed := renamed_attributes().get(name)) and group == "attributes":
+            return f"{renamed.profile} {renamed.since} has renamed attribute {name}", f"read {renamed.reading}"
         if domain in self.domains:
             return f"no known driver publishes {kind} {name}", self._nearest(domain, identifier, mine)
         if domain in self.unpredicted:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.interpreter.device import split_name
+from autoscaler.cel.program import compile_selector
+from autoscaler.lint.advice import surprise
+from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.drivers.attribute_names import renamed_attributes
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -27,6 +35,34 @@ def names_of_releases(catalog: Catalog, profile: KubernetesProfile) -> Mapping[s
                     names = (*device.attributes, *device.capacity)
                     found.update(("/".join(split_name(one, slice_.driver)), text) for one in names)
     return found
+
+
+def renamed_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """The first pending pod whose claims read each attribute that a driver has renamed, for plans; `lint` finds it by
+    its own rule."""
+    told: set[str] = set()
+    for pod in (pod for pod in snapshot.pods if not pod.bound):
+        found = (snapshot.claims.get(key) for key in claim_keys(pod))
+        for claim in (claim for claim in found if claim is not None):
+            for name in _read(claim, snapshot.profile) & renamed_attributes().keys() - told:
+                told.add(name)
+                new = renamed_attributes()[name]
+                yield surprise(
+                    f"ResourceClaim {claim.key}",
+                    ("spec", "devices", "requests"),
+                    f"reads attribute {name}, which {new.profile} does not publish since {new.since}",
+                    f"read {new.reading} instead",
+                    claim.origin,
+                )
+
+
+def _read(claim: ResourceClaim, profile: KubernetesProfile) -> frozenset[str]:
+    """The attributes that its selectors read, "domain/identifier"."""
+    requests = (alternative for request in claim.requests for alternative in request.alternatives)
+    texts = (one.expression for request in requests for one in request.selectors)
+    compiled = (compile_selector(text, profile) for text in texts if text)
+    programs = (program for program in compiled if not isinstance(program, CompileFailure))
+    return frozenset(f"{domain}/{name}" for program in programs for _, domain, name in program.reads or () if name)
 
 
 def _sample(catalog: Catalog, driver_set: DriverSet, profile: KubernetesProfile) -> tuple[ResourceSlice, ...]:

@@ -8,7 +8,8 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
-from autoscaler.model.device_class import Selector
+from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines, result_text
@@ -56,3 +57,20 @@ def test_a_promised_machine_says_which_smaller_ones_are_never_sold_on_demand(cou
     given, policy, catalog = snapshot([selecting], [claim("c", gpus(count))]), Policy(considered=100), H100
     found = advise(selecting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
     assert [result_text(entry.result) for entry in found] == [f"1 × a3-highgpu-8g (on-demand), 88.49 $/h{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("reads", "expected"),
+    [
+        pytest.param('["dra.net"].cloudNetwork', [], id="a name of before"),
+        pytest.param('["gce.dra.net"].networkName', ["a3-highgpu-8g"], id="of one cloud"),
+    ],
+)
+def test_what_one_cloud_publishes_leads_to_no_machine_of_another(reads: str, expected: list[str]) -> None:
+    nic = DeviceClass("nic", (Selector('device.driver == "dra.net"'),))
+    wanted = DeviceRequest("nic", "nic", selectors=(Selector(f'device.attributes{reads} == "training"'),))
+    given, policy = snapshot([pod("p", "c")], [claim("c", wanted)], classes=(nic,)), Policy(considered=100)
+    catalog = shipped("g6.8xlarge", "a3-highgpu-8g")
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    assert [ref.instance_type for entry in found for ref, _ in entry.result.launches] == expected
+    assert all("foreslice.dev/cloud In [gcp]" in line for line in advice_lines(found) if "networkName" in line)

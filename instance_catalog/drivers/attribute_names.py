@@ -1,0 +1,44 @@
+"""What names of attributes say: in which cloud they are published, and what drivers called them before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.package_data import contents
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedAttribute:
+    """An attribute that a driver calls `now`, "domain/identifier", from release `since` on."""
+
+    now: str
+    profile: str
+    since: str
+    source: str
+
+    @property
+    def reading(self) -> str:
+        """As a selector reads it."""
+        domain, _, identifier = self.now.partition("/")
+        return f'device.attributes["{domain}"].{identifier}'
+
+
+@cache
+def renamed_attributes() -> FrozenMap[str, RenamedAttribute]:
+    """By the name that no release publishes any more, "dra.net/cloudNetwork"."""
+    return FrozenMap(
+        {
+            row["was"]: RenamedAttribute(row["now"], content["profile"], row["since"], row["source"])
+            for content in contents("drivers").values()
+            for row in content.get("renamed", ())
+        }
+    )
+
+
+@cache
+def clouds_of_domains() -> FrozenMap[str, str]:
+    """The cloud of each domain of attributes that drivers publish on its machines alone."""
+    rows = contents("drivers").values()
+    return FrozenMap({domain: cloud for row in rows for domain, cloud in row.get("clouds_of_domains", {}).items()})

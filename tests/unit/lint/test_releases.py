@@ -1,0 +1,43 @@
+"""Attributes under the name that their driver gave up: what they are called now."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.lint.published_names import PublishedNames
+from autoscaler.lint.releases import renamed_advice
+from autoscaler.model.device_class import Selector
+from autoscaler.model.resource_claim import DeviceRequest
+from instance_catalog.drivers.attribute_names import renamed_attributes
+from instance_catalog.drivers.facts import driver_facts
+from tests.builders import claim, pod, snapshot
+
+NEW = 'read device.attributes["gce.dra.net"].networkName'
+
+
+def test_a_selector_on_it_is_told_the_new_name() -> None:
+    known = PublishedNames(frozenset({"dra.net"}), frozenset(), frozenset(), {}, frozenset())
+    assert known.judge("attributes", "dra.net", "cloudNetwork") == (
+        "dranet v0.5.0 has renamed attribute dra.net/cloudNetwork",
+        NEW,
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "count"),
+    [
+        ('device.attributes["dra.net"].cloudNetwork == "a"', 1),
+        ('device.attributes["dra.net"].alias == "cloudNetwork"', 0),
+        ("this does not compile", 0),
+    ],
+)
+def test_a_plan_says_it_once(expression: str, count: int) -> None:
+    wanted = DeviceRequest("nic", "nic", selectors=(Selector(expression),))
+    pods = [pod("p", "c"), pod("q", "d")]
+    found = list(renamed_advice(snapshot(pods, [claim("c", wanted), claim("d", wanted)])))
+    assert [NEW in one.next_step for one in found] == [True] * count
+
+
+def test_no_release_that_is_predicted_has_the_old_name() -> None:
+    for new in renamed_attributes().values():
+        assert new.since not in {release.name for release in driver_facts()[new.profile].releases[1:]}
