@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander, suspended, within
 from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, count, stamp
+from autoscaler.model.gang import Gang
+from autoscaler.model.pod import GangRef, Pod
 from instance_catalog.kubernetes import labels as keys
 
 _CLUSTER_IGNORED = (
@@ -67,6 +70,12 @@ _CRON_JOB_IGNORED = (
 # In the text of serveConfigV2, which is YAML or JSON.
 _COMMENT: Final = re.compile(r"(?:^|\s)#.*")
 _ACCELERATOR_TYPE: Final = re.compile(r"""\baccelerator_type["']?[ \t]*:[ \t]*["']?([A-Za-z][\w.-]*)""")
+# Batch schedulers by the value of the label ray.io/scheduler-name, and the schedulerName that KubeRay writes into pods.
+# It read the label up to v1.2; since v1.3 the operator's option --batch-scheduler decides for all clusters.
+_SCHEDULERS: Final = {
+    "kai": "kai-scheduler",
+    "scheduler-plugins": "scheduler-plugins-scheduler",
+}
 _OVER = ("Complete", "Failed")
 _WAIT = {"name": "wait-gcs-ready", "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}}}
 _AUTOSCALER = {"requests": {"cpu": "500m", "memory": "512Mi"}}
@@ -75,6 +84,7 @@ _AUTOSCALER = {"requests": {"cpu": "500m", "memory": "512Mi"}}
 @expander
 def expand_ray_cluster(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a RayCluster: <cluster>-head and <cluster>-<group>-worker-<index>."""
+    _batch_scheduler(fields, workload)
     return _cluster(fields.child("spec"), workload)
 
 
@@ -84,6 +94,7 @@ def expand_ray_job(fields: Fields, workload: Workload) -> Expansion:
 
     Without a form the submitter asks for half a CPU and no device.
     """
+    _batch_scheduler(fields, workload)
     found = _job(fields.child("spec"), workload)
     if fields.child("status").text("jobDeploymentStatus") in _OVER:
         found = Expansion()
@@ -108,7 +119,8 @@ def _job(spec: Fields, workload: Workload) -> Expansion:
     if "rayClusterSpec" in spec:
         found += _cluster(spec.child("rayClusterSpec"), workload)
     if "submitterPodTemplate" in spec:
-        found += stamp(spec.child("submitterPodTemplate"), workload, [f"{workload.metadata.name}-submitter"])
+        submitter = stamp(spec.child("submitterPodTemplate"), workload, [f"{workload.metadata.name}-submitter"])
+        found += _scheduled(submitter, workload)
     found = within(found, spec.optional_integer("activeDeadlineSeconds"))
     spec.ignore("clusterSelector")  # manifests/ names a cluster that the files lack
     if suspended(spec):
@@ -120,6 +132,7 @@ def _job(spec: Fields, workload: Workload) -> Expansion:
 @expander
 def expand_ray_service(fields: Fields, workload: Workload) -> Expansion:
     """The pods of the one cluster that a RayService has while it is not being upgraded."""
+    _batch_scheduler(fields, workload)
     spec = fields.child("spec")
     spec.ignore(*_SERVICE_IGNORED)
     found = _cluster(spec.child("rayClusterConfig"), workload)
@@ -147,6 +160,41 @@ def _accelerator_types(spec: Fields, found: Expansion) -> None:
         )
 
 
+def _batch_scheduler(fields: Fields, workload: Workload) -> None:
+    """A warning where the label names one: who runs a later KubeRay may not know that nothing reads it."""
+    label = workload.metadata.labels.get(keys.RAY_SCHEDULER)
+    if label:
+        fields.child("metadata").child("labels").warn(
+            keys.RAY_SCHEDULER,
+            f"planned as pods of scheduler {_SCHEDULERS.get(label, label)}: KubeRay writes that into them up to v1.2; "
+            "since v1.3 its option --batch-scheduler does, for all clusters",
+            "remove the label if your operator runs without a batch scheduler",
+        )
+
+
+def _scheduled(found: Expansion, workload: Workload, *, together: int = 0) -> Expansion:
+    """With the batch scheduler that the label names, which starts that many of the workers together.
+
+    Volcano always does (ray-operator batchscheduler/volcano handleRayCluster), others where a label asks for it. The
+    head is in the same group there; here it is not, for the pool of a gang serves all of its pods, and the head of
+    most clusters needs no machine like those of the workers.
+    """
+    label, metadata = workload.metadata.labels.get(keys.RAY_SCHEDULER), workload.metadata
+    if not label:
+        return found
+    pods = tuple(replace(pod, scheduler_name=_SCHEDULERS.get(label, label)) for pod in found.pods)
+    if together < 2 or not (label == "volcano" or keys.RAY_GANG_SCHEDULING in metadata.labels):
+        return replace(found, pods=pods)
+    name = f"ray-{metadata.name}-pg"
+    gang = Gang(metadata.namespace, name, f"{workload.kind} ray.io", together, origin=workload.origin)
+    return replace(found, pods=tuple(_member(pod, gang) for pod in pods), gangs=(*found.gangs, gang))
+
+
+def _member(pod: Pod, gang: Gang) -> Pod:
+    worker = pod.labels.get(keys.RAY_NODE_TYPE) == "worker"
+    return replace(pod, gang=pod.gang or GangRef(gang.namespace, gang.name)) if worker else pod
+
+
 def _cluster(spec: Fields, workload: Workload) -> Expansion:
     spec.ignore(*_CLUSTER_IGNORED)
     head, name = spec.child("headGroupSpec"), workload.metadata.name
@@ -160,13 +208,15 @@ def _cluster(spec: Fields, workload: Workload) -> Expansion:
     else:
         template = head.child("template")
     found = stamp(template, workload, [f"{name}-head"], labels=_labels(head, name, "head", "headgroup"))
+    least = 0
     for group in spec.children("workerGroupSpecs"):
         found += _workers(group, workload)
+        least += count(group, "minReplicas", 0) * count(group, "numOfHosts", 1)
     if suspended(spec):
         found = Expansion()
     head.unread()
     spec.unread()
-    return found
+    return _scheduled(found, workload, together=least if spec.flag("enableInTreeAutoscaling") else len(found.pods) - 1)
 
 
 def _workers(group: Fields, workload: Workload) -> Expansion:

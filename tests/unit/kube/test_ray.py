@@ -171,3 +171,44 @@ def test_a_model_that_only_ray_is_asked_for(config: str, selector: dict[str, str
     assert [problem.partition(",")[0] for problem in problems] == (
         [f"spec.serveConfigV2: asks Ray for accelerator_type {models}"] if models else []
     )
+
+
+@pytest.mark.parametrize(
+    ("labels", "autoscaling", "scheduler", "together"),
+    [
+        pytest.param({"ray.io/scheduler-name": "volcano"}, False, "volcano", 3, id="Volcano starts them together"),
+        pytest.param({"ray.io/scheduler-name": "volcano"}, True, "volcano", 2, id="as many as there always are"),
+        pytest.param({"ray.io/scheduler-name": "yunikorn"}, False, "yunikorn", 0, id="no gang without a label"),
+        pytest.param(
+            {"ray.io/scheduler-name": "yunikorn", "ray.io/gang-scheduling-enabled": "true"},
+            False,
+            "yunikorn",
+            3,
+            id="gang",
+        ),
+        pytest.param({"ray.io/scheduler-name": "kai"}, False, "kai-scheduler", 0, id="its short name"),
+        pytest.param(
+            {"ray.io/gang-scheduling-enabled": "true"}, False, "default-scheduler", 0, id="no batch scheduler"
+        ),
+    ],
+)
+def test_the_batch_scheduler_that_a_label_names(
+    labels: dict[str, str], autoscaling: bool, scheduler: str, together: int
+) -> None:
+    found, problems = expanded(
+        expand_ray_cluster,
+        cluster(group(replicas=3, minReplicas=2), enableInTreeAutoscaling=autoscaling),
+        metadata={"name": "r", "namespace": "ns", "labels": labels},
+    )
+    assert {pod.scheduler_name for pod in found.pods} == {scheduler}
+    assert [gang.min_count for gang in found.gangs] == ([together] if together else [])
+    assert [pod.name for pod in found.pods if pod.gang] == [f"r-gpu-worker-{i}" for i in range(3 if together else 0)]
+    assert any("scheduler-name" in problem for problem in problems) == ("ray.io/scheduler-name" in labels)
+
+
+def test_what_submits_a_job_has_the_scheduler_and_is_in_no_gang() -> None:
+    job = {"rayClusterSpec": cluster(group(replicas=2)), "submitterPodTemplate": TEMPLATE}
+    labels = {"ray.io/scheduler-name": "volcano"}
+    found, _ = expanded(expand_ray_job, job, metadata={"name": "r", "namespace": "ns", "labels": labels})
+    (submitter,) = (pod for pod in found.pods if pod.name == "r-submitter")
+    assert (submitter.scheduler_name, submitter.gang) == ("volcano", None)
