@@ -82,12 +82,17 @@ _COMPUTE_CLASS: Final = "cloud.google.com/compute-class="
 _NAMED_BY_PEOPLE: Final = (_COMPUTE_CLASS, "cloud.google.com/gke-nodepool=")
 
 
-def change_text(change: Change) -> str:
-    """ "pool gpu: add spot to spec.capacityTypes"; what is changed together in one object is one sentence."""
+def change_text(change: Change, *, nodes: int = 0) -> str:
+    """ "pool gpu: add spot to spec.capacityTypes"; what is changed together in one object is one sentence.
+
+    A pool that somebody creates needs a limit: the `nodes` that are launched with the change, or more.
+    """
     objects: dict[str, list[str]] = {}
     for part in change.parts or (change,):
         new = not part.subject and part.kind in _OF_NEW_POOL
         objects.setdefault(_CREATE if new else part.subject and f"{part.subject}:", []).append(_part_text(part))
+    if _CREATE in objects:
+        objects[_CREATE].insert(0, f"spec.limits.nodes {max(1, nodes)} or more")
     *first, last = (f"{head} {_listed(found)}".strip() for head, found in objects.items())
     return "; and ".join(("; ".join(first), last)) if first else last
 
@@ -125,7 +130,11 @@ def result_text(result: Result) -> str:
 
 def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
-    return [f"{change_text(advice.change)} → {result_text(advice.result)}{_guessed(advice)}" for advice in found]
+    return [f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}" for advice in found]
+
+
+def _changed(advice: Advice) -> str:
+    return change_text(advice.change, nodes=sum(count for _, count in advice.result.launches))
 
 
 def _guessed(advice: Advice) -> str:
@@ -152,7 +161,7 @@ def advice_document(found: Sequence[Advice]) -> list[dict[str, Any]]:
         {
             "kind": advice.change.kind.value,
             "subject": advice.change.subject,
-            "text": change_text(advice.change),
+            "text": _changed(advice),
             "detail": {
                 key: list(value) if isinstance(value, tuple) else value for key, value in advice.change.detail.items()
             },

@@ -193,7 +193,9 @@ def carried_out(change: str) -> list[dict[str, Any]] | None:
 
 
 def _pool(words: str) -> dict[str, Any]:
-    spec: dict[str, Any] = {"limits": {"nodes": 100}}
+    limit = re.match(r"spec.limits.nodes (\d+) or more\b", words)
+    assert limit, words
+    spec: dict[str, Any] = {"limits": {"nodes": int(limit[1])}}
     if "spec.scope.pods All" in words:
         spec.setdefault("scope", {})["pods"] = "All"
     if scheduler := re.search(r"(\S+) in spec.scope.schedulerNames", words):

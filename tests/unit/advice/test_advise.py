@@ -153,14 +153,15 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
         ),
         pytest.param(
             one(node_selector=FrozenMap({"disk": "fast", "team": "search"})),
-            "create a CapacityPool with disk=fast, team=search in spec.labels → 1 × s1 (on-demand), 1.00 $/h: the "
-            "cheapest that fits, because labels of your own do not say which machines they mean",
+            "create a CapacityPool with spec.limits.nodes 1 or more and disk=fast, team=search in spec.labels → 1 × s1 "
+            "(on-demand), 1.00 $/h: the cheapest that fits, because labels of your own do not say which machines they "
+            "mean",
             id="labels of a node pool",
         ),
         pytest.param(
             one(node_selector=FrozenMap({"machine": "S_1"})),
-            "create a CapacityPool with node.kubernetes.io/instance-type In [s1] in spec.requirements and machine=S_1 "
-            "in spec.labels → 1 × s1 (on-demand), 1.00 $/h",
+            "create a CapacityPool with spec.limits.nodes 1 or more, node.kubernetes.io/instance-type In [s1] in "
+            "spec.requirements and machine=S_1 in spec.labels → 1 × s1 (on-demand), 1.00 $/h",
             id="labels that name a machine",
         ),
         pytest.param(
@@ -312,7 +313,9 @@ def test_what_no_node_changes_gets_no_advice() -> None:
 
 def test_a_scope_without_the_scheduler_names_it_to_an_implicit_pool() -> None:
     (found, *_) = lines(one(scheduler_name="kai-scheduler"))
-    assert found.startswith("create a CapacityPool with kai-scheduler in spec.scope.schedulerNames → 1 × s1")
+    assert found.startswith(
+        "create a CapacityPool with spec.limits.nodes 1 or more and kai-scheduler in spec.scope.schedulerNames → 1 × s1"
+    )
 
 
 def test_what_device_plugins_hand_out_widens_the_scope() -> None:
@@ -320,7 +323,9 @@ def test_what_device_plugins_hand_out_widens_the_scope() -> None:
     catalog = shipped("ct5lp-hightpu-4t")
     wants = FrozenMap({"cpu": Quantity.of(1), "google.com/tpu": Quantity.of(4)})
     (found, *_) = lines(snapshot([replace(pod("p"), containers=(Container("c", wants),))]), catalog=catalog)
-    assert found.startswith("create a CapacityPool with spec.scope.pods All → 1 × ct5lp-hightpu-4t")
+    assert found.startswith(
+        "create a CapacityPool with spec.limits.nodes 1 or more and spec.scope.pods All → 1 × ct5lp-hightpu-4t"
+    )
     assert advice(snapshot([pod("p")]), catalog=catalog) == ()
 
 
@@ -360,7 +365,9 @@ def test_a_part_of_a_card_where_only_that_fits() -> None:
     catalog = shipped("g6f.large", "g6.xlarge")
     small = selecting('device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("4Gi")) < 0')
     (found, *_) = lines(one(small), catalog=catalog)
-    assert found.startswith("create a CapacityPool with spec.fractional Allow, so that 1/8 of")
+    assert found.startswith(
+        "create a CapacityPool with spec.limits.nodes 1 or more and spec.fractional Allow, so that 1/8 of"
+    )
     assert "1 × g6f.large (on-demand)" in found
 
 

@@ -52,7 +52,7 @@ def test_the_disk_comes_before_a_smaller_request() -> None:
 
 def test_no_accelerator_is_given_up_for_a_disk_behind_a_label() -> None:
     label = (
-        "create a CapacityPool with foreslice.dev/cloud In [gcp] in spec.requirements and "
+        "create a CapacityPool with spec.limits.nodes 1 or more, foreslice.dev/cloud In [gcp] in spec.requirements and "
         "cloud.google.com/gke-gpu-driver-version=latest in spec.labels; and "
     )
     assert advice_lines(advice(wanting(L4 | LATEST))) == [label + DISK]
