@@ -14,7 +14,7 @@ from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.situation import Situation
 from autoscaler.model.capacity import CapacityPool, Limits, PodScope, Scope
 from autoscaler.model.device_class import DeviceClass, Selector
-from autoscaler.model.pod import Container, Pod
+from autoscaler.model.pod import Container
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
 from autoscaler.model.snapshot import Snapshot
@@ -349,16 +349,6 @@ def test_texts_of_the_same_pool_are_told_apart() -> None:
     )
     found = lines(one(pools=pools, scheduler_name="kai"))
     assert [line.partition(":")[0] for line in found] == ["pool a", "pool b"]
-
-
-def test_a_pod_of_another_namespace_is_not_alike() -> None:
-    ours, theirs = pod("p", "c", owner="Job/train"), replace(pod("q", "d", owner="Job/train"), namespace="other")
-    given = snapshot([ours, theirs], [claim("c", gpus(12)), replace(claim("d", gpus(12)), namespace="other")])
-    plan = plan_for(given, CATALOG, POLICY, NOW)
-    found = Situation.of(ours, given, CATALOG, plan)
-    assert found is not None
-    assert [each.key for each in found.pods] == ["default/p"]
-    assert isinstance(found.pod, Pod)
 
 
 def test_a_part_of_a_card_where_only_that_fits() -> None:
