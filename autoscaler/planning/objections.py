@@ -22,6 +22,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_facts
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 
 _USUAL_KEYS: Final = (
@@ -75,10 +76,32 @@ def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> I
     for index, requirement in enumerate(map(today, pool.requirements)):
         if requirement.operator == "NotIn" and requirement.key in (labels.ZONE, labels.REGION):
             yield from _not_in_places(pool, requirement.key, index)
-        if requirement.operator in ("NotIn", "DoesNotExist") or has_label(requirement.key, pool, snapshot, catalog):
+        if requirement.operator in ("NotIn", "DoesNotExist"):
+            continue
+        if has_label(requirement.key, pool, snapshot, catalog):
+            yield from _of_another_cloud(pool, index)
             continue
         step = did_you_mean(requirement.key, _USUAL_KEYS, "docs/plan.md lists the keys that are known")
         problem = f"no instance type has a label {requirement.key!r}, so the pool admits none; {step}"
+        field = f"spec.requirements[{index}].key"
+        yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
+
+
+def _of_another_cloud(pool: CapacityPool, index: int) -> Iterator[Reason]:
+    """A requirement on a label that only the nodes of one cloud have, in a pool that may buy in others alone."""
+    key = today(pool.requirements[index]).key
+    having = {cloud for cloud, facts in cloud_facts().items() if facts.domains and key.startswith(facts.domains)}
+    asked = [r for r in pool.requirements if r.key == labels.CLOUD]
+    named = [set(r.values) for r in asked if r.operator == "In"]
+    excluded = {value for r in asked if r.operator == "NotIn" for value in r.values}
+    places = places_of(pool, ())
+    clouds = {cloud for cloud in cloud_facts() if any(place.in_cloud(cloud) for place in places)} - excluded
+    clouds = clouds.intersection(*named)
+    if having and clouds and key not in pool.labels and not having & clouds:
+        problem = (
+            f"only nodes of {' and '.join(sorted(having))} have a label {key!r}, and the pool buys in "
+            f"{' and '.join(sorted(clouds))}, so it admits none; drop one of the two"
+        )
         field = f"spec.requirements[{index}].key"
         yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
 

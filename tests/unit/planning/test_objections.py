@@ -7,11 +7,17 @@ from decimal import Decimal
 
 import pytest
 
+from autoscaler.model.capacity import CapacityPool, Limits
 from autoscaler.model.reason import Code
+from autoscaler.planning.objections import objections
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, Price
 from tests.builders import SMALL, claim, machine, plan, pod, snapshot, types
+
+ON_GKE = Requirement("cloud.google.com/gke-accelerator", "In", ("nvidia-l4",))
 
 
 @pytest.mark.parametrize("guess", [True, False], ids=["guessed", "quoted"])
@@ -22,3 +28,24 @@ def test_a_plan_that_rests_on_a_guessed_price_says_so(guess: bool) -> None:
     assert types(result) == ["s1"]
     told = [(warning.code, dict(warning.detail)) for warning in result.warnings]
     assert told == ([(Code.PRICE_GUESSED, {"types": "s1"})] if guess else [])
+
+
+@pytest.mark.parametrize(
+    ("requirement", "labels", "told"),
+    [
+        pytest.param(Requirement("foreslice.dev/cloud", "In", ("aws",)), {}, True, id="another cloud"),
+        pytest.param(Requirement("foreslice.dev/cloud", "NotIn", ("gcp",)), {}, True, id="all but its cloud"),
+        pytest.param(Requirement("topology.kubernetes.io/region", "In", ("us-east-1",)), {}, True, id="a region there"),
+        pytest.param(Requirement("foreslice.dev/cloud", "In", ("aws", "gcp")), {}, False, id="its cloud, too"),
+        pytest.param(Requirement("foreslice.dev/cloud", "In", ("mine",)), {}, False, id="a cloud without facts"),
+        pytest.param(
+            Requirement("foreslice.dev/cloud", "In", ("aws",)), {ON_GKE.key: "nvidia-l4"}, False, id="the pool sets it"
+        ),
+    ],
+)
+def test_a_label_that_only_another_cloud_has(requirement: Requirement, labels: dict[str, str], told: bool) -> None:
+    pool = CapacityPool("gpu", requirements=(ON_GKE, requirement), labels=FrozenMap(labels), limits=Limits(nodes=1))
+    found = objections(snapshot([], pools=(pool,)), load_catalog())
+    assert (
+        any("so it admits none; drop one of the two" in str(reason.detail.get("problem")) for reason in found) is told
+    )
