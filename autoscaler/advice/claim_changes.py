@@ -20,7 +20,7 @@ from autoscaler.model.resource_claim import (
     Request,
     ResourceClaim,
 )
-from instance_catalog.drivers.attribute_names import renamed_attributes
+from instance_catalog.drivers.attribute_names import gated_attributes, renamed_attributes
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
@@ -29,7 +29,7 @@ _SELECTING = frozenset(
     {Code.SELECTOR_FALSE, Code.TOO_FEW_DEVICES, Code.RUNTIME_ATTRIBUTE, Code.CATALOG_UNKNOWN, Code.SELECTOR_ERROR}
 )
 
-_OLD_NAMES: Final = tuple(name.split("/", 1) for name in renamed_attributes())
+_NOT_BY_DEFAULT: Final = tuple(name.split("/", 1) for name in (*renamed_attributes(), *gated_attributes()))
 # Attributes whose values no two devices of a node share, and which nobody knows before it runs.
 _ONE_DEVICE: Final = re.compile(r"\b(ifName|uuid|pciBusID|pciAddress|serialNumber|mac)\b")
 
@@ -108,13 +108,17 @@ def dropped_conditions(asked: Situation) -> Iterator[Change]:
     if any(r.code is Code.NOTHING_HAS and "driver" in r.detail for r in asked.reasons):
         return
     for place in requests_of(asked):
-        found = (one for one in conditions_of(asked, place) if not (_ONE_DEVICE.search(one.text) or _renamed(one.text)))
+        found = (
+            one
+            for one in conditions_of(asked, place)
+            if not (_ONE_DEVICE.search(one.text) or _not_by_default(one.text))
+        )
         yield from (one.change(ChangeKind.DROP_CONDITION) for one in found)
 
 
-def _renamed(condition: str) -> bool:
-    """Whether it reads an attribute by a name that its driver publishes no more."""
-    return any(domain in condition and identifier in condition for domain, identifier in _OLD_NAMES)
+def _not_by_default(condition: str) -> bool:
+    """Whether it reads an attribute by a name that its driver publishes no more, or only with a feature gate."""
+    return any(domain in condition and identifier in condition for domain, identifier in _NOT_BY_DEFAULT)
 
 
 def renamed_capacities(asked: Situation) -> Iterator[Change]:
@@ -175,13 +179,13 @@ def device_tolerations(asked: Situation) -> Iterator[Change]:
 
 
 def constraints(asked: Situation) -> Iterator[Change]:
-    """Without one constraint of a claim."""
+    """Without one constraint of a claim; not where its driver publishes the attribute only with a feature gate."""
     if not asked.codes & {Code.CONSTRAINT_UNSATISFIED, Code.NO_COMBINATION}:
         return
     for claim in asked.claims:
         keys = asked.like(claim)
         for constraint in claim.constraints:
-            if isinstance(constraint, MatchAttribute | DistinctAttribute):
+            if isinstance(constraint, MatchAttribute | DistinctAttribute) and not _not_by_default(constraint.attribute):
 
                 def edit(found: ResourceClaim, dropped: object = constraint) -> ResourceClaim:
                     return replace(found, constraints=tuple(c for c in found.constraints if c != dropped))

@@ -29,7 +29,7 @@ from autoscaler.cli.common.why import print_type_answers, samples, type_answers,
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
 from autoscaler.lint.other_systems import foreign_advice
-from autoscaler.lint.releases import renamed_advice
+from autoscaler.lint.releases import names_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
@@ -181,7 +181,7 @@ def _decide(
     told = (
         *advice(loaded.snapshot),
         *foreign_advice(loaded.snapshot, catalog),
-        *renamed_advice(loaded.snapshot),
+        *names_advice(loaded.snapshot),
         *plan_advice(loaded.snapshot, decided),
         *supply_advice(loaded.snapshot, decided, catalog),
         *_disks(cheaper_with_larger_disks(decided, loaded.snapshot, catalog, used, now)),

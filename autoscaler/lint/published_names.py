@@ -9,7 +9,7 @@ from typing import Final
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.lint.devices.offers import Specimen
 from autoscaler.lint.expressions import drivers_named
-from instance_catalog.drivers.attribute_names import renamed_attributes
+from instance_catalog.drivers.attribute_names import gated_attributes, renamed_attributes
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.spelling import did_you_mean, nearest
@@ -61,6 +61,9 @@ class PublishedNames:
             return f"{kind} {name} is published by {self.releases[name]}, not by the assumed release", step
         if (renamed := renamed_attributes().get(name)) and group == "attributes":
             return f"{renamed.profile} {renamed.since} has renamed attribute {name}", f"read {renamed.reading}"
+        if gated := gated_attributes().get(name):
+            step = f"turn on feature gate {gated.gate} of the driver, and give the ResourceSlices of such nodes"
+            return f"{gated.profile} publishes {kind} {name} only with its feature gate {gated.gate}", step
         if domain in self.domains:
             return f"no known driver publishes {kind} {name}", self._nearest(domain, identifier, mine)
         if domain in self.unpredicted:

@@ -8,11 +8,11 @@ from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import compile_selector
 from autoscaler.lint.advice import surprise
-from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.resource_claim import DistinctAttribute, MatchAttribute, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from instance_catalog.diagnostic import Diagnostic
-from instance_catalog.drivers.attribute_names import renamed_attributes
+from instance_catalog.drivers.attribute_names import gated_attributes, renamed_attributes
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -37,32 +37,45 @@ def names_of_releases(catalog: Catalog, profile: KubernetesProfile) -> Mapping[s
     return found
 
 
-def renamed_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """The first pending pod whose claims read each attribute that a driver has renamed, for plans; `lint` finds it by
-    its own rule."""
+def names_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """The first claim of a pending pod that reads each attribute which a driver has renamed, or publishes only with a
+    feature gate: for plans; `lint` finds it by its own rule."""
     told: set[str] = set()
     for pod in (pod for pod in snapshot.pods if not pod.bound):
         found = (snapshot.claims.get(key) for key in claim_keys(pod))
         for claim in (claim for claim in found if claim is not None):
-            for name in _read(claim, snapshot.profile) & renamed_attributes().keys() - told:
+            for name in sorted(_read(claim, snapshot.profile) - told):
                 told.add(name)
-                new = renamed_attributes()[name]
-                yield surprise(
-                    f"ResourceClaim {claim.key}",
-                    ("spec", "devices", "requests"),
-                    f"reads attribute {name}, which {new.profile} does not publish since {new.since}",
-                    f"read {new.reading} instead",
-                    claim.origin,
-                )
+                if (wrong := wrong_name(name)) is not None:
+                    path = ("spec", "devices")
+                    yield surprise(f"ResourceClaim {claim.key}", path, f"reads {wrong[0]}", wrong[1], claim.origin)
+
+
+def wrong_name(name: str) -> tuple[str, str] | None:
+    """(what is known of an attribute that no driver publishes by default, what to do); None for all others."""
+    if new := renamed_attributes().get(name):
+        return (
+            f"attribute {name}, which {new.profile} does not publish since {new.since}",
+            f"read {new.reading} instead",
+        )
+    if gated := gated_attributes().get(name):
+        return (
+            f"attribute {name}, which {gated.profile} publishes only with its feature gate {gated.gate} (from "
+            f"{gated.since} on, off by default), and which no plan predicts",
+            "turn the gate on in the driver, and give the ResourceSlices of such nodes",
+        )
+    return None
 
 
 def _read(claim: ResourceClaim, profile: KubernetesProfile) -> frozenset[str]:
-    """The attributes that its selectors read, "domain/identifier"."""
+    """The attributes that its selectors and constraints read, "domain/identifier"."""
     requests = (alternative for request in claim.requests for alternative in request.alternatives)
     texts = (one.expression for request in requests for one in request.selectors)
     compiled = (compile_selector(text, profile) for text in texts if text)
     programs = (program for program in compiled if not isinstance(program, CompileFailure))
-    return frozenset(f"{domain}/{name}" for program in programs for _, domain, name in program.reads or () if name)
+    selected = {f"{domain}/{name}" for program in programs for _, domain, name in program.reads or () if name}
+    compared = {one.attribute for one in claim.constraints if isinstance(one, MatchAttribute | DistinctAttribute)}
+    return frozenset(selected | compared)
 
 
 def _sample(catalog: Catalog, driver_set: DriverSet, profile: KubernetesProfile) -> tuple[ResourceSlice, ...]:

@@ -37,6 +37,28 @@ def renamed_attributes() -> FrozenMap[str, RenamedAttribute]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class GatedAttribute:
+    """An attribute that a driver publishes from release `since` on with its feature gate `gate`, off by default."""
+
+    profile: str
+    gate: str
+    since: str
+
+
+@cache
+def gated_attributes() -> FrozenMap[str, GatedAttribute]:
+    """By name, "gpu.nvidia.com/partition2"; what their values are is not predicted."""
+    return FrozenMap(
+        {
+            f"{content['driver']}/{name}": GatedAttribute(content["profile"], gate, content["gates"][gate]["since"])
+            for content in contents("drivers").values()
+            for gate, names in content.get("gated_attributes", {}).items()
+            for name in names
+        }
+    )
+
+
 @cache
 def clouds_of_domains() -> FrozenMap[str, str]:
     """The cloud of each domain of attributes that drivers publish on its machines alone."""

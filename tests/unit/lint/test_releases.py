@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.lint.published_names import PublishedNames
-from autoscaler.lint.releases import renamed_advice
+from autoscaler.lint.releases import names_advice
 from autoscaler.model.device_class import Selector
-from autoscaler.model.resource_claim import DeviceRequest
+from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
 from instance_catalog.drivers.attribute_names import renamed_attributes
 from instance_catalog.drivers.facts import driver_facts
-from tests.builders import claim, pod, snapshot
+from tests.builders import claim, gpus, pod, snapshot
 
 NEW = 'read device.attributes["gce.dra.net"].networkName'
 
@@ -34,8 +34,19 @@ def test_a_selector_on_it_is_told_the_new_name() -> None:
 def test_a_plan_says_it_once(expression: str, count: int) -> None:
     wanted = DeviceRequest("nic", "nic", selectors=(Selector(expression),))
     pods = [pod("p", "c"), pod("q", "d")]
-    found = list(renamed_advice(snapshot(pods, [claim("c", wanted), claim("d", wanted)])))
+    found = list(names_advice(snapshot(pods, [claim("c", wanted), claim("d", wanted)])))
     assert [NEW in one.next_step for one in found] == [True] * count
+
+
+def test_an_attribute_that_needs_a_feature_gate_of_the_driver() -> None:
+    """In a constraint as in a selector; `lint` says the same."""
+    pair = claim("c", gpus(2), constraints=(MatchAttribute("gpu.nvidia.com/partition2"),))
+    (found,) = names_advice(snapshot([pod("p", "c")], [pair]))
+    assert "only with its feature gate FabricManagerPartitioning" in found.message
+    known = PublishedNames(frozenset({"gpu.nvidia.com"}), frozenset(), frozenset(), {}, frozenset())
+    told = known.judge("attributes", "gpu.nvidia.com", "partition2")
+    assert told is not None
+    assert told[0].endswith("only with its feature gate FabricManagerPartitioning")
 
 
 def test_no_release_that_is_predicted_has_the_old_name() -> None:
