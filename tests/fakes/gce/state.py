@@ -63,6 +63,7 @@ class Machine:
     ended: datetime | None = None
     deleting: bool = False
     stopped: bool = False
+    preempted: bool = False  # Google has begun to take it back
     maintenance: datetime | None = None
     restarts: bool = True  # elsewhere, after its maintenance
     warning: timedelta = timedelta()  # how long it runs on once it is preempted
@@ -338,12 +339,15 @@ class Project:
     # --- what happens to machines ------------------------------------------------------------------------------
 
     def preempt(self, machine: Machine) -> None:
-        """Take a Spot machine back, after its warning."""
-        machine.ended = self.clock.now() + machine.warning
+        """Take a Spot machine back, after its warning. What is on its way out already, goes no later for that."""
+        machine.preempted = True
+        machine.ended = machine.ended or self.clock.now() + machine.warning
         self.note("compute.instances.preempted", machine)
 
     def stop(self, machine: Machine) -> None:
-        """Somebody stops it; a group leaves such a machine alone."""
+        """Somebody stops it; a group leaves such a machine alone. One that is taken back stops by itself."""
+        if machine.preempted:
+            return
         machine.ended, machine.stopped = self.clock.now(), True
 
     def host_error(self, machine: Machine) -> None:
