@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from autoscaler.model.capacity import CapacityPool
@@ -104,7 +104,7 @@ class Situation:
             for name in protocol.types
             if name in self.catalog.types
         }
-        volumes = clouds_of_volumes(replace(self.snapshot, pods=self.pods))
+        volumes = clouds_of_volumes(self.pods, self.snapshot)
         return frozenset(labelled | direct | volumes.keys())
 
     def like(self, claim: ResourceClaim) -> frozenset[str]:

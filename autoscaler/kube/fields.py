@@ -157,9 +157,14 @@ class Fields:
             value = int(value)  # as sigs.k8s.io/yaml hands it to JSON
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             try:
-                return Quantity.stored(str(value))
+                found = Quantity.stored(str(value))
             except QuantityError:
                 pass
+            else:
+                if found.is_written_out:
+                    return found
+                self.problems.error(path, f"{describe(value)} is too large to count with", "write a smaller amount")
+                return None
         number = 'write a number with an optional suffix, like "40Gi" or "500m"'
         self.problems.error(path, f"expected a quantity, found {describe(value)}", left_by_template(value) or number)
         return None

@@ -83,6 +83,11 @@ class Quantity:
         return Fraction(self.digits, _power_of_ten(-self.scale))
 
     @property
+    def is_written_out(self) -> bool:
+        """Whether sums with it can be written out: an API server stores 1e30000, and nobody has that much."""
+        return abs(self.scale) <= _MAX_WRITTEN_DIGITS
+
+    @property
     def sign(self) -> int:
         """-1, 0 or 1."""
         return (self.digits > 0) - (self.digits < 0)

@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 import click
 
 from autoscaler.errors import BadInputError
+from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import asks_for_no_device
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.places import clouds_of_volumes, places_of_nodes, priced_regions
+from instance_catalog.kubernetes import labels
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import is_regular_region
+from instance_catalog.types.clouds import cloud_facts, is_regular_region
 from instance_catalog.types.instance_type import CapacityType
 
 _SHIPPED = "data/"  # how the files of the shipped catalog are called
@@ -81,16 +84,34 @@ class Asked:
             place = ", ".join((*there.clouds, *there.regions))
             click.echo(f"note: buying in {place}, where the nodes are; --cloud and --region choose otherwise", err=True)
             return replace(there, capacity_types=kinds)
-        volumes = clouds_of_volumes(snapshot)
+        asking = [pod for pod in snapshot.pods if not (pod.bound or asks_for_no_device(pod))]
+        volumes = clouds_of_volumes(asking, snapshot)
         if len(volumes) == 1 and not snapshot.pools:
             ((cloud, (pod, driver)),) = volumes.items()
-            click.echo(
-                f"note: buying in {cloud}, where alone pod {pod} can mount its volume of {driver}; --cloud chooses "
-                "otherwise",
-                err=True,
-            )
-            return replace(where, clouds=(cloud,))
+            if not any(_names_another(cloud, pod, catalog) for pod in asking):
+                click.echo(
+                    f"note: buying in {cloud}, the only cloud where pod {pod} can mount its volume (driver {driver}); "
+                    "choose another with --cloud",
+                    err=True,
+                )
+                return replace(where, clouds=(cloud,))
         return where
+
+
+def _names_another(cloud: str, pod: Pod, catalog: Catalog) -> bool:
+    """Whether the pod selects a place, a machine or a label of another cloud."""
+    terms = pod.affinity.terms if pod.affinity else ()
+    wanted: list[tuple[str, tuple[str, ...]]] = [(key, (value,)) for key, value in pod.node_selector.items()]
+    wanted += [(r.key, r.values) for term in terms for r in term.match_expressions if r.operator == "In"]
+    for other, facts in cloud_facts().items():
+        for key, values in wanted if other != cloud else ():
+            places = (facts.zone, facts.region) if key in (labels.ZONE, labels.REGION) else ()
+            types = (catalog.types[value] for value in values if value in catalog.types)
+            if key.startswith(facts.domains) or any(kind.cloud == other for kind in types):
+                return True
+            if any(pattern.match(value) for pattern in places for value in values):
+                return True
+    return False
 
 
 def _tell_of_regions(asked: Sequence[str], snapshot: Snapshot, catalog: Catalog) -> None:

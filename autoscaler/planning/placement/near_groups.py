@@ -50,11 +50,14 @@ def near_groups(key: str, snapshot: Snapshot, classes: Iterable[BundleClass]) ->
         if pool is not None and nodes is not None and _agrees(there.get(node.node_name, EMPTY), nodes):
             groups[node.node_name] = _name(pool, nodes)
     values = {name: there.get(name, EMPTY).get(key) for name in groups}
+    # kube-scheduler knows no domain of a node without the label: one that pods can run on promises nothing.
+    without = {node.name for node in snapshot.nodes if node.ready and values.get(node.name, "") is None}
+    lost = {groups[name] for name in without}
     seen: dict[str, set[str]] = {}
     for name, group in groups.items():
         value = values[name]
         seen.setdefault(group, set()).update(() if value is None else (value,))
-    known = {group: _one(group, found) for group, found in seen.items()}
+    known = {group: None if group in lost else _one(group, found) for group, found in seen.items()}
     return NearGroups(key, {name: values[name] or known[group] for name, group in groups.items()}, known)
 
 

@@ -117,11 +117,11 @@ def places_of_nodes(nodes: Iterable[Node]) -> Where:
     )
 
 
-def clouds_of_volumes(snapshot: Snapshot) -> dict[str, tuple[str, str]]:
-    """Clouds whose machines alone mount what pending pods mount: by cloud, the first such pod and the driver."""
+def clouds_of_volumes(pods: Iterable[Pod], snapshot: Snapshot) -> dict[str, tuple[str, str]]:
+    """Clouds whose machines alone mount what the pods mount: by cloud, the first such pod and the driver."""
     found: dict[str, tuple[str, str]] = {}
-    for pod in snapshot.pods:
-        for driver in () if pod.bound else _storage_drivers(pod, snapshot):
+    for pod in pods:
+        for driver in _storage_drivers(pod, snapshot):
             for cloud, facts in cloud_facts().items():
                 if driver in facts.storage_drivers:
                     found.setdefault(cloud, (pod.key, driver))

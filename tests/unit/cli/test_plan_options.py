@@ -104,8 +104,28 @@ def test_volumes_of_one_cloud_say_where_to_buy(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(POD + "  volumes: [{name: v, csi: {driver: gcsfuse.csi.storage.gke.io}}]\n")
     found = run("-f", str(file))
-    assert "note: buying in gcp, where alone pod default/p can mount its volume of gcsfuse.csi" in found.stderr
+    assert "note: buying in gcp, the only cloud where pod default/p can mount its volume (driver gcs" in found.stderr
     assert "g4dn" not in found.stdout
     chosen = run("-f", str(file), "--cloud", "aws")
     assert "note: buying in" not in chosen.stderr
     assert "g4dn" in chosen.stdout
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "nodeSelector: {node.kubernetes.io/instance-type: p5.48xlarge}",
+        "nodeSelector: {topology.kubernetes.io/region: us-east-1}",
+        "nodeSelector: {eks.amazonaws.com/nodegroup: gpu}",
+    ],
+)
+def test_the_volume_of_one_pod_does_not_move_others_that_name_another_cloud(tmp_path: Path, other: str) -> None:
+    file, mounting = tmp_path / "pods.yaml", POD + "  volumes: [{name: v, csi: {driver: gcsfuse.csi.storage.gke.io}}]\n"
+    file.write_text(mounting + "---\n" + POD.replace("name: p", "name: q") + f"  {other}\n")
+    assert "note: buying in" not in run("-f", str(file)).stderr
+
+
+def test_nor_does_that_of_a_pod_for_which_nothing_is_bought(tmp_path: Path) -> None:
+    file, plain = tmp_path / "pods.yaml", POD.replace(", limits: {nvidia.com/gpu: 1}", "").replace("name: p", "name: q")
+    file.write_text(plain + "  volumes: [{name: v, csi: {driver: gcsfuse.csi.storage.gke.io}}]\n---\n" + POD)
+    assert "note: buying in" not in run("-f", str(file)).stderr

@@ -25,3 +25,10 @@ def test_drivers_of_volumes_that_are_written_into_the_pod() -> None:
     ]
     found, problems = parsed(pod(volumes=volumes))
     assert (found.csi_drivers, problems) == (("gcsfuse.csi.storage.gke.io",), [])
+
+
+def test_an_amount_that_no_sum_can_be_written_of_is_refused() -> None:
+    """The API server stores it; a pod of one tenant must not end the arithmetic of all."""
+    requests = {"cpu": "1e30000"}
+    _, problems = parsed(pod(containers=[{"name": "c", "image": "x", "resources": {"requests": requests}}]))
+    assert problems == ["spec.containers[0].resources.requests['cpu']: the string '1e30000' is too large to count with"]

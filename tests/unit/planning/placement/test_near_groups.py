@@ -49,7 +49,9 @@ def state(*nodes: tuple[OfferingKey, Registered], size: int = 2, **fields: objec
 
 def running(*blocks: str | None) -> tuple[tuple[Node, ...], tuple[ProvisionedNode, ...]]:
     """Nodes of the group A that have registered, each in a block, or before that is known; nothing fits on them."""
-    nodes = tuple(Node(f"n{i}", labels=FrozenMap({BLOCK: of} if of else {})) for i, of in enumerate(blocks))
+    nodes = tuple(
+        Node(f"n{i}", labels=FrozenMap({BLOCK: of} if of else {}), ready=bool(of)) for i, of in enumerate(blocks)
+    )
     ref = OfferingRef("intel", "us-east-1a", CapacityType.ON_DEMAND)
     return nodes, tuple(ours(node.name, phase=Phase.READY, offering=ref) for node in nodes)
 
@@ -109,6 +111,14 @@ def test_a_late_member_follows_the_others_into_their_group(block: str | None) ->
     home = pod("there", gang="train", node_name="n0", phase="Running")
     found = plan(replace(given, pods=(*given.pods, home)), catalog=CATALOG)
     assert [node.offering.zone for node in found.launches] == ["us-east-1a"]
+
+
+def test_a_group_whose_ready_node_has_no_block_promises_nothing() -> None:
+    """kube-scheduler knows no domain of a node without the label, and a machine that is bought would serve nobody."""
+    nodes, provisioned = running(None)
+    given = state((A, NEAR), size=1, nodes=tuple(replace(node, ready=True) for node in nodes), provisioned=provisioned)
+    home = pod("there", gang="train", node_name="n0", phase="Running")
+    assert plan(replace(given, pods=(*given.pods, home)), catalog=CATALOG).launches == ()
 
 
 def test_a_node_of_the_group_that_the_pool_named_before_says_nothing_of_this_one() -> None:

@@ -36,19 +36,20 @@ def claimed(*, driver: str = "", provisioner: str = "") -> dict[str, object]:
 )
 def test_by_the_volume_of_a_claim_else_by_its_class(driver: str, provisioner: str, clouds: set[str]) -> None:
     mounting = replace(pod("p"), volumes=("data",))
-    assert clouds_of_volumes(snapshot([mounting], **claimed(driver=driver, provisioner=provisioner))).keys() == clouds
+    given = snapshot([mounting], **claimed(driver=driver, provisioner=provisioner))
+    assert clouds_of_volumes(given.pods, given).keys() == clouds
 
 
 def test_by_volumes_in_the_pod() -> None:
     inline = replace(pod("p"), csi_drivers=(GCS,))
-    assert clouds_of_volumes(snapshot([inline])) == {"gcp": ("default/p", GCS)}
-    assert clouds_of_volumes(snapshot([replace(inline, node_name="n")])) == {}
+    assert clouds_of_volumes([inline], snapshot([inline])) == {"gcp": ("default/p", GCS)}
 
 
 def test_both_where_pods_differ() -> None:
     pods = [replace(pod("p"), csi_drivers=(GCS,)), replace(pod("q"), csi_drivers=(EBS,)), pod("r")]
-    assert clouds_of_volumes(snapshot(pods)) == {"gcp": ("default/p", GCS), "aws": ("default/q", EBS)}
+    assert clouds_of_volumes(pods, snapshot(pods)) == {"gcp": ("default/p", GCS), "aws": ("default/q", EBS)}
 
 
 def test_a_claim_that_is_not_there_says_nothing() -> None:
-    assert clouds_of_volumes(snapshot([replace(pod("p"), volumes=("absent",))])) == {}
+    mounting = replace(pod("p"), volumes=("absent",))
+    assert clouds_of_volumes([mounting], snapshot([mounting])) == {}
