@@ -31,4 +31,4 @@ def test_an_amount_that_no_sum_can_be_written_of_is_refused() -> None:
     """The API server stores it; a pod of one tenant must not end the arithmetic of all."""
     requests = {"cpu": "1e30000"}
     _, problems = parsed(pod(containers=[{"name": "c", "image": "x", "resources": {"requests": requests}}]))
-    assert problems == ["spec.containers[0].resources.requests['cpu']: the string '1e30000' is too large to count with"]
+    assert problems == ["spec.containers[0].resources.requests.cpu: the string '1e30000' is too large to count with"]
