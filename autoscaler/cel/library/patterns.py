@@ -11,45 +11,46 @@ from autoscaler.cel.library.comparison import NO_OVERLOAD
 from autoscaler.cel.library.pattern_syntax import rewritten
 from autoscaler.cel.library.pattern_tree import PatternError, TooLargeError
 
-_SMALL, _LARGE = 8 * 2**20, 64 * 2**20  # bytes that a program and what it remembers may take
+_MEMORY: Final = 8 * 2**20  # bytes that a program and what it remembers may take; RE2 gives up in less than 0.1 s
+_MOST_STEPS: Final = 5_000_000  # of a search: characters of the text by instructions of the program, some 0.05 s
 
 
 class UnsupportedPatternError(ValueError):
     """A regular expression that Go accepts and RE2 does not."""
 
 
+@lru_cache(maxsize=512)
 def compiled(pattern: str) -> Any:
     """The RE2 program of `pattern`. Raises PatternError and UnsupportedPatternError."""
-    program = _compiled(pattern)
-    return _compiled_large(pattern) if program is None else program
+    found = _program(pattern)
+    if found is None:
+        raise UnsupportedPatternError(pattern)
+    return found
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str) -> Any:
-    """None if it needs more memory than many programs may have."""
-    try:
-        return _program(pattern, _SMALL)
-    except UnsupportedPatternError:
-        return None
-
-
-@lru_cache(maxsize=4)
-def _compiled_large(pattern: str) -> Any:
-    return _program(pattern, _LARGE)
-
-
-def _program(pattern: str, memory: int) -> Any:
+def _program(pattern: str) -> Any:
+    """None where it is too large, which is remembered: finding it out takes longest."""
     import re2  # most selectors have no regular expression, and the module is large
 
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = memory
+    options.max_mem = _MEMORY
     try:
         return re2.compile(rewritten(pattern), options)
-    except TooLargeError as error:
-        raise UnsupportedPatternError(pattern) from error
-    except re2.error as error:
-        raise UnsupportedPatternError(pattern) from error
+    except (TooLargeError, re2.error):
+        return None
+
+
+def _searched(pattern: str, text: str) -> Any:
+    """The program, where a search of the text takes a bounded time. Raises PatternError and UnsupportedPatternError.
+
+    What selectors read of a device is short; texts that they make themselves are bounded by their cost alone.
+    """
+    program = compiled(pattern)
+    if len(text) * program.programsize > _MOST_STEPS:
+        raise UnsupportedPatternError(pattern)
+    return program
 
 
 _UNSUPPORTED: Final = Unknown(frozenset(), "a regular expression that is too large to be tried here")
@@ -59,7 +60,7 @@ def _matches(text: Value, pattern: Value) -> Value:
     if type(text) is not str or type(pattern) is not str:
         return NO_OVERLOAD
     try:
-        return compiled(pattern).search(text) is not None
+        return _searched(pattern, text).search(text) is not None
     except PatternError as error:
         return Failure(str(error))
     except UnsupportedPatternError:
@@ -68,7 +69,7 @@ def _matches(text: Value, pattern: Value) -> Value:
 
 def _find(text: str, pattern: str) -> Value:
     try:
-        found = compiled(pattern).search(text)
+        found = _searched(pattern, text).search(text)
     except PatternError as error:
         return Failure(f"Illegal regex: {error}")
     except UnsupportedPatternError:
@@ -79,7 +80,7 @@ def _find(text: str, pattern: str) -> Value:
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
     """FindAllString: an empty match next to the match before it does not count."""
     try:
-        program = compiled(pattern)
+        program = _searched(pattern, text)
     except PatternError as error:
         return Failure(f"Illegal regex: {error}")
     except UnsupportedPatternError:

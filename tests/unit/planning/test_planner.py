@@ -124,12 +124,12 @@ def test_pods_that_share_a_claim_and_fit_no_node_together() -> None:
 
 def test_a_variant_that_the_selectors_take_says_what_its_type_lacks() -> None:
     """A slice of the wanted topology has no network device; that a single machine is no slice is no news."""
-    selected = FrozenMap({labels.GKE_TPU_ACCELERATOR: "tpu-v6e-slice", labels.GKE_TPU_TOPOLOGY: "4x4"})
+    selected = FrozenMap({labels.GKE_TPU_ACCELERATOR: "tpu-v5p-slice", labels.GKE_TPU_TOPOLOGY: "2x2x2"})
     own = DeviceClass("net", (Selector('device.driver == "dra.net"'),))
     wanted = replace(gpus(), device_class="net", selectors=())
     waiting = replace(pod("a", "c"), node_selector=selected)
     state = snapshot([waiting], [claim("c", wanted)], classes=(own,))
-    (entry,) = plan(state, catalog=shipped("ct6e-standard-4t")).left_out
+    (entry,) = plan(state, catalog=shipped("ct5p-hightpu-4t")).left_out
     assert [miss.reason.code for miss in entry.near_misses] == [Code.NO_DEVICE_OF_CLASS]
 
 
