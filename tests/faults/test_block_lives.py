@@ -15,6 +15,7 @@ STUBBORN = 14
 LATE, EXTENDED = 40155, 40321
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1, LATE, EXTENDED])
 def test_every_pod_has_a_notice_and_the_block_is_used(number: int) -> None:
     story = AwsBlockWorld(Life.number(number)).live()

@@ -32,7 +32,7 @@ spec:
   containers: [{{name: main, image: pause, resources: {{claims: [{{name: gpu}}], requests: {{cpu: "1"}}}}}}]
 """
 LOOKS = timedelta(minutes=5)
-TestBothSchedules = BothSchedules.TestCase
+TestBothSchedules = pytest.mark.slow(BothSchedules.TestCase)
 TestBothSchedules.settings = settings(max_examples=4, stateful_step_count=16, deadline=None, derandomize=True)
 
 
@@ -77,6 +77,7 @@ def test_each_cloud_has_its_machines_and_none_is_left() -> None:
     assert all(group.members == {} for group in simulation.fake.project.groups.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("silent", "other"), [("aws", "gcp"), ("gcp", "aws")])
 def test_a_cloud_that_does_not_answer_holds_up_nobody_elses_work(silent: str, other: str) -> None:
     """Nor is anything of it believed to be gone."""

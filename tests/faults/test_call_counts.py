@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+import pytest
+
 from autoscaler.loop.loop import Tick
 from autoscaler.simulation.scenario import parse_scenario
 from providers.contract import TAG_CLUSTER, describe_all
@@ -49,6 +51,7 @@ def test_a_minute_of_booting_nodes_takes_at_most_forty_calls() -> None:
     assert 0 < busiest <= 40
 
 
+@pytest.mark.slow
 def test_a_thousand_instances_are_described_in_few_calls() -> None:
     rig = Rig()
     rig.fake.rates_apply = False  # they limit how fast a thousand are launched

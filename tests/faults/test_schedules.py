@@ -15,7 +15,7 @@ from tests.fakes.ec2 import TIMEOUT_AFTER
 from tests.faults.schedules import Schedules
 from tests.faults.world import AwsSimulation
 
-TestSchedules = Schedules.TestCase
+TestSchedules = pytest.mark.slow(Schedules.TestCase)
 TestSchedules.settings = settings(max_examples=12, stateful_step_count=16, deadline=None, derandomize=True)
 
 
@@ -46,6 +46,7 @@ class DoubledSchedules(Schedules):
     worlds = (DoublingWorld,)
 
 
+@pytest.mark.slow
 def test_the_schedules_notice_an_adapter_without_lasting_tokens() -> None:
     few = settings(max_examples=400, stateful_step_count=16, deadline=None, derandomize=True, phases=[Phase.generate])
     with pytest.raises(AssertionError, match="more machines than nodes"):

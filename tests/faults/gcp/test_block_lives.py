@@ -12,6 +12,7 @@ from tests.faults.gcp.block_lives import GcpBlockWorld
 STUBBORN, EXTENDED = 14, 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [EXTENDED, 1])
 def test_every_pod_has_a_notice_and_calendar_capacity_is_used(number: int) -> None:
     story = GcpBlockWorld(Life.number(number)).live()

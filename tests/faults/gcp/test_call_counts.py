@@ -32,6 +32,7 @@ def crowd(pods: int) -> GcpSimulation:
     return simulation
 
 
+@pytest.mark.slow
 def test_a_thousand_instances_are_described_in_few_calls() -> None:
     rig = Rig()
     for batch in range(10):

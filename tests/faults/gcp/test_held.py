@@ -26,7 +26,7 @@ from tests.faults.gcp.held import (
 from tests.faults.gcp.schedules import PODS_OF, RESYNC, scenario
 from tests.faults.gcp.world import KIND
 
-TestHeldSchedules = HeldSchedules.TestCase
+TestHeldSchedules = pytest.mark.slow(HeldSchedules.TestCase)
 TestHeldSchedules.settings = settings(
     max_examples=4, stateful_step_count=16, deadline=None, derandomize=True, backend=AFRESH
 )

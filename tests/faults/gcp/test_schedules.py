@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import settings
 
 from autoscaler.cluster.api import list_all
@@ -14,7 +15,7 @@ from tests.faults.drawing import AFRESH
 from tests.faults.gcp.schedules import GANG_OF, PODS_OF, POOL, GcpSchedules, scenario
 from tests.faults.gcp.world import ACCELERATORS, KIND, ZONES, GcpSimulation
 
-TestGcpSchedules = GcpSchedules.TestCase
+TestGcpSchedules = pytest.mark.slow(GcpSchedules.TestCase)
 TestGcpSchedules.settings = settings(
     max_examples=16, stateful_step_count=16, deadline=None, derandomize=True, backend=AFRESH
 )

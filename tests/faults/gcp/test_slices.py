@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import Phase, settings
 
 from autoscaler.cluster.api import list_all
@@ -14,7 +15,7 @@ from tests.faults.drawing import AFRESH
 from tests.faults.gcp.schedules import PODS_OF, scenario
 from tests.faults.gcp.slices import HOSTS, POOL, TYPE, ZONE, SliceSchedules, SliceSimulation
 
-TestSliceSchedules = SliceSchedules.TestCase
+TestSliceSchedules = pytest.mark.slow(SliceSchedules.TestCase)
 TestSliceSchedules.settings = settings(
     max_examples=8, stateful_step_count=14, deadline=None, derandomize=True, phases=[Phase.generate], backend=AFRESH
 )
