@@ -68,8 +68,6 @@ _PAIRS = 10  # tried at most, of the smallest changes
 _PREPARING = frozenset(
     {
         ChangeKind.ADD_LABELS,
-        ChangeKind.CHANGE_LABELS,
-        ChangeKind.SECOND_POOL,
         ChangeKind.ADD_REQUIREMENT,
         ChangeKind.ADD_SCHEDULER,
         ChangeKind.WIDEN_SCOPE,

@@ -47,8 +47,6 @@ class ChangeKind(Enum):
     SET_DRIVERS = "SetDrivers"  # drivers
     ADD_REQUIREMENT = "AddRequirement"  # key, value: of the nodes of a pool
     ADD_LABELS = "AddLabels"  # labels: to the nodes of a pool
-    CHANGE_LABELS = "ChangeLabels"  # labels, was: values that nodes of a pool have and others want
-    SECOND_POOL = "SecondPool"  # pool, labels, requirements: of one beside the pool, like it otherwise
     SET_PRICE = "SetPrice"  # instance_type: of what fits and nobody knows the price of
     ADD_BLOCK = "AddBlock"  # instance_type: of what fits and is sold only as bought capacity
     DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value
@@ -108,10 +106,8 @@ class Change:
 
     @property
     def concerns_others(self) -> bool:
-        """Whether it may cost other pods the places that they have: other drivers publish other devices, and who
-        selects the value that a label had finds no node."""
-        kinds = (ChangeKind.SET_DRIVERS, ChangeKind.CHANGE_LABELS)
-        return any(part.kind in kinds for part in self.parts or (self,))
+        """Whether it may cost other pods the places that they have: other drivers publish other devices."""
+        return any(part.kind is ChangeKind.SET_DRIVERS for part in self.parts or (self,))
 
 
 def on_pods(keys: frozenset[str], edit: Callable[[Pod], Pod]) -> Edit:

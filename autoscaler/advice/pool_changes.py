@@ -38,7 +38,6 @@ _LABELLED_BY_TYPE = (
 _NAMES_OF_POOLS = frozenset({"karpenter.sh/nodepool"}).union(*(facts.pool_labels for facts in cloud_facts().values()))
 _GROUPS_PER_TYPE = frozenset(facts.group_per_type for facts in cloud_facts().values())
 _GROUP = "NAME"  # of a group of nodes that people name
-_SECOND = "second"
 _MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
@@ -156,48 +155,13 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
-    if not 0 < len(labels) <= _MOST_LABELS:
-        return
-    requirements = tuple(_meant(labels, pool, asked.catalog))
-    labelled = tuple(_labelling(asked, pool, labels))
-    yield Change.together(*(_requiring(pool, r) for r in requirements), *labelled)
-    if labels.keys() & pool.labels.keys():
-        yield _second_pool(asked, pool, labels)
-
-
-def _labelling(asked: Situation, pool: CapacityPool, labels: Mapping[str, str]) -> Iterator[Change]:
-    """The labels that the pool lacks, and those of which it has another value: that is none to be added."""
-    machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
-    for there, kind in ((False, ChangeKind.ADD_LABELS), (True, ChangeKind.CHANGE_LABELS)):
-        given = {key: value for key, value in labels.items() if (key in pool.labels) is there}
-        was = {"was": _pairs({key: pool.labels[key] for key in given})} if there else {}
-        edit = on_pool(pool.name, partial(_labelled, labels=given))
-        if given:
-            yield Change.of(kind, pool_subject(pool), edit, labels=_pairs(given), machine=machine, **was)
-
-
-def _pairs(labels: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(f"{key}={value}" for key, value in labels.items())
-
-
-def _second_pool(asked: Situation, pool: CapacityPool, labels: Mapping[str, str]) -> Change:
-    """One like it for pods that want other values of labels; what the values say of the machine is required there."""
-    every = replace(pool, requirements=())
-    meant = tuple(_meant(labels, every, asked.catalog))
-    said = {key for key, value in pool.labels.items() if key in labels and value != labels[key]}
-    before = {r.key for r in _meant({key: pool.labels[key] for key in said}, every, asked.catalog)}
-    kept = (r for r in pool.requirements if r.key not in before | {found.key for found in meant})
-    name = f"{pool.name}-{_SECOND}"
-    other = replace(pool, name=name, labels=pool.labels.with_items(labels), requirements=(*kept, *meant))
-    shown = tuple(f"{r.key} In [{', '.join(r.values)}]" for r in other.requirements)
-    return Change.of(
-        ChangeKind.SECOND_POOL,
-        "",
-        lambda snapshot: replace(snapshot, pools=(*snapshot.pools, other)),
-        pool=pool.name,
-        labels=_pairs(other.labels),
-        requirements=shown,
-    )
+    if 0 < len(labels) <= _MOST_LABELS:
+        shown = tuple(f"{key}={value}" for key, value in labels.items())
+        edit = on_pool(pool.name, partial(_labelled, labels=labels))
+        machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
+        labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown, machine=machine)
+        requirements = tuple(_meant(labels, pool, asked.catalog))
+        yield Change.together(*(_requiring(pool, r) for r in requirements), labelled)
 
 
 def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> Iterator[Requirement]:

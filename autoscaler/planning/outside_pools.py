@@ -1,4 +1,4 @@
-"""What the cheapest offering of the whole catalog that would fit lacks in the pools that there are, and who needs none.
+"""What the cheapest offering of the whole catalog that would fit lacks in the pools that there are.
 
 What is said about drivers is tried first: a node of the pool with them takes the pods. Pure.
 """
@@ -10,17 +10,11 @@ from dataclasses import replace
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.plan import LeftOut
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.model.verdict import Fits
-from autoscaler.planning.demand.scope import (
-    asks_for_no_device,
-    network_card_alone,
-    requested_resources,
-    served_resources,
-)
+from autoscaler.planning.demand.scope import network_card_alone, requested_resources, served_resources
 from autoscaler.planning.placement.nothing_has import asks_in_vain
 from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.supply.candidates import Candidate, excluded_by
@@ -53,30 +47,6 @@ def outside_the_pools(whole: PackingInput, packing: PackingInput, item: int, wor
             return
 
 
-def on_other_nodes(
-    left_out: tuple[LeftOut, ...], snapshot: Snapshot
-) -> tuple[tuple[LeftOut, ...], tuple[LeftOut, ...]]:
-    """Those that pools could serve, and pods without devices that select nodes which no pool has: for these nothing is
-    bought, also where the scope of a pool is all pods."""
-    pods = {pod.key: pod for pod in snapshot.pods}
-    elsewhere: dict[str, LeftOut] = {}
-    for entry in left_out:
-        pod, unmatched = pods.get(entry.pod), _unmatched(entry)
-        if pod is not None and pod.gang is None and unmatched and asks_for_no_device(pod):
-            reason = Reason.of(Code.OUT_OF_SCOPE, f"pod {pod.key}", unmatched=unmatched)
-            elsewhere[entry.pod] = LeftOut(entry.pod, "out-of-scope", (reason,))
-    return tuple(entry for entry in left_out if entry.pod not in elsewhere), tuple(elsewhere.values())
-
-
-def _unmatched(entry: LeftOut) -> str:
-    """The label for which no machine on offer comes any nearer; "" where one does. Misses are in order."""
-    only = all(reason.code in (Code.NO_CANDIDATE, Code.NODE_SELECTOR_MISMATCH) for reason in entry.reasons)
-    nearest = entry.near_misses[0].reason if only and entry.near_misses else None
-    if nearest is None or nearest.code is not Code.NODE_SELECTOR_MISMATCH:
-        return ""
-    return f"{nearest.detail['key']}={nearest.detail['wanted']}"
-
-
 def _lacking(
     pool: CapacityPool, candidate: Candidate, pods: tuple[Pod, ...], packing: PackingInput, world: World
 ) -> Reason | None:
@@ -89,13 +59,13 @@ def _lacking(
     changed = pool if listed else replace(pool, drivers=candidate.profiles)
     if (listed and not plugins) or not _takes(_there(changed, candidate, packing, plugins), pods, world):
         return None
-    run = f"run the device plugin of {', '.join(plugins)} (a plan knows of it by its DaemonSet, given with -f or read "
-    named: dict[str, Fact] = {"plugins": f"{run}with --live)"} if plugins else {}
-    if not listed:
-        profiles = ", ".join(candidate.profiles)
-        named["step"] = f"set spec.drivers: {{profiles: [{profiles}]}}" if profiles else "leave out spec.drivers"
-        named["running"] = pool.drivers or "no such driver"
-    return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, **named)
+    named: dict[str, Fact] = {"plugins": tuple(plugins)} if plugins else {}
+    if listed:
+        return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, **named)
+    named |= {"running": pool.drivers} if pool.drivers else {}
+    profiles = ", ".join(candidate.profiles)
+    step = f"set spec.drivers: {{profiles: [{profiles}]}}" if profiles else "leave out spec.drivers"
+    return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, step=step, **named)
 
 
 def _same_node(one: Candidate, other: Candidate) -> bool:

@@ -32,7 +32,7 @@ from autoscaler.planning.disruption.node_actions import decide, needed_nodes
 from autoscaler.planning.giving_way import give_way
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.objections import guessed_prices, objections
-from autoscaler.planning.outside_pools import on_other_nodes, outside_the_pools
+from autoscaler.planning.outside_pools import outside_the_pools
 from autoscaler.planning.placement.considered import considered, undecided_cheaper
 from autoscaler.planning.placement.existing import (
     Assigned,
@@ -99,7 +99,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         now=now,
         ledger=hints,
     )
-    left_out, elsewhere = on_other_nodes(tuple(_left_out(packing, decided, whole, policy, catalog)), snapshot)
+    left_out = tuple(_left_out(packing, decided, whole, policy, catalog))
     planned = {entry.node for entry in decided.assigned.placed}
     return Plan(
         launches=launches,
@@ -107,7 +107,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         left_out=(*left_out, *_postponed(packing, decided.assigned), *pods.waiting),
         demands=_demands(packing, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=catalog.drivers),
-        outside=(*pods.outside, *elsewhere),
+        outside=pods.outside,
         warnings=(
             *objections(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
             *guessed_prices(launches, catalog),

@@ -54,9 +54,6 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.SET_DRIVERS: "set spec.drivers.profiles to [{drivers}]",
     ChangeKind.ADD_REQUIREMENT: "add {key} In [{value}] to spec.requirements",
     ChangeKind.ADD_LABELS: "add {labels} to spec.labels",
-    ChangeKind.CHANGE_LABELS: "write {labels} instead of {was} in spec.labels",
-    ChangeKind.SECOND_POOL: "create a second CapacityPool like {pool}, with spec.labels {labels} and spec.requirements "
-    "[{requirements}]",
     ChangeKind.DROP_NODE_SELECTOR: "drop nodeSelector {key}={value}",
     ChangeKind.DROP_NODE_AFFINITY: "drop the node affinity on {key}",
     ChangeKind.DROP_REQUIREMENT: "drop the requirement {key} {operator} [{values}]",

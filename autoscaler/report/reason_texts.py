@@ -95,8 +95,6 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "
         "DeviceClass whose spec.extendedResourceName it is",
         "needs no accelerator: {node} runs it, and nothing is bought for it",
-        "claims and requests no device, and no node of the pools has {unmatched}: a node that it selects runs it, and "
-        "nothing is bought for it",
         "claims and requests no device, so nothing is bought for it: any node that it selects runs it",
     ),
     Code.OTHER_LAUNCHER: (

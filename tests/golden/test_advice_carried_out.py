@@ -304,49 +304,6 @@ def test_a_pool_gives_up_the_driver_of_what_a_plugin_hands_out(tmp_path: Path) -
     assert not [text for text in plan["warnings"] if "is assumed" in str(text)]
 
 
-def labelled(name: str, team: str, **resources: Any) -> dict[str, Any]:
-    spec = template({"cpu": 1, **resources}, nodeSelector={"team": team})["spec"]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-
-
-TEAM_POOL = {**EFA_POOL, "spec": {"limits": {"nodes": 10}, "scope": {"pods": "All"}, "labels": {"team": "a"}}}
-
-
-def test_a_label_of_another_value_is_changed_only_where_nobody_needs_it(tmp_path: Path) -> None:
-    file = tmp_path / "alone.yaml"
-    wanting = labelled("wanting", "b", **{"nvidia.com/gpu": 1})
-    file.write_text(yaml.safe_dump_all([TEAM_POOL, wanting]), encoding="utf-8")
-    (advice,) = proposals(planned(file))
-    assert advice["change"] == "pool gpu: write team=b instead of team=a in spec.labels"
-    changed = {**TEAM_POOL, "spec": {**TEAM_POOL["spec"], "labels": {"team": "b"}}}
-    file.write_text(yaml.safe_dump_all([changed, wanting]), encoding="utf-8")
-    assert [p["pod"] for p in json.loads(planned(file, form="json"))["placements"]] == ["default/wanting"]
-
-
-def test_pods_that_want_different_values_of_a_label_get_a_second_pool(tmp_path: Path) -> None:
-    file, gpu = tmp_path / "both.yaml", {"nvidia.com/gpu": 1}
-    pods = [labelled("there", "a", **gpu), labelled("wanting", "b", **gpu), labelled("plain", "c")]
-    file.write_text(yaml.safe_dump_all([TEAM_POOL, *pods]), encoding="utf-8")
-    text = planned(file)
-    # Nothing is bought for a pod without devices that selects nodes of nobody here, though the scope is all pods.
-    assert "1 pod ignored: default/plain" in text
-    (advice,) = proposals(text)
-    found = re.fullmatch(
-        r"create a second CapacityPool like gpu, with spec.labels (\S+)=(\S+) and spec.requirements \[\]",
-        advice["change"],
-    )
-    assert found is not None, advice["change"]
-    second = {
-        **TEAM_POOL,
-        "metadata": {"name": "gpu-second"},
-        "spec": {**TEAM_POOL["spec"], "labels": {found[1]: found[2]}},
-    }
-    file.write_text(yaml.safe_dump_all([TEAM_POOL, second, *pods]), encoding="utf-8")
-    plan = json.loads(planned(file, form="json"))
-    assert {p["pod"] for p in plan["placements"]} == {"default/there", "default/wanting"}
-    assert len(plan["launches"]) == 2
-
-
 @pytest.mark.slow
 def test_so_do_the_proposals_of_the_examples(tmp_path: Path) -> None:
     kept = {example.stem: _kept(example, tmp_path) for example in WARNINGS}

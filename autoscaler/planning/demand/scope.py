@@ -158,12 +158,6 @@ def _claims_devices(pod: Pod, extended_resources: Mapping[str, DeviceClass]) -> 
     )
 
 
-def asks_for_no_device(pod: Pod) -> bool:
-    """Whether nothing that it claims or requests is a device: it needs none of the machines that pools buy."""
-    parts = pod.annotations.keys() & {labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY}
-    return not (pod.claims or parts or any("/" in resource for resource in requested_resources(pod)))
-
-
 def served_resources(snapshot: Snapshot) -> frozenset[str]:
     """The extended resources that DeviceClasses serve in this version of Kubernetes."""
     return frozenset(extended_resource_classes(snapshot.classes) if snapshot.profile.gates.extended_resource else ())
