@@ -158,11 +158,6 @@ def _claims_devices(pod: Pod, extended_resources: Mapping[str, DeviceClass]) -> 
     )
 
 
-def served_resources(snapshot: Snapshot) -> frozenset[str]:
-    """The extended resources that DeviceClasses serve in this version of Kubernetes."""
-    return frozenset(extended_resource_classes(snapshot.classes) if snapshot.profile.gates.extended_resource else ())
-
-
 def requested_resources(pod: Pod) -> Iterator[str]:
     """What its containers ask for some of."""
     for container in (*pod.containers, *pod.init_containers):

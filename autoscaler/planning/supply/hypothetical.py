@@ -14,10 +14,11 @@ from typing import Final
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
-from autoscaler.planning.supply.drivers import handed_out, says_slice
+from autoscaler.planning.supply.drivers import handed_out
 from autoscaler.planning.supply.groups import registered
 from autoscaler.planning.supply.node_basis import NodeBasis
 from autoscaler.planning.supply.offering_labels import offering_labels
@@ -34,7 +35,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
-from instance_catalog.prediction.device_plugins import plugin_resources
+from instance_catalog.prediction.device_plugins import EFA, plugin_resources
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict
 from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import ANY_ZONE
@@ -168,15 +169,12 @@ def plugins_of(snapshot: Snapshot) -> Plugins:
 
 def _allocatable(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
     found = node_allocatable(basis.instance_type, reserved=basis.pool.kubelet_reserved)
-    plugged = _plugged(basis, plugins)
-    # Without a pool the image may be one that keeps huge pages for EFA, whoever has the cards.
-    every = plugin_resources(basis.instance_type).values() if basis.pool.implicit else (plugged,)
-    kept = facts_of(basis.instance_type.cloud).huge_pages
-    paged = [kept[resource] for amounts in every for resource in amounts if resource in kept]
-    if not plugged and not paged:
+    extra = _plugged(basis, plugins)
+    if not extra:
         return found
-    added = dict(plugged)
-    for pages in paged:
+    added = dict(extra)
+    kept = facts_of(basis.instance_type.cloud).huge_pages
+    for pages in (kept[resource] for resource in extra if resource in kept):
         added[pages.resource] = pages.amount
         if "memory" not in basis.instance_type.allocatable:
             rest = found["memory"].int64_value() - pages.amount.int64_value()
@@ -186,20 +184,19 @@ def _allocatable(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]
 
 
 def _plugged(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
-    """What device plugins add to the node: those that the cluster runs, for devices that no DRA driver of the node has.
+    """What device plugins add to the node: those that the cluster runs, for devices that no DRA driver of the pool has.
 
-    Without any CapacityPool, and where neither the pool nor a DaemonSet says what the nodes run, a plugin is assumed
-    for the devices that no driver of the candidate has (`beside_plugins`).
+    Without any CapacityPool, and where neither the pool nor a DaemonSet says what the nodes run, either is assumed, as
+    for drivers; but not EFA in a pool, whose huge pages would be memory that the node has.
     """
     listed = (basis.block.drivers if basis.block else ()) or basis.pool.drivers
-    published = {profile.driver for profile in basis.drivers.profiles if listed or not says_slice(profile)}
-    running = published if listed else published & plugins.drivers
-    assumed = basis.pool.implicit or (not listed and not plugins.known)
+    served = {profile.driver for profile in basis.drivers.profiles}
+    if not listed:
+        served &= plugins.drivers  # the others are assumed, and a plugin that runs is a fact
     found: dict[str, Quantity] = {}
     for driver, amounts in plugin_resources(basis.instance_type).items():
-        # A driver that is assumed is none beside a plugin that runs, and that is a fact.
-        there = driver in plugins.handed and driver not in running
-        if not driver or there or (assumed and driver not in published):
+        assumed = not listed and not plugins.known and EFA not in amounts
+        if basis.pool.implicit or not driver or assumed or (driver in plugins.handed and driver not in served):
             found.update(amounts)
     return FrozenMap(found)
 
@@ -225,7 +222,7 @@ def _shapes_of(
     shapes: list[Shape] = []
     index: dict[tuple[object, ...], int] = {}
     of_candidate: list[int] = []
-    plainest: dict[tuple[object, ...], int] = {}
+    plainest: dict[tuple[str, OfferingRef, str], int] = {}
     machines: dict[tuple[object, ...], FrozenMap[str, Quantity]] = {}
     plugins = plugins_of(snapshot)
     for candidate in candidates:
@@ -243,9 +240,9 @@ def _shapes_of(
         if key not in index:
             node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine], profile=snapshot.profile)
             index[key] = len(shapes)
-            # What device plugins hand out is no preparation of the same devices.
-            same = (candidate.pool.name, candidate.offering, candidate.offering.region, plugged)
-            plain = plainest.setdefault(same, len(shapes))
+            plain = plainest.setdefault(
+                (candidate.pool.name, candidate.offering, candidate.offering.region), len(shapes)
+            )
             special = plain if plain != len(shapes) and candidate.hosts == 1 else None
             shapes.append(Shape(replace(node, labels=kept), daemons, candidate, snapshot.profile, special))
         of_candidate.append(index[key])
