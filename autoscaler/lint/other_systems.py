@@ -24,7 +24,6 @@ from instance_catalog.types.catalog import Catalog
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 # Resources of GPUs that no cloud of the catalog sells: of which vendor.
 _HARDWARE: Final = {"intel.com/gpu": "Intel", "gpu.intel.com/i915": "Intel", "gpu.intel.com/xe": "Intel"}
-_NETWORK: Final = "dra.net"  # DRANET's driver
 _SAGEMAKER: Final = "ml."
 ACCELERATOR_KEYS: Final = (labels.GKE_ACCELERATOR, labels.GKE_TPU_ACCELERATOR)
 # Beginnings of paths that node images have.
@@ -55,8 +54,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
     for protocol in gpudirect_protocols():
-        uses = partial(_direct, protocol=protocol, snapshot=snapshot)
-        yield from _of_first(snapshot, uses, partial(_gpudirect, protocol=protocol))
+        yield from _of_first(snapshot, partial(_direct, protocol=protocol), partial(_gpudirect, protocol=protocol))
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
@@ -193,22 +191,12 @@ def _path(path: str) -> tuple[tuple[str, ...], str, str]:
     )
 
 
-def _direct(pod: Pod, protocol: GpuDirectProtocol, snapshot: Snapshot) -> str:
-    """The image that shows that the pod uses the protocol; "" where it, or its claim of a card, selects machines."""
-    if _selected(pod, _OF_MACHINES) or _claims_network(pod, snapshot):
+def _direct(pod: Pod, protocol: GpuDirectProtocol) -> str:
+    """The image by which the pod shows that it uses the protocol, where it selects no machine."""
+    if _selected(pod, _OF_MACHINES):
         return ""
     images = (container.image for container in (*pod.containers, *pod.init_containers))
     return next((image for image in images if any(part in image for part in protocol.images)), "")
-
-
-def _claims_network(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether a claim of the pod asks for devices of a class that names dra.net."""
-    claims = (snapshot.claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
-    asked = [request for claim in claims if claim is not None for r in claim.requests for request in r.alternatives]
-    classes = {request.device_class for request in asked}
-    selectors = [selector for found in snapshot.classes if found.name in classes for selector in found.selectors]
-    selectors += [selector for request in asked for selector in request.selectors]
-    return any(_NETWORK in (selector.expression or "") for selector in selectors)
 
 
 def _gpudirect(image: str, protocol: GpuDirectProtocol) -> tuple[tuple[str, ...], str, str]:

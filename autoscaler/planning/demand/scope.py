@@ -158,6 +158,12 @@ def _claims_devices(pod: Pod, extended_resources: Mapping[str, DeviceClass]) -> 
     )
 
 
+def asks_for_no_device(pod: Pod) -> bool:
+    """Whether nothing that it claims or requests is a device: it needs none of the machines that pools buy."""
+    parts = pod.annotations.keys() & {labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY}
+    return not (pod.claims or parts or any("/" in resource for resource in requested_resources(pod)))
+
+
 def requested_resources(pod: Pod) -> Iterator[str]:
     """What its containers ask for some of."""
     for container in (*pod.containers, *pod.init_containers):

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.lint.other_systems import ec2_name, foreign_advice
-from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
-from autoscaler.model.resource_claim import DeviceRequest
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.frozen_map import FrozenMap
@@ -19,7 +17,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Accelerator
-from tests.builders import CATALOG, claim, machine, pod, shipped, snapshot
+from tests.builders import CATALOG, machine, pod, shipped, snapshot
 
 TYPE = next(iter(CATALOG.types))
 
@@ -150,16 +148,6 @@ def test_gpudirect_of_google_cloud_names_the_machines_that_have_it(image: str, t
     assert [f"(and 1 more), which works only on {types}," in one.message for one in found] == ([True] if types else [])
     chosen = replace(used, node_selector=FrozenMap({labels.GKE_ACCELERATOR: "nvidia-h100-80gb"}))
     assert not [one for one in told(chosen) if "GPUDirect" in one.message]
-
-
-@pytest.mark.parametrize("driver", ["dra.net", "gpu.nvidia.com"])
-def test_a_claim_of_a_network_card_chooses_the_machine(driver: str) -> None:
-    image = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib-diagnostic:v1.0.5"
-    used = replace(pod("p", "c"), containers=(Container("main", image=image),))
-    classes = (DeviceClass("rdma", (Selector(f'device.driver == "{driver}"'),)),)
-    given = snapshot([used], [claim("c", DeviceRequest("nic", "rdma"))], classes=classes)
-    found = [one for one in foreign_advice(given, CATALOG) if "GPUDirect" in one.message]
-    assert len(found) == (0 if driver == "dra.net" else 1)
 
 
 def test_types_with_gpudirect_are_in_the_catalog() -> None:
