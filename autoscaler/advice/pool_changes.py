@@ -25,7 +25,7 @@ from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LA
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts
+from instance_catalog.types.clouds import cloud_facts, clouds_of_labels
 from instance_catalog.types.instance_type import CapacityType
 
 _BOUGHT_ANY_TIME: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
@@ -172,8 +172,7 @@ def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> I
     named = [set(found) for key, value in labels.items() if (found := accelerators_named(key, value, catalog))]
     cards = set.intersection(*named) if named else set()  # empty where two labels name different models
     # A pool that exists has a node template, and that has a cloud.
-    known = {cloud for cloud, facts in cloud_facts().items() if any(key.startswith(facts.domains) for key in labels)}
-    named_clouds = known if pool.implicit else set()
+    named_clouds = clouds_of_labels(labels) if pool.implicit else frozenset()
     if len(types) == 1:
         yield from (Requirement(INSTANCE_TYPE, "In", tuple(types)) for _ in {INSTANCE_TYPE} - there)
         return

@@ -19,7 +19,7 @@ from autoscaler.planning.supply.places import clouds_of_volumes
 from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts
+from instance_catalog.types.clouds import clouds_of_labels
 
 _ANYWHERE = Where()
 
@@ -95,8 +95,7 @@ class Situation:
     def clouds(self) -> frozenset[str]:
         """The clouds whose machines the pod means, by labels that only those have, volumes that only those mount, and
         images that only run there. What is given up of them is no reason to look elsewhere."""
-        selected, images = self.pod.selected_labels, {container.image for container in self.pod.containers}
-        labelled = {c for c, facts in cloud_facts().items() if any(key.startswith(facts.domains) for key in selected)}
+        images = {container.image for container in self.pod.containers}
         direct = {
             self.catalog.types[name].cloud
             for protocol in gpudirect_protocols()
@@ -105,7 +104,7 @@ class Situation:
             if name in self.catalog.types
         }
         volumes = clouds_of_volumes(self.pods, self.snapshot)
-        return frozenset(labelled | direct | volumes.keys())
+        return clouds_of_labels(self.pod.selected_labels) | direct | volumes.keys()
 
     def like(self, claim: ResourceClaim) -> frozenset[str]:
         """Keys of the claims of these pods that ask for the same: those made from one template change together."""

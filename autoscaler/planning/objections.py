@@ -22,7 +22,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts
+from instance_catalog.types.clouds import cloud_facts, clouds_of_labels
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 
 _USUAL_KEYS: Final = (
@@ -90,7 +90,7 @@ def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> I
 def _of_another_cloud(pool: CapacityPool, index: int) -> Iterator[Reason]:
     """A requirement on a label that only the nodes of one cloud have, in a pool that may buy in others alone."""
     key = today(pool.requirements[index]).key
-    having = {cloud for cloud, facts in cloud_facts().items() if facts.domains and key.startswith(facts.domains)}
+    having = clouds_of_labels((key,))
     asked = [r for r in pool.requirements if r.key == labels.CLOUD]
     named = [set(r.values) for r in asked if r.operator == "In"]
     excluded = {value for r in asked if r.operator == "NotIn" for value in r.values}

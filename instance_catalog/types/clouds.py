@@ -4,7 +4,7 @@ its network cards. A cloud without a file has any spelling and none of the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -91,6 +91,11 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         storage_drivers=frozenset(row.get("storage_drivers", ())),
         root_disk=row["root_disk"],
     )
+
+
+def clouds_of_labels(keys: Iterable[str]) -> frozenset[str]:
+    """The clouds whose nodes alone have a label of these keys."""
+    return frozenset(cloud for key in keys for cloud, facts in cloud_facts().items() if key.startswith(facts.domains))
 
 
 def is_regular_region(name: str) -> bool:

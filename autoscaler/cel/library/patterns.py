@@ -19,7 +19,6 @@ class UnsupportedPatternError(ValueError):
     """A regular expression that Go accepts and RE2 does not."""
 
 
-@lru_cache(maxsize=512)
 def compiled(pattern: str) -> Any:
     """The RE2 program of `pattern`. Raises PatternError and UnsupportedPatternError."""
     found = _program(pattern)
@@ -78,7 +77,10 @@ def _find(text: str, pattern: str) -> Value:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
-    """FindAllString: an empty match next to the match before it does not count."""
+    """FindAllString: an empty match next to the match before it does not count.
+
+    Each search may look at all that is left of the text, so they share the steps of one.
+    """
     try:
         program = _searched(pattern, text)
     except PatternError as error:
@@ -86,8 +88,11 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
     except UnsupportedPatternError:
         return _UNSUPPORTED
     results: list[str] = []
-    at, last_end = 0, -1
+    at, last_end, steps = 0, -1, 0
     while at <= len(text) and (limit < 0 or len(results) < limit):
+        steps += (len(text) - at) * program.programsize
+        if steps > _MOST_STEPS:
+            return _UNSUPPORTED
         found = program.search(text, at)
         if found is None:
             break

@@ -17,7 +17,7 @@ from autoscaler.planning.supply.places import clouds_of_volumes, places_of_nodes
 from instance_catalog.kubernetes import labels
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts, is_regular_region
+from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, is_regular_region
 from instance_catalog.types.instance_type import CapacityType
 
 _SHIPPED = "data/"  # how the files of the shipped catalog are called
@@ -103,15 +103,13 @@ def _names_another(cloud: str, pod: Pod, catalog: Catalog) -> bool:
     terms = pod.affinity.terms if pod.affinity else ()
     wanted: list[tuple[str, tuple[str, ...]]] = [(key, (value,)) for key, value in pod.node_selector.items()]
     wanted += [(r.key, r.values) for term in terms for r in term.match_expressions if r.operator == "In"]
+    named = set(clouds_of_labels(pod.selected_labels))
+    named |= {catalog.types[value].cloud for _, values in wanted for value in values if value in catalog.types}
+    places = [value for key, values in wanted if key in (labels.ZONE, labels.REGION) for value in values]
     for other, facts in cloud_facts().items():
-        for key, values in wanted if other != cloud else ():
-            places = (facts.zone, facts.region) if key in (labels.ZONE, labels.REGION) else ()
-            types = (catalog.types[value] for value in values if value in catalog.types)
-            if key.startswith(facts.domains) or any(kind.cloud == other for kind in types):
-                return True
-            if any(pattern.match(value) for pattern in places for value in values):
-                return True
-    return False
+        if any(facts.zone.match(value) or facts.region.match(value) for value in places):
+            named.add(other)
+    return bool(named - {cloud})
 
 
 def _tell_of_regions(asked: Sequence[str], snapshot: Snapshot, catalog: Catalog) -> None:

@@ -149,7 +149,7 @@ def exist_already(
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two namespaces may be one: "" is the one that kubectl is told, or has as its default."""
+    """Whether two namespaces may be one: "" is that of kubectl --namespace, or its default."""
     return one == other or not (one and other)
 
 

@@ -135,8 +135,7 @@ def _scope_refusal(
 def _on_any_node(pod: Pod) -> bool:
     """Whether nothing in the pod points to a special machine: no label but of place, architecture and operating system,
     no part of a GPU by annotation."""
-    parts = pod.annotations.keys() & {labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY}
-    return not (pod.node_selector.keys() - _OF_ANY_NODE or pod.affinity or parts or pod.claims)
+    return asks_for_no_device(pod) and not (pod.node_selector.keys() - _OF_ANY_NODE or pod.affinity)
 
 
 def _gated(resources: Iterable[str], snapshot: Snapshot) -> dict[str, str]:

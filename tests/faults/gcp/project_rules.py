@@ -1,7 +1,7 @@
 """What happens in a project without anybody's asking, and what people do to the cluster and its controller.
 
 Maintenance that is announced, preemption with a notice, hosts that fail, zones that do not answer, quotas, credentials
-that have expired, a clock that somebody sets, pools that are told to observe.
+that have expired, a clock that somebody sets, pools that change to mode Observe.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class ProjectRules:
 
     @rule(observes=st.booleans())
     def sets_the_mode(self, observes: bool) -> None:
-        """A person tells the pools to observe, or to act again."""
+        """A person sets mode Observe, or Act again."""
         if not observes:
             self.act_again()
         elif self._since is None and self._set_mode("Observe"):

@@ -24,3 +24,9 @@ def test_nor_is_a_long_text_searched_with_many_instructions(search: object) -> N
     assert isinstance(search("a" * 8000, pattern), Unknown)
     assert not isinstance(search("a" * 64, pattern), Unknown)  # as long as a value of an attribute
     assert not isinstance(search("a" * 100_000, "^a+$"), Unknown)
+
+
+def test_nor_again_from_every_place_of_it() -> None:
+    """Each search for the long alternative looks at all that follows."""
+    assert isinstance(_FIND_ALL("a" * 3000, "a.*z|a"), Unknown)
+    assert _FIND_ALL("a1b22c333", "[0-9]+") == ["1", "22", "333"]

@@ -202,7 +202,7 @@ class TestPodsThatExist:
 
 
 def test_workloads_that_name_no_namespace_get_objects_that_name_none() -> None:
-    """kubectl puts all of them into the namespace that it is told."""
+    """kubectl puts all of them into the namespace of --namespace."""
     assert [one["metadata"].get("namespace") for one in printed(job())] == [None, None]
     assert [one["metadata"].get("namespace") for one in printed(job(namespace="research"))] == ["research"] * 2
 
