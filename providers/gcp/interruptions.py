@@ -17,7 +17,9 @@ from providers.gcp.session import Gcp
 
 PREEMPTED: Final = "compute.instances.preempted"
 RECREATED: Final = "compute.instances.repair.recreateInstance"
-_FILTER: Final = 'operationType eq "compute.instances.(preempted|hostError|repair.recreateInstance)"'
+MAINTAINED: Final = "compute.instances.terminateOnHostMaintenance"
+_KINDS: Final = "preempted|hostError|repair.recreateInstance|terminateOnHostMaintenance"
+_FILTER: Final = f'operationType eq "compute.instances.({_KINDS})"'
 _ENDS: Final = frozenset({PREEMPTED, RECREATED})
 
 
@@ -65,6 +67,8 @@ def _of_event(found: Any, created: datetime, event: Event) -> Notice:
     if event.id == str(found.id):
         if event.kind in _ENDS:
             return Notice(event.at + _warning(found), "Google took the machine back (preempted)", over=True)
+        if event.kind == MAINTAINED:
+            return _maintained(found, event)
         return Notice(event.at, "the machine's host failed; it started again elsewhere, and its devices may differ")
     if event.kind in _ENDS and event.at <= created:
         return Notice(
@@ -73,6 +77,19 @@ def _of_event(found: Any, created: datetime, event: Event) -> Notice:
             "what ran on it is gone, and its devices may differ",
         )
     return Notice()
+
+
+def _maintained(found: Any, event: Event) -> Notice:
+    """Whether a machine starts again after its host's maintenance is up to its scheduling: a Spot machine does not.
+
+    Source: Scheduling.automaticRestart of Compute Engine's API.
+    """
+    scheduling = found.scheduling
+    if "automatic_restart" not in scheduling or scheduling.automatic_restart:
+        return Notice()
+    return Notice(
+        event.at, "Google stopped the machine for the maintenance of its host, and does not start it", over=True
+    )
 
 
 def _warning(found: Any) -> timedelta:

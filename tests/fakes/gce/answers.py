@@ -83,7 +83,7 @@ def instance(project: Project, machine: Machine) -> Json:
         (machine.name, machine.zone, machine.machine_type, machine.model, machine.group, machine.reservation),
         project.status(machine),
         (machine.created, machine.maintenance, machine.ends or ends),
-        machine.warning,
+        (machine.warning, machine.restarts),
         tuple(machine.labels.items()),
         _labels(of) if of is not None else "",
     )
@@ -95,12 +95,13 @@ def _instance(
     terms: tuple[str, ...],
     shown: str,
     moments: tuple[datetime, datetime | None, datetime | None],
-    warning: timedelta,
+    terms_of_end: tuple[timedelta, bool],
     labels: tuple[tuple[str, str], ...],
     kube_labels: str,
 ) -> Json:
     name, zone, machine_type, model, group, reservation = terms
     created, maintenance, ends = moments
+    warning, restarts = terms_of_end
     items = []
     if group:
         value = f"projects/{NUMBER}/zones/{zone}/instanceGroupManagers/{group}"
@@ -126,6 +127,7 @@ def _instance(
         scheduling=compute_v1.Scheduling(
             provisioning_model=model,
             on_host_maintenance="TERMINATE",
+            automatic_restart=restarts,
             preemption_notice_duration=compute_v1.Duration(seconds=int(warning.total_seconds())),
         ),
         reservation_affinity=_affinity(reservation),

@@ -279,13 +279,14 @@ class FakeGce:
         return self.begun(request, group, "compute.instanceGroupManagers.deleteInstances")
 
     def end(self, group: Group, member: Member) -> None:
-        """A member goes, with its machine."""
+        """A member goes, with its machine, at once: also one that has a while left before Google takes it back."""
         machine = self.project.named(member.name, group.zone)
         member.action = "DELETING"
         if machine is None:
             del group.members[member.name]
         else:
-            machine.ended, machine.deleting = machine.ended or self.clock.now(), True
+            now = self.clock.now()
+            machine.ended, machine.deleting = min(machine.ended or now, now), True
 
     def repeated(self, request: Request) -> Any:
         """The operation that an equal request id has begun; the second request is ignored, whatever it says."""

@@ -212,6 +212,7 @@ class Project:
             if due is not None and now >= due and machine.ended is None:
                 machine.maintenance = None
                 machine.ended = None if machine.restarts else due
+                self.note("compute.instances.terminateOnHostMaintenance", machine, due)
 
     def holding(self, zone: str, named: str) -> Holding | None:
         """The reservation that an instance template names, with or without a part of it."""
@@ -326,9 +327,9 @@ class Project:
         self.operations[name] = found
         return found
 
-    def note(self, kind: str, machine: Machine) -> None:
+    def note(self, kind: str, machine: Machine, at: datetime | None = None) -> None:
         """An event of a machine, as an operation that is over."""
-        now = self.clock.now()
+        now = at or self.clock.now()
         name = f"systemevent-{len(self.operations)}"
         self.operations[name] = Operation(name, kind, machine.zone, now, now, machine.name, machine.id)
 
@@ -355,9 +356,12 @@ class Project:
         self.note("compute.instances.hostError", machine)
 
     def repair(self, machine: Machine) -> Machine:
-        """The group makes the machine anew: the same name, another id."""
+        """The group makes the machine anew: the same name, another id. It makes none anew that it deletes."""
+        if machine.deleting:
+            return machine
         self.machines[machine.id] = replace(machine, ended=self.clock.now() - self.behaviour.stopping, deleting=True)
         self.note("compute.instances.repair.recreateInstance", machine)
-        again = replace(machine, id=self.new_id(), created=self.clock.now(), ended=None, deleting=False)
+        again = replace(machine, id=self.new_id(), created=self.clock.now(), ended=None, preempted=False)
+        again.maintenance = None
         self.machines[again.id] = again
         return again

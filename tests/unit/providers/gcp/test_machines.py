@@ -97,6 +97,27 @@ def test_a_preempted_machine_has_ended_and_its_successor_is_another() -> None:
     assert successor.reclaim_at == successor.launched_at
 
 
+def test_a_machine_that_stays_stopped_after_maintenance_is_to_be_ended() -> None:
+    """Nobody starts it again, it keeps its disks and counts against limits; so its node goes, and it with it."""
+    rig = Rig()
+    machine = launched(rig, spot=True)
+    machine.maintenance, machine.restarts = rig.clock.now() + timedelta(minutes=5), False
+    maintained_at = machine.maintenance
+    rig.advance(timedelta(minutes=10))
+    (found,) = described(rig)
+    assert (found.state, found.reclaim_at) == (InstanceState.STOPPED, maintained_at)
+    assert "does not start it" in found.message
+
+
+def test_a_machine_that_starts_again_after_maintenance_has_no_notice() -> None:
+    rig = Rig()
+    machine = launched(rig)
+    machine.maintenance = rig.clock.now() + timedelta(minutes=5)
+    rig.advance(timedelta(minutes=10))
+    (found,) = described(rig)
+    assert (found.state, found.reclaim_at) == (InstanceState.RUNNING, None)
+
+
 def test_a_preempted_machine_that_no_group_makes_anew_is_to_be_ended() -> None:
     """It is stopped, keeps its disks and its name in the group, and has a notice: so its node goes, and it with it."""
     rig = Rig()
