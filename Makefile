@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
+# Tests start many processes, and each compiles the whole package again where the environment forbids to keep byte code.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup demo test slow lint e2e installed oracle faults mutants bench bench-peers bench-scale bench-cluster soak churn generate manifests clean
 
 setup: $(STAMP)

@@ -12,7 +12,11 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from tests.model_rules import CENSUS
+from tests import shipped_once
+
+shipped_once.install()
+
+from tests.model_rules import CENSUS  # noqa: E402  # what it imports finds the functions that were installed
 
 # No test reads or leaves a file in the user's cache directory; those of the cache choose one.
 os.environ["FORESLICE_CACHE_DIR"] = ""

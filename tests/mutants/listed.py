@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -47,11 +48,12 @@ class Mutant:
         return text.replace(self.old, self.new)
 
 
+@cache
 def mutants() -> tuple[Mutant, ...]:
     """All of them, by file of the list."""
     return tuple(mutant for path in sorted(FOLDER.glob("*.yaml")) for mutant in _read(path))
 
 
 def _read(path: Path) -> Iterator[Mutant]:
-    for entry in yaml.safe_load(path.read_text(encoding="utf-8")):
+    for entry in yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
         yield Mutant(**{**entry, "tests": tuple(entry["tests"])})

@@ -305,7 +305,7 @@ def cheapest(problem: Problem, oracle: Vectors, solution: Solution) -> Decimal:
     )
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 8))])
 def test_nothing_is_cheaper_than_the_lower_bound(block: int) -> None:
     """Whatever is found within few steps: cost and bound have the optimum between them, and often meet there."""
     tight = proven = compared = 0

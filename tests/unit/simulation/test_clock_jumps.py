@@ -30,6 +30,8 @@ from tests.unit.simulation.test_no_eviction import WAVE, catalog, finished, lost
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 JUMP = timedelta(hours=3)
 TEN = Decimal(10)
+# Rounds at which the clock moves; `make slow` adds more of them.
+MOMENTS = [5, 11, 36, *(pytest.param(at, marks=pytest.mark.slow) for at in (0, 13, 33, 40))]
 
 
 def controller(made: Simulation) -> tuple[Loop, Jumping]:
@@ -51,7 +53,7 @@ def live(made: Simulation, jumps: dict[int, timedelta], *, minutes: int) -> None
 
 
 @pytest.mark.parametrize("by", [JUMP, -JUMP], ids=["forward", "back"])
-@pytest.mark.parametrize("at", [0, 5, 11, 13, 33, 36, 40])
+@pytest.mark.parametrize("at", MOMENTS)
 def test_a_jump_at_any_moment_of_a_life(at: int, by: timedelta) -> None:
     made = simulation(pods("a"))
     live(made, {at: by}, minutes=25)
@@ -62,7 +64,7 @@ def test_a_jump_at_any_moment_of_a_life(at: int, by: timedelta) -> None:
         assert len(made.cloud.machines) == WAVE, "nothing is launched twice"
 
 
-@pytest.mark.parametrize("back", [0, 5, 11, 13, 33, 36, 40])
+@pytest.mark.parametrize("back", MOMENTS)
 def test_a_clock_that_is_set_right_again(back: int) -> None:
     """Three hours ahead from the beginning: everything that was written down then lies in the future."""
     made = simulation(pods("a"))

@@ -80,6 +80,7 @@ def test_gpus_are_filled_in_the_ways_that_nvidia_publishes(name: str) -> None:
     assert sorted(found) == sorted(" ".join(way.split()) for way in FULL_GPUS.split("|"))
 
 
+@pytest.mark.slow
 def test_profile_counts_can_be_placed_exactly_if_counters_admit_some_placement_of_them() -> None:
     table = mig_tables()["a100-40gb"]
     kinds = [profile.kind for profile in table.profiles]
