@@ -21,6 +21,8 @@ MAINTAINED: Final = "compute.instances.terminateOnHostMaintenance"
 _KINDS: Final = "preempted|hostError|repair.recreateInstance|terminateOnHostMaintenance"
 _FILTER: Final = f'operationType eq "compute.instances.({_KINDS})"'
 _ENDS: Final = frozenset({PREEMPTED, RECREATED})
+# On its way to run, or running. Neither a machine that stops nor one that Google repairs is.
+_UP: Final = frozenset({"PROVISIONING", "STAGING", "RUNNING"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ def interrupted(found: Any, created: datetime, happened: Iterable[Event]) -> Not
 
 def _of_event(found: Any, created: datetime, event: Event) -> Notice:
     if event.id == str(found.id):
+        if event.kind in (*_ENDS, MAINTAINED) and _started_since(found, event.at):
+            return Notice()
         if event.kind in _ENDS:
             return Notice(event.at + _warning(found), "Google took the machine back (preempted)", over=True)
         if event.kind == MAINTAINED:
@@ -90,6 +94,19 @@ def _maintained(found: Any, event: Event) -> Notice:
     return Notice(
         event.at, "Google stopped the machine for the maintenance of its host, and does not start it", over=True
     )
+
+
+def _started_since(found: Any, at: datetime) -> bool:
+    """Whether somebody has started the machine again since Google stopped it: its id stays, and it is no more over.
+
+    lastStartTimestamp may be that of the earlier start while the machine boots; then it has stopped since, and is up.
+    Source: Instance.lastStartTimestamp and lastStopTimestamp of Compute Engine's API. A machine that starts again by
+    itself, after a host error, looks the same: that notice stays.
+    """
+    started, stopped = found.last_start_timestamp, found.last_stop_timestamp
+    if started and _moment(started) > at:
+        return True
+    return found.status in _UP and bool(stopped) and _moment(stopped) >= at
 
 
 def _warning(found: Any) -> timedelta:

@@ -78,11 +78,13 @@ def instance(project: Project, machine: Machine) -> Json:
     of = project.groups.get((machine.zone, machine.group)) if machine.group else None
     holding = project.holding(machine.zone, machine.reservation)
     ends = holding.ends if holding is not None and holding.bound else None
+    now, behaviour = project.clock.now(), project.behaviour
     return _instance(
         machine.id,
         (machine.name, machine.zone, machine.machine_type, machine.model, machine.group, machine.reservation),
         project.status(machine),
         (machine.created, machine.maintenance, machine.ends or ends),
+        (machine.last_start(now, behaviour), machine.last_stop(now, behaviour)),
         (machine.warning, machine.restarts),
         tuple(machine.labels.items()),
         _labels(of) if of is not None else "",
@@ -95,12 +97,14 @@ def _instance(
     terms: tuple[str, ...],
     shown: str,
     moments: tuple[datetime, datetime | None, datetime | None],
+    last: tuple[datetime | None, datetime | None],
     terms_of_end: tuple[timedelta, bool],
     labels: tuple[tuple[str, str], ...],
     kube_labels: str,
 ) -> Json:
     name, zone, machine_type, model, group, reservation = terms
     created, maintenance, ends = moments
+    started, stopped = last
     warning, restarts = terms_of_end
     items = []
     if group:
@@ -122,6 +126,8 @@ def _instance(
         machine_type=f"{zone_url(zone)}/machineTypes/{machine_type}",
         status=shown,
         creation_timestamp=moment(created),
+        last_start_timestamp=moment(started) if started is not None else None,
+        last_stop_timestamp=moment(stopped) if stopped is not None else None,
         labels=dict(labels),
         metadata=compute_v1.Metadata(items=items),
         scheduling=compute_v1.Scheduling(

@@ -50,7 +50,10 @@ SLUGGISH: Final = Behaviour(
 
 @dataclass
 class Machine:
-    """An instance. `group` is "" for one that no group made; `ended` is when its deletion began, or its stop."""
+    """An instance. `group` is "" for one that no group made; `ended` is when its deletion began, or its stop.
+
+    `restarted` is when somebody started it again, `revived` when Google did; `halted` is its last stop before that.
+    """
 
     id: int
     name: str
@@ -69,6 +72,9 @@ class Machine:
     warning: timedelta = timedelta()  # how long it runs on once it is preempted
     ends: datetime | None = None  # the end of its run duration
     labels: dict[str, str] = field(default_factory=dict)
+    restarted: datetime | None = None
+    revived: datetime | None = None
+    halted: datetime | None = None
 
     def status(self, now: datetime, behaviour: Behaviour) -> str:
         """As Instance.status; "" when it is gone."""
@@ -76,9 +82,21 @@ class Machine:
             if now < self.ended + behaviour.stopping:
                 return "STOPPING"
             return "" if self.deleting else "TERMINATED"
-        if now < self.created + behaviour.provisioning:
+        begun = self.restarted or self.created
+        if now < begun + behaviour.provisioning:
             return "PROVISIONING"
-        return "STAGING" if now < self.created + behaviour.provisioning + behaviour.staging else "RUNNING"
+        return "STAGING" if now < begun + behaviour.provisioning + behaviour.staging else "RUNNING"
+
+    def last_start(self, now: datetime, behaviour: Behaviour) -> datetime | None:
+        """When its host last began to start it; that of an earlier start while it has none again."""
+        begun = [self.created + behaviour.provisioning, self.revived]
+        begun.append(self.restarted + behaviour.provisioning if self.restarted is not None else None)
+        return max((one for one in begun if one is not None and one <= now), default=None)
+
+    def last_stop(self, now: datetime, behaviour: Behaviour) -> datetime | None:
+        """When it was last down."""
+        over = self.ended + behaviour.stopping if self.ended is not None else None
+        return over if over is not None and over <= now else self.halted
 
 
 @dataclass
@@ -212,6 +230,7 @@ class Project:
             if due is not None and now >= due and machine.ended is None:
                 machine.maintenance = None
                 machine.ended = None if machine.restarts else due
+                machine.revived = due if machine.restarts else machine.revived
                 self.note("compute.instances.terminateOnHostMaintenance", machine, due)
 
     def holding(self, zone: str, named: str) -> Holding | None:
@@ -351,8 +370,17 @@ class Project:
             return
         machine.ended, machine.stopped = self.clock.now(), True
 
+    def start_again(self, machine: Machine) -> None:
+        """Somebody starts what has stopped: the same machine, with the same id and creation."""
+        if self.status(machine) != "TERMINATED":
+            raise ValueError(f"{machine.name} has not stopped")
+        machine.halted = machine.last_stop(self.clock.now(), self.behaviour)
+        machine.ended, machine.stopped, machine.preempted = None, False, False
+        machine.restarted = self.clock.now()
+
     def host_error(self, machine: Machine) -> None:
         """Its host fails, and it starts again on another one, under the same id."""
+        machine.revived = self.clock.now()
         self.note("compute.instances.hostError", machine)
 
     def repair(self, machine: Machine) -> Machine:
@@ -362,6 +390,6 @@ class Project:
         self.machines[machine.id] = replace(machine, ended=self.clock.now() - self.behaviour.stopping, deleting=True)
         self.note("compute.instances.repair.recreateInstance", machine)
         again = replace(machine, id=self.new_id(), created=self.clock.now(), ended=None, preempted=False)
-        again.maintenance = None
+        again.maintenance = again.restarted = again.revived = again.halted = None
         self.machines[again.id] = again
         return again

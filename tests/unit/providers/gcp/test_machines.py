@@ -133,6 +133,50 @@ def test_a_preempted_machine_that_no_group_makes_anew_is_to_be_ended() -> None:
     assert rig.group(A3_SPOT).members == {}
 
 
+@pytest.mark.parametrize("maintained", [False, True], ids=["preempted", "maintained"])
+def test_a_machine_that_somebody_starts_after_google_stopped_it_is_not_over(maintained: bool) -> None:
+    """While it boots its last start is the earlier one; that it has stopped since says the same."""
+    rig = Rig()
+    machine = launched(rig, spot=True)
+    if maintained:
+        machine.maintenance, machine.restarts = rig.clock.now() + timedelta(seconds=1), False
+    else:
+        rig.fake.project.preempt(machine)
+    rig.settle()
+    (stopped,) = described(rig)
+    assert stopped.reclaim_at is not None
+    rig.fake.project.start_again(machine)
+    (booting,) = described(rig)
+    rig.settle()
+    (running,) = described(rig)
+    assert (booting.state, booting.reclaim_at) == (InstanceState.PENDING, None)
+    assert (running.id, running.state, running.reclaim_at) == (stopped.id, InstanceState.RUNNING, None)
+
+
+def test_a_machine_that_is_preempted_once_more_after_somebody_started_it_is_over() -> None:
+    rig = Rig()
+    machine = launched(rig, spot=True)
+    rig.fake.project.preempt(machine)
+    rig.settle()
+    rig.fake.project.start_again(machine)
+    rig.settle()
+    rig.fake.project.preempt(machine)
+    again = rig.clock.now()
+    (found,) = described(rig)
+    assert (found.state, found.reclaim_at) == (InstanceState.TERMINATING, again)
+
+
+def test_a_machine_that_starts_again_by_itself_after_a_host_error_keeps_its_notice() -> None:
+    """Its devices may be others, whenever it last started."""
+    rig = Rig()
+    machine = launched(rig)
+    rig.fake.project.host_error(machine)
+    failed_at = rig.clock.now()
+    rig.advance(timedelta(minutes=5))
+    (found,) = described(rig)
+    assert found.reclaim_at == failed_at
+
+
 def test_a_preempted_machine_runs_on_for_as_long_as_its_template_says() -> None:
     rig = Rig()
     machine = launched(rig, spot=True)
