@@ -221,10 +221,11 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class OfferingFailure:
-    """Why an offering of a request was passed over; in a partial answer not always for want of capacity."""
+    """Why an offering was passed over, in a partial answer not always for want of capacity; so cannot `also` be had."""
 
     offering: OfferingKey
     error: ProviderError
+    also: tuple[OfferingKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

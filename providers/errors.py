@@ -37,6 +37,7 @@ class ProviderError(Exception):
     │   ├── AddressesExhaustedError the zone's subnets are full
     │   ├── QuotaError              the account may not have more
     │   ├── AcceleratorQuotaError   of machines with this accelerator; others it may
+    │   ├── FamilyQuotaError        of machines of this family; others it may
     │   └── AccountLimitError       the account may not have more of what every machine needs
     ├── RefusedError                the request is wrong and stays wrong until a person changes something
     │   ├── TemplateError           node template or launch parameters (configuration)
@@ -155,6 +156,16 @@ class AcceleratorQuotaError(CapacityError):
     first_backoff = timedelta(minutes=15)
     longest_backoff = timedelta(hours=4)
     advice = "Ask the provider to raise the quota, or admit another accelerator or capacity type."
+
+
+class FamilyQuotaError(CapacityError):
+    """The account's quota of what machines of one family have is used up: processors, local disks."""
+
+    kind = "FamilyQuota"
+    scope = BackoffScope.OFFERING
+    first_backoff = timedelta(minutes=15)
+    longest_backoff = timedelta(hours=4)
+    advice = "Ask the provider to raise the quota, or admit another machine family or capacity type."
 
 
 class AccountLimitError(CapacityError):
@@ -319,6 +330,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     AddressesExhaustedError,
     QuotaError,
     AcceleratorQuotaError,
+    FamilyQuotaError,
     AccountLimitError,
     TemplateError,
     NoSubnetError,

@@ -189,6 +189,11 @@ def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
     )
 
 
+def ref_of(key: OfferingKey) -> OfferingRef:
+    """An offering of a provider's, without what a plan adds to it."""
+    return OfferingRef(key.instance_type, key.zone, key.capacity_type, reservation=key.reservation)
+
+
 def key_of(offering: OfferingRef) -> OfferingKey:
     """An offering in the provider's words."""
     return OfferingKey(offering.instance_type, offering.zone, offering.capacity_type, offering.reservation)
@@ -222,7 +227,7 @@ def answered(
         backoffs.succeeded(batch.pool, asked, now)
     complete = all(member.provider_id for member in members)
     for failure in answer.failures:
-        backoffs.failed(batch.pool, asked, failure.error, now)
+        backoffs.failed(batch.pool, asked, failure.error, now, also=tuple(map(ref_of, failure.also)))
     saved = replace(
         batch,
         members=members,

@@ -76,17 +76,26 @@ def _referred(container: Fields) -> Iterator[Fields]:
         yield from (source.child("configMapKeyRef"), source.child("secretKeyRef"))
 
 
+def refused_name(name: str) -> tuple[str, str] | None:
+    """Why an API server takes no object of this name, and what to do about it; None where it does. For most kinds."""
+    return _refused(name, _SUBDOMAIN, "")
+
+
 def _check(path: Path, name: str, form: re.Pattern[str], problems: Problems, *, shown: str = "") -> None:
-    if not name or (form.fullmatch(name) and len(name) <= _LONGEST[form]):
-        return
+    found = _refused(name, form, shown) if name else None
+    if found is not None:
+        problems.error(path, *found)
+
+
+def _refused(name: str, form: re.Pattern[str], shown: str) -> tuple[str, str] | None:
+    if form.fullmatch(name) and len(name) <= _LONGEST[form]:
+        return None
     if len(name) > _LONGEST[form]:
-        what = f"has {len(name)} characters; the API server takes {_LONGEST[form]}"
-        problems.error(path, what, "choose a shorter name")
-        return
+        return f"has {len(name)} characters; the API server takes {_LONGEST[form]}", "choose a shorter name"
     step = left_by_template(name)
     if step == PLACEHOLDER:
         step += "; if an operator writes it, give what the operator makes (kubectl get … -o yaml)"
-    problems.error(path, f"the API server refuses the name {shown or name!r}", step or _form(name, form))
+    return f"the API server refuses the name {shown or name!r}", step or _form(name, form)
 
 
 def _form(name: str, form: re.Pattern[str]) -> str:

@@ -8,7 +8,6 @@ answers are uncertain.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -24,6 +23,7 @@ from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
     BusyError,
+    FamilyQuotaError,
     GoneError,
     NotOfferedError,
     PermissionDeniedError,
@@ -35,6 +35,7 @@ from providers.errors import (
     ThrottledError,
     UnknownRefusalError,
 )
+from providers.gcp.quotas import quota_of
 
 MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     # The zone has none.
@@ -89,8 +90,8 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
 }
 # What a message says although its code says less. The first that matches counts.
 _PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
-    (("gpus_all_regions",), AccountLimitError),  # of the project, whatever the region, type and capacity type
-    (("gpus-all-regions",), AccountLimitError),
+    (("gpus-all-regions",), AccountLimitError),  # of the project, whatever the region, type and capacity type
+    (("cpus-all-regions",), AccountLimitError),
     (("requires reservation to be in ready state",), ReservationExhaustedError),
     (("reservation", "does not have available resources"), ReservationExhaustedError),
     (("no available resources in specified reservations",), ReservationExhaustedError),
@@ -101,14 +102,17 @@ _PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
     (("acceleratortypes/", "not found"), NotOfferedError),
     (("has not been used in project", "before or it is disabled"), PermissionDeniedError),
 )
-# Names of quotas that count one kind of accelerator, as messages quote them: 'PREEMPTIBLE_NVIDIA_L4_GPUS',
-# 'TPU_LITE_PODSLICE_V5', 'TPUS_PER_TPU_FAMILY'. Others count what machines of every type need: 'CPUS', 'SSD_TOTAL_GB'.
-_OF_ACCELERATOR: Final = re.compile(r"'(?:preemptible_|committed_)?(?:nvidia_|tpus?_|gpus_per_gpu_family)")
 _NEXT_STEPS: Final[Mapping[type[ProviderError], str]] = {
-    AccountLimitError: "Ask for more GPUS_ALL_REGIONS in the Google Cloud console (IAM & Admin, Quotas).",
+    AccountLimitError: (
+        "Ask for more in the Google Cloud console (IAM & Admin, Quotas): GPUS_ALL_REGIONS, or CPUS_ALL_REGIONS if the "
+        "message names that."
+    ),
     QuotaError: "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another capacity type.",
     AcceleratorQuotaError: (
         "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another accelerator or capacity type."
+    ),
+    FamilyQuotaError: (
+        "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another machine family."
     ),
     AddressesExhaustedError: "Add a secondary range to the subnet of the node pool, or another node pool.",
 }
@@ -168,7 +172,8 @@ def meaning(code: str, message: str = "") -> type[ProviderError]:
         if all(word in lowered for word in words):
             return kind
     kind = MEANINGS.get(code, QuotaError if "quota" in code.lower() else UnknownRefusalError)
-    return AcceleratorQuotaError if kind is QuotaError and _OF_ACCELERATOR.search(lowered) else kind
+    quota = quota_of(message) if kind is QuotaError else None
+    return quota.error if quota is not None else kind
 
 
 def _error(kind: type[ProviderError], what: str, code: str, message: str) -> ProviderError:

@@ -25,6 +25,8 @@ from providers.contract import (
     ReservationState,
 )
 from providers.errors import (
+    AcceleratorQuotaError,
+    FamilyQuotaError,
     NotInGroupsError,
     NotOfferedError,
     ProviderError,
@@ -42,6 +44,7 @@ from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import topology_of
 from providers.gcp.reserved.capacity import Reservations
 from providers.gcp.session import Gcp
+from providers.gcp.sharing import Exceeded, sharing
 
 # What a group says that has no room for a launch; another one of the offering may have some.
 _NO_ROOM: Final = frozenset({SLICE_IN_USE, DOMAIN_IN_USE})
@@ -72,13 +75,15 @@ class Launcher:
             known = [attempt.group.ref for _, attempt in attempts]
             begun = [(request.offerings[0], attempt) for attempt in self._elsewhere(request, template, but=known)]
             refused = [] if begun else refused
-        failures = refused
+        failures, full = refused, Exceeded()
         for offering, attempt in begun or attempts:
             closed = None if begun else self._closed(offering, attempt.group)
+            closed = closed or (None if begun else full.refuses(attempt.group))
             adopt, queue = bool(begun), template.resize_requests
             machines, failure = ([], closed) if closed is not None else attempt.run(adopt=adopt, queue=queue)
             if failure is not None:
-                failures.append(OfferingFailure(offering, failure))
+                failures.append(OfferingFailure(offering, failure, self._also(failure, attempt.group, template)))
+                full.add(failure, attempt.group)
             if offering.reservation:
                 self._book(offering.reservation, attempt.group, machines, failure)
             if machines:
@@ -86,6 +91,13 @@ class Launcher:
                 others = [one for one in failures if one.offering != offering or one.error is failure]
                 return LaunchAnswer(tuple(machines), missing, _told(others))
         return LaunchAnswer(missing=request.nodes, failures=_told(failures))
+
+    def _also(self, failure: ProviderError, group: Group, template: GroupTemplate) -> tuple[OfferingKey, ...]:
+        """What else the template's groups cannot start for the same reason. One that cannot be read is left out."""
+        if not isinstance(failure, AcceleratorQuotaError | FamilyQuotaError):
+            return ()
+        found = (one for one, _ in self.groups.existing(template) if one is not None)
+        return sharing(failure, group, found)
 
     def _attempt(self, request: LaunchRequest, group: Group) -> Attempt:
         return Attempt(self.gcp, self.clock, self.cluster, request, group)

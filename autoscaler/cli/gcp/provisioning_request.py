@@ -72,7 +72,7 @@ def provisioning_request(
     if (kubeconfig or context) and not live:
         raise click.UsageError("--kubeconfig and --context say where to look: give --live with them.")
     loaded = read_manifests(paths, kubernetes_version, directories, skip_unknown=skip_unknown)
-    requests, problems = queued_requests(loaded, name)
+    requests, problems = queued_requests(loaded, name, cloud=_CLOUD)
     if live and not problems:
         problems = _in_cluster(requests, kubeconfig, context)
     if problems:

@@ -66,16 +66,28 @@ class Backoffs:
         """How often in a row asking for anything at all failed."""
         return max((backoff.failures for backoff in self._of_all(pool)), default=0)
 
-    def failed(self, pool: str, offering: OfferingRef, error: ProviderError, now: datetime) -> None:
-        """Remember that asking for `offering` failed, as widely as the error reaches; the longer, the more in a row."""
-        added = _backoff(pool, offering, error, now)
-        others = tuple(b for b in self._known.get(pool, ()) if _key(b) != _key(added))
-        same = [b for b in self._known.get(pool, ()) if _key(b) == _key(added) and b.until + REMEMBERED > now]
-        # Also of another kind: a provider that fails by turns is not asked more often than one that always fails alike.
-        failures = 1 + max((b.failures for b in same), default=0)
+    def failed(
+        self,
+        pool: str,
+        offering: OfferingRef,
+        error: ProviderError,
+        now: datetime,
+        *,
+        also: Iterable[OfferingRef] = (),
+    ) -> None:
+        """Remember that asking for `offering` failed, as widely as the error reaches; the longer, the more in a row.
+        `also` would have failed alike."""
         message = advised(error.message, error.next_step)[:_LONGEST_MESSAGE]
-        longer = replace(added, until=now + error.backoff(failures), failures=failures, message=message)
-        self._save(pool, (*others, longer), now)
+        known = self._known.get(pool, ())
+        for one in dict.fromkeys((offering, *also)):
+            added = _backoff(pool, one, error, now)
+            same = [b for b in known if _key(b) == _key(added) and b.until + REMEMBERED > now]
+            # Also of another kind: a provider that fails by turns is not asked more often than one that always fails
+            # alike.
+            failures = 1 + max((b.failures for b in same), default=0)
+            longer = replace(added, until=now + error.backoff(failures), failures=failures, message=message)
+            known = (*(b for b in known if _key(b) != _key(added)), longer)
+        self._save(pool, known, now)
 
     def succeeded(self, pool: str, offering: OfferingRef, now: datetime) -> None:
         """Forget what is over and was about this offering: the next failure is the first one again."""

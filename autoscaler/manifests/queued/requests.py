@@ -17,10 +17,12 @@ from autoscaler.kube.metadata import header
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS
 from autoscaler.manifests.load import Loaded
+from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.queued.templates import alike, templates_of
 from autoscaler.manifests.references import pods_in
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import consumed_request
+from autoscaler.planning.supply.places import clouds_of_volumes
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes import labels
 
@@ -103,12 +105,15 @@ class _Part:
         self.sets.append((template, list(pods)))
 
 
-def queued_requests(loaded: Loaded, name: str = "") -> tuple[tuple[QueuedRequest, ...], tuple[Diagnostic, ...]]:
+def queued_requests(
+    loaded: Loaded, name: str = "", *, cloud: str
+) -> tuple[tuple[QueuedRequest, ...], tuple[Diagnostic, ...]]:
     """The requests for everything in the files that makes pods, in their order, and what cannot be requested.
 
-    `name` is that of the request, where there is one; otherwise each has the name of its gang or workload.
+    `name` is that of the request, where there is one; otherwise each has the name of its gang or workload. `cloud` is
+    where its machines are.
     """
-    problems: list[Diagnostic] = []
+    problems = list(_named(name))
     parts: dict[tuple[str, str, str], _Part] = {}
     for document in loaded.documents:
         kind = header(document.value)[1]
@@ -126,12 +131,24 @@ def queued_requests(loaded: Loaded, name: str = "") -> tuple[tuple[QueuedRequest
                     part.add(template, stamped)
     made: list[QueuedRequest] = []
     for (*_, known_as), part in parts.items():
-        problems += (part.documents[0].located(one) for one in _whole(part))
+        problems += (part.documents[0].located(one) for one in (*_whole(part), *_mounted(part, loaded, cloud)))
         request = _request(part, name or known_as)
         problems += (part.documents[0].located(one) for one in _twice(request, made))
         problems += exist_already((request,), _in_files(loaded), "the files")
         made.append(request)
     return tuple(made), tuple(problems)
+
+
+def _named(name: str) -> Iterator[Diagnostic]:
+    """What is wrong with a name that somebody has chosen; those of objects are checked where they are read."""
+    if not name:
+        return
+    found = refused_name(name)
+    if found is None and len(name) > _LONGEST_NAME:
+        longest = f"a request has {_LONGEST_NAME} here, so that its PodTemplates can be numbered"
+        found = f"has {len(name)} characters; {longest}", "choose a shorter name"
+    if found is not None:
+        yield Diagnostic(*found, subject=f"--name {name}")
 
 
 def exist_already(
@@ -268,6 +285,15 @@ def _whole(part: _Part) -> Iterator[Diagnostic]:
         minutes = int(STARTING.total_seconds() // 60)
         limit = f"Google ends the machines after 7 days, {minutes} minutes for starting included"
         yield Diagnostic(f"pods run for {timedelta(seconds=longest)}, and {limit}", step)
+
+
+def _mounted(part: _Part, loaded: Loaded, here: str) -> Iterator[Diagnostic]:
+    """Volumes that no machine of this cloud mounts: the request's machines would be paid for, and pods would wait."""
+    pods = [pod for _, pods in part.sets for pod in pods]
+    for cloud, (pod, driver) in clouds_of_volumes(pods, loaded.snapshot).items():
+        if cloud != here:
+            step = "use a volume that Google Cloud's machines mount (pd.csi.storage.gke.io, for example)"
+            yield Diagnostic(f"pod {pod} mounts a volume that only machines of {cloud} can mount ({driver})", step)
 
 
 def _node_pools(pod: Pod) -> Iterator[str]:

@@ -254,8 +254,9 @@ class Attempt:
             end(gcp, clock, ref, names, cluster=self.cluster, request_id=self._request_id("resize"))
         for queued in (False, True) if self.group.hosts == 1 else ():
             alike = [member.name for member in members if member.queued is queued]
-            again = self._request_id("delete queued" if queued else "delete")
             for start in range(0, len(alike), CHUNK):
+                # Google ignores a second call with an equal id: these names would stay.
+                again = self._request_id(f"delete{' queued' if queued else ''} {start}")
                 delete(gcp, clock, ref, alike[start : start + CHUNK], request_id=again, queued=queued)
         left = [name for name, member in self.members().items() if name in names and member.action not in LEAVING]
         if left:

@@ -94,8 +94,9 @@ def _needs(machine_type: str) -> tuple[tuple[str, int], ...]:
 
 def _counted(machine_type: str) -> Iterator[tuple[str, int]]:
     known = load_catalog().types[machine_type]
-    yield "CPUS", known.vcpu
     family = machine_type.partition("-")[0]
+    yield "CPUS", known.vcpu
+    yield f"{family.upper()}_CPUS", known.vcpu  # of families that have one, as 'A2_CPUS'
     if family in _GPUS:
         yield _GPUS[family], known.device_count
         yield "GPUS_ALL_REGIONS", known.device_count

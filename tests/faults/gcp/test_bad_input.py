@@ -70,8 +70,8 @@ def test_a_quota_is_told_at_the_pool_and_another_pool_serves() -> None:
     assert simulation.ours_by_cloud() == {"aws": 2, "gcp": 0}
     resting = pool(simulation)["backoffs"]
     assert {one["reason"] for one in resting} == {"AcceleratorQuota"}
-    # Once for each offering: another accelerator may have a quota of its own. Each rests 15 minutes.
-    assert simulation.fake.calls["createInstances"] == len(resting) == 8
+    # Once for each accelerator, of two: another one may have a quota of its own. Every offering rests 15 minutes.
+    assert (simulation.fake.calls["createInstances"], len(resting)) == (2, 8)
     assert all("NVIDIA_L4_GPUS" in one["message"] and "IAM & Admin, Quotas" in one["message"] for one in resting)
     assert set(told(simulation, "ProvisionedNode")) == {"NoOfferingLeft"}
 

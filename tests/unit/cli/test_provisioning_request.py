@@ -253,3 +253,53 @@ def test_a_node_pool_that_is_required_by_affinity_is_in_nobodys_way() -> None:
     )
     text = JOB.replace("nodeSelector: {cloud.google.com/gke-nodepool: queued}", required)
     assert "no place" not in run(stdin=text).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Train_2", "the API server refuses the name 'Train_2'"),
+        ("train-", "the API server refuses the name 'train-'"),
+        ("a/b", "the API server refuses the name 'a/b'"),
+        ("x" * 60, "has 60 characters"),
+        ("x" * 254, "has 254 characters; the API server takes 253"),
+    ],
+)
+def test_a_name_that_no_object_can_have_is_refused(name: str, said: str) -> None:
+    message = refused("--name", name, stdin=JOB)
+    assert said in message
+    assert f"--name {name}" in message
+
+
+def test_a_name_at_its_longest_is_taken_whole() -> None:
+    *_, made = printed("--name", "x" * 59, stdin=JOB)
+    assert made["metadata"] == {"name": "x" * 59}
+
+
+VOLUMES = """---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: fast}
+provisioner: PROVISIONER
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Gi}}}
+"""
+MOUNTED = JOB.replace(
+    "restartPolicy: Never",
+    "restartPolicy: Never\n        volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]",
+)
+
+
+def test_volumes_of_another_cloud_are_refused() -> None:
+    said = refused(stdin=MOUNTED + VOLUMES.replace("PROVISIONER", "ebs.csi.aws.com"))
+    assert "pod default/train-0 mounts a volume that only machines of aws can mount (ebs.csi.aws.com)" in said
+    assert "pd.csi.storage.gke.io" in said
+
+
+@pytest.mark.parametrize("provisioner", ["pd.csi.storage.gke.io", "nfs.csi.k8s.io"])
+def test_volumes_that_google_cloud_mounts_are_no_problem(provisioner: str) -> None:
+    assert run(stdin=MOUNTED + VOLUMES.replace("PROVISIONER", provisioner)).exit_code == 0

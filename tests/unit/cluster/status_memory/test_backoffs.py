@@ -10,6 +10,7 @@ import pytest
 from autoscaler.model.provisioned_node import OfferingRef
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import (
+    AcceleratorQuotaError,
     NotInGroupsError,
     NotOfferedError,
     ProviderError,
@@ -67,6 +68,17 @@ def test_a_back_off_reaches_as_far_as_its_error(
     assert all(desk.backoffs.forbid("gpu", offering, desk.now) for offering in forbidden)
     assert not any(desk.backoffs.forbid("gpu", offering, desk.now) for offering in allowed)
     assert not desk.backoffs.forbid("other", A, desk.now)
+
+
+def test_what_would_have_failed_alike_rests_as_long(desk: Desk) -> None:
+    error = AcceleratorQuotaError("Quota 'NVIDIA_L4_GPUS' exceeded.")
+    desk.backoffs.failed("gpu", A, error, desk.now, also=(B, OTHER_TYPE))
+    for seen in (desk, desk.restarted()):
+        assert all(seen.backoffs.forbid("gpu", one, desk.now + MINUTE * 14) for one in (A, B, OTHER_TYPE))
+        assert not seen.backoffs.forbid("gpu", SPOT, desk.now)
+    desk.clock.advance(MINUTE * 15)
+    desk.backoffs.failed("gpu", B, error, desk.now, also=(A,))
+    assert desk.backoffs.forbid("gpu", A, desk.now + MINUTE * 29)
 
 
 @pytest.mark.parametrize(

@@ -330,3 +330,16 @@ def test_a_launch_that_is_given_up_is_found_by_its_batch() -> None:
     found = describe_all(rig.provider, {TAG_CLUSTER: CLUSTER, TAG_BATCH: "b1"})
     assert len(list(found)) == 2
     assert list(describe_all(rig.provider, {TAG_CLUSTER: CLUSTER, TAG_BATCH: "b2"})) == []
+
+
+@pytest.mark.parametrize("queues_names", [False, True])
+def test_names_that_are_given_up_in_several_calls_all_go(monkeypatch: pytest.MonkeyPatch, queues_names: bool) -> None:
+    """Google ignores a second call with the request id of the first one."""
+    monkeypatch.setattr("providers.gcp.in_group.attempt.CHUNK", 2)
+    rig = Rig(replace(PROMPT, operation=timedelta(0)))  # so all of them come in one moment
+    rig.group(A3).queues_names = queues_names
+    rig.fake.project.stock[rig.key(A3)] = 0
+    answer = rig.provider.launch(request(*(f"n{number}" for number in range(5))))
+    assert [type(one.error) for one in answer.failures] == [ShortageError]
+    assert rig.fake.calls["deleteInstances"] == 3
+    assert rig.group(A3).members == {}

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from google.cloud import compute_v1
 
+from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 from providers.errors import (
     AcceleratorQuotaError,
     AccountLimitError,
     BackoffScope,
+    FamilyQuotaError,
     ProviderError,
     QuotaError,
     WaitingError,
 )
 from providers.gcp.errors import of_code
+from providers.gcp.node_template.template import GroupRef
+from providers.gcp.quotas import quota_of
 from tests.fakes.gce.quotas import Way
-from tests.gcp import A3, A3_SPOT, FLEX, V6E, Rig, request, whole
+from tests.fakes.gce.state import Group
+from tests.gcp import A2, A3, A3_SPOT, FLEX, V6E, ZONE, Rig, request, whole
 
 EVERY_WAY = pytest.mark.parametrize("way", list(Way), ids=lambda way: way.value)
 
@@ -134,6 +141,13 @@ def test_a_quota_of_tpu_chips_refuses_the_slice(way: Way) -> None:
         ("PREEMPTIBLE_TPU_LITE_PODSLICE_V5", AcceleratorQuotaError),
         ("GPUS_PER_GPU_FAMILY", AcceleratorQuotaError),
         ("PREEMPTIBLE_CPUS", QuotaError),
+        ("A2_CPUS", FamilyQuotaError),
+        ("N2D_CPUS", FamilyQuotaError),
+        ("COMMITTED_C3_CPUS", FamilyQuotaError),
+        ("CPUS_PER_VM_FAMILY", FamilyQuotaError),
+        ("LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY", FamilyQuotaError),
+        ("LOCAL_SSD_TOTAL_GB", QuotaError),
+        ("CPUS_ALL_REGIONS", AccountLimitError),
         ("SSD_TOTAL_GB", QuotaError),
         ("INSTANCES", QuotaError),
         ("GPUS_ALL_REGIONS", AccountLimitError),
@@ -142,3 +156,87 @@ def test_a_quota_of_tpu_chips_refuses_the_slice(way: Way) -> None:
 def test_what_a_quota_counts_is_read_from_its_name(name: str, kind: type[ProviderError]) -> None:
     error = of_code("launch", "QUOTA_EXCEEDED", f"Quota '{name}' exceeded.  Limit: 8.0 in region us-central1.")
     assert type(error) is kind
+
+
+def with_groups(rig: Rig, *offerings: OfferingKey) -> None:
+    """More groups in the GCPNodeTemplate."""
+    for number, one in enumerate(offerings):
+        base = f"gke-c1-more{number}-0a1b2c3d"
+        model = "SPOT" if one.capacity_type == CapacityType.SPOT else "STANDARD"
+        rig.fake.project.add(Group(f"{base}-grp", one.zone, base, one.instance_type, model))
+        found = rig.templates.found
+        rig.templates.found = replace(found, groups=(*found.groups, GroupRef(one.zone, f"{base}-grp")))
+
+
+H100_1 = replace(A3, instance_type="a3-highgpu-1g")
+NEXT_ZONE = replace(A3, zone="us-central1-b")
+ELSEWHERE = replace(A3, zone="europe-west4-b")
+MEGA = replace(A3, instance_type="a3-megagpu-8g")
+H100_1_SPOT = replace(A3_SPOT, instance_type="a3-highgpu-1g")
+MORE = (H100_1, NEXT_ZONE, ELSEWHERE, MEGA, H100_1_SPOT)
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked", "also"),
+    [
+        ("NVIDIA_H100_GPUS", A3, {H100_1, NEXT_ZONE}),
+        ("PREEMPTIBLE_NVIDIA_H100_GPUS", A3_SPOT, {H100_1_SPOT}),
+        ("NVIDIA_H100_GPUS", A3_SPOT, {H100_1_SPOT, A3, H100_1, NEXT_ZONE}),
+        ("A3_CPUS", A3, {H100_1, NEXT_ZONE, MEGA}),
+        ("PREEMPTIBLE_A3_CPUS", A3_SPOT, {H100_1_SPOT}),
+        ("A2_CPUS", A2, set()),
+        ("CPUS", A3, set()),
+    ],
+)
+def test_what_shares_a_quota_is_refused_with_it(limit: str, asked: OfferingKey, also: set[OfferingKey]) -> None:
+    """In the same region only; Spot that is counted in a plain quota shares it with machines on demand."""
+    rig = Rig()
+    with_groups(rig, *MORE)
+    rig.fake.project.quotas.limits[limit] = 0
+    (failure,) = rig.provider.launch(request(offerings=(asked,))).failures
+    assert (failure.offering, set(failure.also)) == (asked, also)
+
+
+def test_reserved_machines_share_no_quota() -> None:
+    rig = Rig()
+    rig.hold(starts_in=timedelta(0), lasts=timedelta(days=1))
+    rig.fake.project.quotas.limits["NVIDIA_H100_GPUS"] = 0
+    for asked, also in ((A3, ()), (A3_SPOT, (A3,))):
+        (failure,) = rig.provider.launch(request(offerings=(asked,))).failures
+        assert failure.also == also
+
+
+def test_a_launch_asks_once_for_what_shares_a_quota() -> None:
+    rig = Rig()
+    with_groups(rig, *MORE)
+    rig.fake.project.quotas.limits["A3_CPUS"] = 0
+    answer = rig.provider.launch(request(offerings=(A3, H100_1, MEGA, A2)))
+    assert [machine.offering for machine in answer.instances] == [A2]
+    assert rig.fake.calls["createInstances"] == 2
+    assert [type(one.error) for one in answer.failures] == [FamilyQuotaError] * 3
+
+
+def test_machines_whose_gpu_is_chosen_are_told_apart_by_it() -> None:
+    rig = Rig()
+    t4 = OfferingKey("n1-standard-8", ZONE, CapacityType.ON_DEMAND)
+    others = (replace(t4, instance_type="n1-standard-4"), replace(t4, instance_type="n1-standard-16"))
+    with_groups(rig, t4, *others)
+    for offering, accelerator in zip((t4, *others), ("nvidia-tesla-t4", "nvidia-tesla-t4", "nvidia-l4"), strict=True):
+        rig.group(offering).accelerator = accelerator
+    key = rig.key(t4)
+    rig.fake.project.errors[key] = ("QUOTA_EXCEEDED", "Quota 'NVIDIA_T4_GPUS' exceeded.  Limit: 0.0 in region x.")
+    (failure,) = rig.provider.launch(request(offerings=(t4,))).failures
+    assert failure.also == (others[0],)
+
+
+def test_a_quota_with_dimensions_is_read_from_its_metric() -> None:
+    text = "Quota exceeded, metric name = compute.googleapis.com/cpus_per_vm_family, dimensions = map[vm_family:C3]"
+    assert type(of_code("launch", "QUOTA_EXCEEDED", text)) is FamilyQuotaError
+
+
+def test_the_api_s_own_names_of_cpu_quotas_are_told_apart() -> None:
+    """Of every metric that the client knows: those of a family have the family in their names."""
+    names = [one.name for one in compute_v1.Quota.Metric if one.name.endswith("_CPUS") or one.name == "CPUS"]
+    found = {name: quota_of(f"Quota '{name}' exceeded.") for name in names}
+    general = {name for name, quota in found.items() if quota is not None and quota.error is QuotaError}
+    assert general == {"CPUS", "COMMITTED_CPUS", "PREEMPTIBLE_CPUS"}

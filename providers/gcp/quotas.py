@@ -1,0 +1,51 @@
+"""Google's allocation quotas by name: what each of them counts, and so what its being used up means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from providers.errors import AcceleratorQuotaError, AccountLimitError, FamilyQuotaError, ProviderError, QuotaError
+
+PREEMPTIBLE: Final = "PREEMPTIBLE_"
+# As messages have it: Quota 'A2_CPUS' exceeded ..., or with the metric: compute.googleapis.com/cpus_per_vm_family.
+_NAMED: Final = re.compile(
+    r"(?:quota '|metric name = compute\.googleapis\.com/)(preemptible_|committed_)?([a-z0-9_]+)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A quota by name; `prefix` is PREEMPTIBLE_, COMMITTED_ or ""."""
+
+    prefix: str
+    name: str
+
+    @property
+    def error(self) -> type[ProviderError]:
+        """What its being used up means."""
+        known = facts()
+        if self.name in known["everywhere"]:
+            return AccountLimitError
+        if re.fullmatch(known["of_accelerator"], self.name):
+            return AcceleratorQuotaError
+        return FamilyQuotaError if re.fullmatch(known["of_family"], self.name) else QuotaError
+
+
+def quota_of(message: str) -> Quota | None:
+    """The quota that a message of Google's names."""
+    found = _NAMED.search(message)
+    return Quota((found[1] or "").upper(), found[2].upper()) if found is not None else None
+
+
+@cache
+def facts() -> Mapping[str, Any]:
+    """quotas.yaml."""
+    found: Mapping[str, Any] = yaml.safe_load((Path(__file__).parent / "quotas.yaml").read_text(encoding="utf-8"))
+    return found
