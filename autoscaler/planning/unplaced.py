@@ -95,8 +95,12 @@ def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere:
         for bundle in bundles:
             refused = outcome.refused.get(bundle.key)
             own = () if refused is None else _reasons(refused)
-            for entry in _entries(found, bundle_class.sample, bundle):
-                yield replace(entry, reasons=(*own, *entry.reasons)) if own else entry
+            told = found
+            if refused is not None and packing.trials.ledger.refused(item):  # not every other node was asked
+                spent = packing.trials.ledger.unknown(item, bundle.pods[0])
+                told, own = replace(found, verdict="unknown"), (*spent.reasons, *own)
+            for entry in _entries(told, bundle_class.sample, bundle):
+                yield replace(entry, reasons=tuple(dict.fromkeys((*own, *entry.reasons)))) if own else entry
 
 
 def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[LeftOut]:

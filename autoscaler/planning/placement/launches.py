@@ -7,7 +7,7 @@ now with everything else in sight. What does not hold in that replay is not in t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
@@ -74,8 +74,8 @@ def launch(
         for future in futures:
             replay.world = future.added_to(replay.world)
         pairs = [(bundle, f.node.name) for p, f in zip(purchases, futures, strict=True) for bundle in p.bundles]
-        # The scheduler's order: more important pods first, whatever node they go to.
-        for bundle, name in sorted(pairs, key=lambda pair: -pair[0].priority):
+        position = {pod.key: number for number, pod in enumerate(snapshot.pods)}
+        for bundle, name in sorted(pairs, key=lambda pair: _turn(pair[0], position)):
             replay.place(bundle, name)
     else:
         repeats = Repeats(world)
@@ -104,6 +104,17 @@ def launch(
             )
             nodes.append(_planned(purchase, future, by_node.get(future.node.name, []), prediction))
     return Launches(tuple(nodes), tuple(replay.placed), tuple(replay.failed), replay.world)
+
+
+def _turn(bundle: Bundle, position: Mapping[str, int]) -> tuple[int, float, int]:
+    """When kube-scheduler tries the bundle, whatever node it goes to: more important pods first, then earlier ones
+    (queuesort/priority_sort.go, v1.36). Otherwise a later pod that wants no others near it would take their places.
+
+    A bundle is as late as its last pod, which may be the one that others cannot be near.
+    """
+    late = len(position)
+    first = min(position.get(pod.key, late) for pod in bundle.pods)
+    return -bundle.priority, max(pod.created for pod in bundle.pods), first
 
 
 def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, repeats: Repeats) -> None:

@@ -22,7 +22,6 @@ from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import hypothetical
 from autoscaler.planning.supply.limits import binding_after, uses_of
 from autoscaler.planning.supply.offering_labels import offering_keys
-from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 
 
@@ -225,18 +224,66 @@ def each_alone(
     kept = [p for p in kept if p.bundles or (p.whole and p.whole in used)]
     item_of = {bundle.key: i for i, c in enumerate(packing.classes) for bundle in c.members}
     anywhere = {key: bundle for key, bundle in alone.items() if not _bound_to_a_domain(bundle, packing)}
-    for number, (key, bundle) in enumerate(anywhere.items()):
-        bought = [p.candidate for p in kept]
-        for index in _best_first(packing, item_of[key], bought):
-            candidate = packing.candidates[index]
-            future = hypothetical(candidate, packing.snapshot, name=f"retry-{number}")
-            beside = future.added_to(world)
-            verdict = fit(bundle.pods, future.node.name, beside)
-            if isinstance(verdict, Fits):
-                world = beside.placed(bundle.pods, future.node.name, verdict)
-                kept.append(Purchase(candidate, (bundle,)))
-                break
+    retries = _Retries(packing, world)
+    for key, bundle in anywhere.items():
+        candidate = retries.node_for(bundle, item_of[key], [p.candidate for p in kept])
+        if candidate is not None:
+            kept.append(Purchase(candidate, (bundle,)))
     return tuple(kept)
+
+
+class _Retries:
+    """Nodes for single bundles beside everything in the world. Each class pays for what is asked about its bundles."""
+
+    def __init__(self, packing: PackingInput, world: World) -> None:
+        self._packing = packing
+        self._world = world
+        self._made = 0
+        self._beside: dict[int, World] = {}  # by shape: the world as it is now, with one such node
+        self._refused: set[tuple[int, int]] = set()  # class and shape
+        self._order = sorted(
+            range(len(packing.candidates)),
+            key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i),
+        )
+
+    def node_for(self, bundle: Bundle, item: int, bought: Sequence[Candidate]) -> Candidate | None:
+        """The best candidate that takes the bundle, which is placed there; None if none does, or the class has spent
+        its share."""
+        packing = self._packing
+        # Other pods can only take places from a bundle, unless it follows them.
+        final = not any(pod.pod_affinity or pod.topology_spread for pod in bundle.pods)
+        for index in _best_first(packing, item, bought, self._order):
+            shape = packing.shape_of[index]
+            if packing.trials.ledger.refused(item):
+                return None
+            if (item, shape) in self._refused:
+                continue
+            if self._takes(bundle, item, shape) and self._placed(bundle, item, index):
+                return packing.candidates[index]
+            if final:
+                self._refused.add((item, shape))
+        return None
+
+    def _takes(self, bundle: Bundle, item: int, shape: int) -> bool:
+        """What the shape says, which is predicted once."""
+        sample = self._packing.shapes[shape].sample
+        if shape not in self._beside:
+            self._beside[shape] = sample.added_to(self._world)
+        return isinstance(
+            self._packing.trials.ledger.fit(item, bundle.pods, sample.node.name, self._beside[shape]), Fits
+        )
+
+    def _placed(self, bundle: Bundle, item: int, index: int) -> bool:
+        """Put the bundle onto a node of its own with a name of its own."""
+        future = hypothetical(self._packing.candidates[index], self._packing.snapshot, name=f"retry-{self._made}")
+        beside = future.added_to(self._world)
+        verdict = self._packing.trials.ledger.fit(item, bundle.pods, future.node.name, beside)
+        if not isinstance(verdict, Fits):
+            return False
+        self._world = beside.placed(bundle.pods, future.node.name, verdict)
+        self._made += 1
+        self._beside.clear()
+        return True
 
 
 def _bound_to_a_domain(bundle: Bundle, packing: PackingInput) -> bool:
@@ -244,12 +291,8 @@ def _bound_to_a_domain(bundle: Bundle, packing: PackingInput) -> bool:
     return any(gang.topology_key for gang in gangs)
 
 
-def _best_first(packing: PackingInput, item: int, bought: Sequence[Candidate]) -> list[int]:
-    """One candidate of every shape that takes the class: wanted capacity types first, by price."""
-    order = sorted(
-        range(len(packing.candidates)),
-        key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i),
-    )
+def _best_first(packing: PackingInput, item: int, bought: Sequence[Candidate], order: Iterable[int]) -> list[int]:
+    """One candidate of every shape that takes the class, in this order of candidates."""
     shapes: dict[int, int] = {}
     used = uses_of(bought, packing.limits)
     for i in order:

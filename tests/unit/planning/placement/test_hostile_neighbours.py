@@ -1,0 +1,85 @@
+"""A pod that tolerates no others in its zone takes nothing from the pods that kube-scheduler tries before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autoscaler.cel.common.evaluation import BudgetSpentError
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Pod, PodAffinityTerm
+from autoscaler.model.reason import Code
+from autoscaler.planning import planner
+from autoscaler.planning.placement.launches import Purchase
+from autoscaler.planning.placement.packing_input import PackingInput
+from autoscaler.planning.placement.purchases import each_alone
+from autoscaler.planning.supply import hypothetical as supply
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
+from tests.builders import TEAM, claim, gpus, pairs, places, plan, pod, snapshot, why_left
+
+TENANTS = 20
+ONE_ZONE, TWO_ZONES = ("us-east-1a",), ("us-east-1a", "us-east-1b")
+EVERYBODY = PodAffinityTerm(LabelSelector(), labels.ZONE, namespace_selector=LabelSelector())
+
+
+def planned(hostile: Pod, zones: tuple[str, ...]) -> Plan:
+    """The pod, first in the snapshot, beside 20 pods of others that were created at 100."""
+    pods, claims = pairs(TENANTS, gpus(), created=100.0)
+    pool = replace(TEAM, requirements=(Requirement(labels.ZONE, "In", zones),))
+    return plan(snapshot([hostile, *pods], [claim("c"), *claims], pools=(pool,)))
+
+
+def hostile(*, created: float = 200.0, priority: int = 0) -> Pod:
+    return pod("hostile", "c", created=created, priority=priority, pod_anti_affinity=(EVERYBODY,))
+
+
+def test_a_later_pod_gets_no_place_in_the_only_zone() -> None:
+    found = planned(hostile(), ONE_ZONE)
+    assert len(places(found)) == TENANTS
+    assert why_left(found, "hostile")[0] is Code.POD_ANTI_AFFINITY
+
+
+def test_a_later_pod_gets_another_zone() -> None:
+    found = planned(hostile(), TWO_ZONES)
+    zone = {node.name: node.offering.zone for node in found.launches}
+    where = {name: zone[node] for name, node in places(found).items()}
+    assert len(where) == TENANTS + 1
+    assert where.pop("hostile") not in where.values()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [pytest.param({"created": 50.0}, id="earlier"), pytest.param({"priority": 1}, id="more important")],
+)
+def test_a_pod_that_is_tried_before_the_others_keeps_its_place(fields: dict[str, Any]) -> None:
+    assert set(places(planned(hostile(**fields), ONE_ZONE))) == {"hostile"}
+
+
+def test_later_pods_that_fit_only_one_by_one_are_predicted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    real = supply.predict
+
+    def counted(*args: Any, node_name: str, **more: Any) -> Any:
+        names.append(node_name)
+        return real(*args, node_name=node_name, **more)
+
+    monkeypatch.setattr(supply, "predict", counted)
+    planned(hostile(created=50.0), ONE_ZONE)
+    assert not [name for name in names if name.startswith("retry-")]
+
+
+def test_a_class_that_has_spent_its_share_gets_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spent(packing: PackingInput, *rest: Any) -> tuple[Purchase, ...]:
+        for account in packing.trials.ledger.accounts:
+            account.refused = BudgetSpentError()
+        return each_alone(packing, *rest)
+
+    monkeypatch.setattr(planner, "each_alone", spent)
+    found = planned(hostile(), TWO_ZONES)
+    assert len(places(found)) == TENANTS
+    assert why_left(found, "hostile")[:2] == [Code.WORK_BUDGET, Code.POD_ANTI_AFFINITY]
+    assert [entry.verdict for entry in found.left_out] == ["unknown"]
