@@ -160,6 +160,15 @@ class Pod(Namespaced):
     created: float = field(default=0.0, compare=False)
 
     @property
+    def turn(self) -> tuple[int, float]:
+        """Sorts pods as kube-scheduler's queue does: by priority, then by age.
+
+        Source: pkg/scheduler/framework/plugins/queuesort (v1.36.3), which compares when pods were queued. Nobody else
+        can read that; pods that a file gives have no age, and stay in their order.
+        """
+        return -self.priority, self.created
+
+    @property
     def bound(self) -> bool:
         """Whether it occupies a node (assigned and not finished)."""
         return self.node_name is not None and not self.finished

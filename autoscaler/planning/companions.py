@@ -76,7 +76,7 @@ def _stuck(plan: Plan, snapshot: Snapshot) -> list[Bundle]:
     """Bundles of several pods that fit no node, most important ones first."""
     left = {found.pod for found in plan.left_out if found.verdict == "does-not-fit"}
     pods = [pod for pod in snapshot.pods if left and pod.gang is None and pod.key in left]
-    pods.sort(key=lambda pod: -pod.priority)
+    pods.sort(key=lambda pod: pod.turn)
     return [bundle for bundle in bundles_of(pods, snapshot.claims) if len(bundle.pods) > 1][:_MOST]
 
 

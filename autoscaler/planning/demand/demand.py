@@ -38,8 +38,7 @@ _VOLUME_KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class PendingPods:
-    """`wanted` in the scheduler's order (priority, then as in the snapshot); no node would help the `waiting`; the
-    pools leave the `outside` to others."""
+    """`wanted` in the scheduler's order; no node would help the `waiting`; the pools leave the `outside` to others."""
 
     wanted: tuple[Pod, ...]
     waiting: tuple[LeftOut, ...]
@@ -58,7 +57,7 @@ def pending(snapshot: Snapshot, scopes: Scopes) -> PendingPods:
             waiting.append(LeftOut(pod.key, _verdict(reasons), reasons, claims=claim_keys(pod)))
         else:
             wanted.append(pod)
-    wanted.sort(key=lambda pod: -pod.priority)
+    wanted.sort(key=lambda pod: pod.turn)
     incomplete = _incomplete_gangs(wanted, snapshot)
     waiting += [left for pod in wanted if (left := incomplete.get(pod.key))]
     return PendingPods(tuple(p for p in wanted if p.key not in incomplete), tuple(waiting), tuple(outside))

@@ -82,7 +82,7 @@ def _jobs(plan: Plan, world: World, snapshot: Snapshot) -> list[tuple[Bundle, ..
     wanted = {left.pod for left in plan.left_out if left.verdict == "does-not-fit"}
     wanted |= {placement.pod for placement in plan.placements if placement.target is Target.NEW}
     pods = [pod for pod in snapshot.pods if pod.key in wanted and not is_virtual(pod.key) and uses_devices(pod, world)]
-    pods.sort(key=lambda pod: -pod.priority)
+    pods.sort(key=lambda pod: pod.turn)
     jobs: dict[str, tuple[Bundle, ...]] = {}
     for bundle in bundles_of(pods, snapshot.claims):
         key = bundle.gang or bundle.key

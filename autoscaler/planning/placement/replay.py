@@ -48,6 +48,6 @@ def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> 
         daemons = daemon_pods(launch.node, snapshot.daemon_sets)
         world = world.with_node(launch.node, launch.slices, daemon_pods=daemons)
     wanted = {placement.pod for placement in plan.placements}
-    pods = sorted((pod for pod in snapshot.pods if pod.key in wanted), key=lambda pod: -pod.priority)
+    pods = sorted((pod for pod in snapshot.pods if pod.key in wanted), key=lambda pod: pod.turn)
     found = schedule(pods, world, choose)
     return Replay({entry.pod.key: entry.node for entry in found.bound}, tuple(pod.key for pod in found.left))

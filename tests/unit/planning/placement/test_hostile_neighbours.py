@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from autoscaler.cel.common.evaluation import BudgetSpentError
+from autoscaler.model.capacity import Limits
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod, PodAffinityTerm
+from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code
 from autoscaler.planning import planner
 from autoscaler.planning.placement.launches import Purchase
@@ -19,7 +21,7 @@ from autoscaler.planning.placement.purchases import each_alone
 from autoscaler.planning.supply import hypothetical as supply
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
-from tests.builders import TEAM, claim, gpus, pairs, places, plan, pod, snapshot, why_left
+from tests.builders import TEAM, claim, gpus, ours, pairs, places, plan, pod, snapshot, why_left
 
 TENANTS = 20
 ONE_ZONE, TWO_ZONES = ("us-east-1a",), ("us-east-1a", "us-east-1b")
@@ -41,6 +43,17 @@ def test_a_later_pod_gets_no_place_in_the_only_zone() -> None:
     found = planned(hostile(), ONE_ZONE)
     assert len(places(found)) == TENANTS
     assert why_left(found, "hostile")[0] is Code.POD_ANTI_AFFINITY
+
+
+def test_free_places_are_for_the_pods_that_wait_longest() -> None:
+    """Whatever they are called; their kinds differ, so that neither is asked about with the other."""
+    young, old = pod("a", "c0", created=200.0, cpu="2"), pod("z", "c1", created=100.0)
+    there = ours("there", "s1", phase=Phase.LAUNCHED)
+    full = replace(TEAM, limits=Limits(nodes=1))
+    found = plan(
+        snapshot([young, old], [claim("c0", gpus()), claim("c1", gpus())], pools=(full,), provisioned=(there,))
+    )
+    assert places(found) == {"z": "there"}
 
 
 def test_a_later_pod_gets_another_zone() -> None:
