@@ -104,10 +104,19 @@ def node_deleted(
             yield f"invariant 1: {', '.join(staying)} lose Node {name} of {_told(provisioned)}"
 
 
-def touched_in_observe(what: str, provisioned: Object | None) -> Iterator[str]:
-    """P2: a pool that observes changes nothing that exists. `what` is about to be done to a node or its machine."""
-    if provisioned is None or "deletionTimestamp" not in provisioned["metadata"]:
+def touched_in_observe(what: str, provisioned: Object | None, every: Iterable[Object]) -> Iterator[str]:
+    """P2: a pool that observes changes nothing that exists, but what a person deletes, of `every` node of ours. `what`
+    is about to be done to a node or its machine. Who deletes one host of a slice orders all of them to go."""
+    if provisioned is None or not any("deletionTimestamp" in one["metadata"] for one in _hosts(provisioned, every)):
         yield f"invariant P2: in mode Observe the controller would {what} of {_told(provisioned)}"
+
+
+def _hosts(provisioned: Object, every: Iterable[Object]) -> list[Object]:
+    """The node, or all hosts of the slice that it is a part of."""
+    spec = provisioned["spec"]
+    if spec.get("hosts", 1) == 1:
+        return [provisioned]
+    return [one for one in every if one["spec"]["batch"] == spec["batch"]]
 
 
 def changed_in_observe(calls: Mapping[str, int]) -> Iterator[str]:

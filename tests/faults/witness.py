@@ -104,7 +104,7 @@ class Witness:
 
     def _touches(self, what: str, provisioned: Object | None) -> None:
         if self.observes():
-            self._note(invariants.touched_in_observe(what, provisioned))
+            self._note(invariants.touched_in_observe(what, provisioned, self.api.stored(PROVISIONED_NODES)))
 
     def _note(self, found: Iterator[str]) -> None:
         self.found += [text for text in found if text not in self.found]

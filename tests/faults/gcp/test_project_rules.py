@@ -74,3 +74,14 @@ def test_launches_of_pools_that_observe_are_noticed() -> None:
     assert not [*invariants.changed_in_observe({"deleteInstances": 1})]
     for call in ("createInstances", "resizeRequests.insert"):
         assert len([*invariants.changed_in_observe({call: 1})]) == 1
+
+
+def test_a_host_that_goes_while_pools_observe_is_noticed_unless_its_slice_was_ordered_to_go() -> None:
+    def node(batch: str, hosts: int, **metadata: str) -> dict[str, object]:
+        return {"metadata": {"name": "n", **metadata}, "spec": {"batch": batch, "hosts": hosts}}
+
+    ordered = node("slice", 2, deletionTimestamp="now")
+    other, alone = node("another", 2), node("slice", 1)
+    for left, found in ((node("slice", 2), 0), (ordered, 0), (other, 1), (alone, 1), (None, 1)):
+        every = [ordered, *([left] if left else [])]
+        assert len([*invariants.touched_in_observe("end it", left, every)]) == found
