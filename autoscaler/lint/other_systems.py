@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.lint.advice import surprise
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.diagnostic import Diagnostic
@@ -38,7 +39,6 @@ _OF_MACHINES: Final = TYPE_KEYS | {
     labels.GKE_ACCELERATOR,
     labels.GKE_COMPUTE_CLASS,
     labels.GKE_MACHINE_FAMILY,
-    labels.GKE_NODE_POOL,
     labels.HOSTNAME,
 }
 
@@ -54,7 +54,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
     for protocol in gpudirect_protocols():
-        yield from _of_first(snapshot, partial(_direct, protocol=protocol), partial(_gpudirect, protocol=protocol))
+        direct = partial(_direct, protocol=protocol, pools=snapshot.pools)
+        yield from _of_first(snapshot, direct, partial(_gpudirect, protocol=protocol))
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
@@ -191,9 +192,12 @@ def _path(path: str) -> tuple[tuple[str, ...], str, str]:
     )
 
 
-def _direct(pod: Pod, protocol: GpuDirectProtocol) -> str:
-    """The image by which the pod shows that it uses the protocol, where it selects no machine."""
-    if _selected(pod, _OF_MACHINES):
+def _direct(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[CapacityPool]) -> str:
+    """The image by which the pod shows that it uses the protocol, where it selects no machine. What a node pool has is
+    known only of those that a CapacityPool names."""
+    groups = [name for names in _selected(pod, {labels.GKE_NODE_POOL}) for name in names]
+    known = {pool.labels.get(labels.GKE_NODE_POOL) for pool in pools}
+    if known.intersection(groups) or _selected(pod, _OF_MACHINES):
         return ""
     images = (container.image for container in (*pod.containers, *pod.init_containers))
     return next((image for image in images if any(part in image for part in protocol.images)), "")
@@ -204,7 +208,7 @@ def _gpudirect(image: str, protocol: GpuDirectProtocol) -> tuple[tuple[str, ...]
         ("spec", "nodeSelector"),
         f"uses {protocol.name} of Google Cloud (image {image}){{rest}}, which works only on "
         f"{', '.join(protocol.types)}, and selects no machine: on any other that a plan chooses it does not work",
-        f"add {labels.INSTANCE_TYPE}: {protocol.types[0]} to its nodeSelector, or to spec.requirements of its pool",
+        f"add {labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool",
     )
 
 

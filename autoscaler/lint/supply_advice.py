@@ -21,6 +21,16 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
 
 _GPU_CLASS: Final = "gpu.nvidia.com"
+# Labels of nodes that say nothing about which GPU they have.
+_OF_ANY_MODEL: Final = frozenset(
+    {
+        *(labels.NVIDIA_GPU_PRESENT, labels.GKE_NVIDIA_GPU_DRA_DRIVER, labels.GKE_NO_DEVICE_PLUGIN),
+        *(labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.CLOUD, labels.GKE_METADATA_SERVER),
+        *(labels.ZONE, labels.ZONE_BETA, labels.REGION, labels.REGION_BETA),
+        *(labels.CAPACITY_TYPE, labels.KARPENTER_CAPACITY_TYPE, labels.EKS_CAPACITY_TYPE),
+        *(labels.GKE_SPOT, labels.GKE_PROVISIONING),
+    }
+)
 
 
 def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
@@ -87,7 +97,7 @@ def _how_to_name(pod: Pod) -> str:
 
 def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:
     """Whether the pod asks for NVIDIA GPUs and nothing that it says depends on the model."""
-    if pod.node_selector or pod.affinity:
+    if any(key not in _OF_ANY_MODEL and not key.startswith(labels.NVIDIA_DEPLOY_PREFIX) for key in pod.selected_labels):
         return False
     named = (snapshot.claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
     claims = [claim for claim in named if claim is not None]

@@ -202,8 +202,11 @@ def _class_of_nothing(entry: LeftOut) -> str:
     listed = sum(miss.types for miss in entry.near_misses)
     if Code.NO_DEVICE_OF_CLASS not in codes or codes - _NEVER_ANYTHING or listed < entry.types:
         return ""
-    detail = (m.reason.detail for m in entry.near_misses if m.reason.code is Code.NO_DEVICE_OF_CLASS)
-    name = next(str(found.get("device_class", "")) for found in detail)
+    missing = (m.reason.detail for m in entry.near_misses if m.reason.code is Code.NO_DEVICE_OF_CLASS)
+    names = {str(detail.get("device_class", "")) for detail in missing}
+    if len(names) > 1:  # some types lack one class, others another
+        return ""
+    (name,) = names
     text = f"0/{entry.types} instance types have a device of DeviceClass {name}"
     if profile := profiles_of_classes().get(name):
         return f"{text} with the drivers that are on offer: it needs driver profile {profile}"

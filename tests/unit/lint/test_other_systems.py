@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.lint.other_systems import ec2_name, foreign_advice
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from instance_catalog.diagnostic import Diagnostic
@@ -148,6 +149,16 @@ def test_gpudirect_of_google_cloud_names_the_machines_that_have_it(image: str, t
     assert [f"(and 1 more), which works only on {types}," in one.message for one in found] == ([True] if types else [])
     chosen = replace(used, node_selector=FrozenMap({labels.GKE_ACCELERATOR: "nvidia-h100-80gb"}))
     assert not [one for one in told(chosen) if "GPUDirect" in one.message]
+
+
+@pytest.mark.parametrize(("pool", "expected"), [("a3-pool", 0), ("", 1)])
+def test_a_node_pool_selects_a_machine_only_where_a_capacity_pool_says_which(pool: str, expected: int) -> None:
+    image = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/tcpgpudmarxd-dev:v1.0.21"
+    selected = FrozenMap({labels.GKE_NODE_POOL: "a3-pool"})
+    used = replace(pod("p", node_selector=selected), containers=(Container("main", image=image),))
+    pools = [CapacityPool("a3", labels=FrozenMap({labels.GKE_NODE_POOL: pool} if pool else {}))]
+    found = list(foreign_advice(snapshot([used], pools=pools), CATALOG))
+    assert ["GPUDirect" in one.message for one in found] == [True] * expected
 
 
 def test_types_with_gpudirect_are_in_the_catalog() -> None:

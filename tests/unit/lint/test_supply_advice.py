@@ -91,6 +91,10 @@ def test_a_root_disk_that_somebody_stated() -> None:
     assert not assumes_root_disk(replace(known, allocatable=FrozenMap({"ephemeral-storage": Quantity.parse("90Gi")})))
 
 
+def selecting(key: str, value: str) -> Pod:
+    return pod(key.rpartition("/")[2], "c" if value == "linux" else "d", node_selector=FrozenMap({key: value}))
+
+
 ANY = "names no GPU model or memory (and 1 more), so it gets whole GPUs of the cheapest kind: L4 with 23034Mi"
 
 
@@ -101,7 +105,8 @@ ANY = "names no GPU model or memory (and 1 more), so it gets whole GPUs of the c
         (pod("p", "c"), pod("q", "big"), False, [ANY.replace(" (and 1 more)", "")]),
         (pod("p", "big"), pod("q", "big2"), False, []),
         (pod("p", "c"), pod("q", "d"), True, []),
-        (replace(pod("p", "c"), node_selector=FrozenMap({"kubernetes.io/os": "linux"})), pod("q", "big"), False, []),
+        (selecting("kubernetes.io/os", "linux"), selecting("nvidia.com/gpu.present", "true"), False, [ANY]),
+        (selecting("node.kubernetes.io/instance-type", "g6.xlarge"), pod("q", "big"), False, []),
     ],
 )
 def test_the_gpu_that_a_pod_gets_which_says_nothing_of_it(

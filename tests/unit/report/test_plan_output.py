@@ -187,3 +187,13 @@ def test_types_that_the_pod_does_not_ask_for_come_last_and_none_of_them_is_the_n
     assert "nearest" not in line
     (line,) = left_out_lines(LeftOut("default/p", "does-not-fit", (), near_misses=misses[::-1], types=182))
     assert "with -f, nearest g6.xlarge, 180 " in line
+
+
+def test_types_of_which_each_lacks_one_of_two_classes_are_counted() -> None:
+    """No class is missing everywhere, so it is not said of one of them."""
+    misses = tuple(
+        NearMiss(Reason.of(Code.NO_DEVICE_OF_CLASS, device_class=name), types, "s1")
+        for name, types in (("gpu.nvidia.com", 2), ("neuron.aws.com", 3))
+    )
+    (line,) = left_out_lines(LeftOut("default/p", "does-not-fit", (), near_misses=misses, types=5))
+    assert "3 have no device of DeviceClass neuron.aws.com, 2 have no device of DeviceClass gpu.nvidia.com" in line
