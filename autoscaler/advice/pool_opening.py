@@ -19,8 +19,8 @@ from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
-from autoscaler.planning.demand.scope import network_card_alone, requested_resources
-from autoscaler.planning.supply.drivers import handed_out
+from autoscaler.planning.demand.scope import network_card_alone, requested_resources, served_resources
+from autoscaler.planning.supply.drivers import beside_plugins, handed_out, readable
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import EFA, plugin_of
 
@@ -54,6 +54,18 @@ def plugins(asked: Situation) -> Iterator[Change]:
     for managed in (False, True):
         if missing := tuple(_plugins(asked, managed=managed)):
             yield Change.together(*missing)
+            yield from _without_their_drivers(asked, missing)
+
+
+def _without_their_drivers(asked: Situation, missing: tuple[Change, ...]) -> Iterator[Change]:
+    """The plugins in pools that list DRA drivers for the same devices, without these."""
+    found = (plugin_of(str(change.detail["resource"])) for change in missing)
+    by_plugin = frozenset(plugin.driver for plugin in found if plugin)
+    for pool in asked.pools:
+        listed = readable(pool.drivers, custom=asked.catalog.drivers) if pool.drivers else None
+        kept = beside_plugins(listed, by_plugin) if listed else None
+        if kept and kept != listed:
+            yield Change.together(set_drivers(pool, tuple(p.text for p in kept.profiles)), *missing)
 
 
 def _plugins(asked: Situation, *, managed: bool) -> Iterator[Change]:
@@ -61,6 +73,7 @@ def _plugins(asked: Situation, *, managed: bool) -> Iterator[Change]:
     installs."""
     handed = handed_out(asked.snapshot)
     requested = {resource for pod in asked.pods for resource in requested_resources(pod)}
+    requested -= served_resources(asked.snapshot)
     wanted = {resource: plugin_of(resource) for resource in sorted(requested)}
     missing = {
         resource: plugin.driver

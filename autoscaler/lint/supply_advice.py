@@ -10,12 +10,13 @@ from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
+from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY, handed_out
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.images import vendors_without_image
 from instance_catalog.drivers.profile import assumed_profile
 from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
@@ -34,8 +35,9 @@ _OF_ANY_MODEL: Final = frozenset(
 
 
 def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Of plans with pools only the root disks: those say what else the nodes are."""
+    """Of plans with pools only root disks and device plugins: those say what else the nodes are."""
     yield from _assumed_disk(snapshot, plan, catalog)
+    yield from _assumed_plugins(snapshot, plan, catalog)
     if snapshot.pools:
         return
     used = {profile for node in plan.launches for profile in node.drivers}
@@ -61,6 +63,28 @@ def _assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
                 "--into DIR --reason WHY`",
             )
             return
+
+
+def _assumed_plugins(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    """The device plugins on which pods rely and that no DaemonSet in sight is, once for each resource. What the cloud
+    installs, and what the catalog says that nodes have, is not assumed."""
+    there = handed_out(snapshot)
+    found: dict[str, dict[str, None]] = {}
+    for node in plan.launches:
+        machine = catalog.types[node.offering.instance_type]
+        for resource in (entry.resource for entry in node.handed_out):
+            plugin = plugin_of(resource)
+            known = resource in {*machine.allocatable, *machine.extended_resources}
+            if plugin is not None and not plugin.managed and plugin.driver not in there and not known:
+                found.setdefault(resource, {})[machine.name] = None
+    for resource, types in sorted(found.items()):
+        yield surprise(
+            f"resource {resource}",
+            (),
+            f"no DeviceClass serves it, so its device plugin is assumed to run on {', '.join(types)}, and no DRA "
+            "driver for the same devices beside it",
+            "run the plugin there; a plan knows of it by its DaemonSet, given with -f or read with --live",
+        )
 
 
 def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:

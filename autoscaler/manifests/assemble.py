@@ -90,6 +90,7 @@ def assemble(manifests: ManifestSet, profile: KubernetesProfile) -> Snapshot:
         scalables=tuple(parse_scalable(raw, kind) for kind, raw in manifests.scalables) if buffers else (),
         provisioning_requests=requests,
         capacity_buffers=buffers,
+        from_files=True,
     )
     return with_virtual_pods(snapshot, [request for request in requests if request.served is RequestClass.CHECK])
 

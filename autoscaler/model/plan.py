@@ -41,6 +41,17 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOut:
+    """What pods use and leave of an extended resource that a device plugin hands out. `profile` is the driver profile
+    that would publish the same devices, as in PlannedNode.drivers; "" if there is none among them."""
+
+    resource: str
+    used: int
+    free: int
+    profile: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedNode:
     """A node to launch. `offerings` in order of preference, the first is the chosen one; others fit the same pods.
 
@@ -65,6 +76,13 @@ class PlannedNode:
     replaces: tuple[str, ...] = ()  # ProvisionedNodes whose pods move to it, at less cost
     whole: str = ""  # what it is a part of, if that is launched as a whole or not at all: a slice of several hosts
     ready_in: BootTimes | None = None  # how long such machines took in this cluster; None: none was launched yet
+    handed_out: tuple[HandedOut, ...] = ()
+
+    @property
+    def publishing(self) -> tuple[str, ...]:
+        """The driver profiles that the node needs: not those whose devices its pods have of a device plugin."""
+        plugged = {found.profile for found in self.handed_out}
+        return tuple(profile for profile in self.drivers if profile not in plugged)
 
     @property
     def offering(self) -> OfferingRef:

@@ -135,4 +135,5 @@ class Snapshot:
     spending: Spending | None = None
     # Own nodes that take no more pods, by name of the ProvisionedNode: what their pods would save on new machines, $/h.
     closing: FrozenMap[str, Decimal] = field(default_factory=FrozenMap)
+    from_files: bool = False  # without a cluster: what its nodes run may be assumed where nothing says so
     unreadable: FrozenMap[str, str] = EMPTY  # kinds that may not be read, with the right that is missing

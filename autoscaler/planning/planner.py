@@ -17,7 +17,6 @@ from functools import cache, partial
 from typing import Final
 
 from autoscaler.lifecycle.boot_times import boot_times
-from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Considered, Demand, LeftOut, Placement, Plan, PlannedNode, Target
 from autoscaler.model.reason import Code, Reason
@@ -27,12 +26,13 @@ from autoscaler.planning.awaiting_blocks import await_blocks
 from autoscaler.planning.companions import without_companions
 from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
-from autoscaler.planning.demand.scope import Scopes, network_card_alone
+from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.disruption.baseline import holds
 from autoscaler.planning.disruption.node_actions import decide, needed_nodes
 from autoscaler.planning.giving_way import give_way
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.objections import guessed_prices, objections
+from autoscaler.planning.outside_pools import outside_the_pools
 from autoscaler.planning.placement.considered import considered, undecided_cheaper
 from autoscaler.planning.placement.existing import (
     Assigned,
@@ -45,12 +45,11 @@ from autoscaler.planning.placement.existing import (
     with_room,
 )
 from autoscaler.planning.placement.launches import Launches, launch
-from autoscaler.planning.placement.nothing_has import PassedOver, asks_in_vain, no_type_has
+from autoscaler.planning.placement.nothing_has import PassedOver, no_type_has
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input, started_members
 from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone
 from autoscaler.planning.placement.topology import PlacedGang, place_gang
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.candidates import excluded_by
 from autoscaler.planning.unplaced import Outcome, unplaced
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
@@ -295,7 +294,7 @@ def _left_out(
     def elsewhere(item: int) -> Iterable[Reason]:
         if no_type_has(packing, catalog, item):
             return ()
-        return _outside_the_pools(outside(), packing.snapshot.pools, item)
+        return outside_the_pools(outside(), packing, item, decided.assigned.world)
 
     return unplaced(packing, outcome, policy, elsewhere)
 
@@ -306,26 +305,6 @@ def _postponed(packing: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
         reason = assigned.postponed.get(bundle.key)
         for pod in bundle.pods if reason else ():
             yield LeftOut(pod.key, "does-not-fit", (reason,) if reason else (), claims=claim_keys(pod))
-
-
-_POOLS: Final = 3  # whose reasons are named; more would hide the first
-
-
-def _outside_the_pools(whole: PackingInput, pools: Sequence[CapacityPool], item: int) -> Iterator[Reason]:
-    """The cheapest type of the catalog that would fit if a pool admitted it, and what keeps each pool from that."""
-    if asks_in_vain(whole, item) or all(map(network_card_alone, whole.classes[item].sample.pods)):
-        return
-    for candidate, shape in ((whole.candidates[i], whole.shape_of[i]) for i in whole.by_cost):
-        if whole.trials.ledger.refused(item):
-            return
-        if candidate.barred is None and whole.trials.takes(shape, item):
-            name, drivers = candidate.instance_type.name, ",".join(candidate.profiles)
-            excluding = {pool.name: why for pool in pools if (why := excluded_by(pool, candidate))}
-            if not excluding:
-                yield Reason.of(Code.NO_POOL, instance_type=name, drivers=drivers)
-            for pool, why in list(excluding.items())[:_POOLS]:
-                yield Reason.of(Code.NO_POOL, instance_type=name, pool=pool, why=why)
-            return
 
 
 # Offerings listed for all demands of a plan together, and for each of them at least: more is read by nobody.

@@ -22,6 +22,7 @@ from autoscaler.planning.placement.packing_input import PackingInput, started_me
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.prediction.device_plugins import is_plugin_resource
 
 # The further a check comes, the nearer the miss. Codes that are not listed are in between.
 _FARNESS = {
@@ -241,7 +242,15 @@ def _would_run(packing: PackingInput, index: int, verdict: Verdict) -> bool:
 def _misses(candidate: Candidate, verdict: Verdict) -> tuple[Reason, ...]:
     """The first reason; where nothing would run at all, what the devices lack is no news."""
     excluded = candidate.excluded and candidate.barred and not isinstance(verdict, Fits)
-    return (Reason.of(candidate.barred.code),) if excluded and candidate.barred else _reasons(verdict)[:1]
+    return (Reason.of(candidate.barred.code),) if excluded and candidate.barred else _leading(_reasons(verdict))
+
+
+def _leading(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """The first; but of resources the one that a device plugin would hand out: huge pages may come with it."""
+    short = (r for r in reasons if r.code is Code.INSUFFICIENT_RESOURCE and r.detail.get("free") == 0)
+    plugin = next((r for r in short if is_plugin_resource(str(r.detail.get("resource", "")))), None)
+    first = reasons[:1]
+    return (plugin,) if plugin and first[0].code is Code.INSUFFICIENT_RESOURCE else first
 
 
 def _farness(reason: Reason) -> int:

@@ -75,6 +75,7 @@ _OF_NEW_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.SET_DRIVERS: "spec.drivers.profiles [{drivers}]",
 }
 _CREATE: Final = "create a CapacityPool with"
+_DAEMON_SET: Final = " (a plan knows of it by its DaemonSet, given with -f or read with --live)"
 
 
 _LABELS_OF_GKE: Final = ("cloud.google.com/", "iam.gke.io/")
@@ -88,9 +89,12 @@ def change_text(change: Change, *, nodes: int = 0) -> str:
     A pool that somebody creates needs a limit: the `nodes` that are launched with the change, or more.
     """
     objects: dict[str, list[str]] = {}
-    for part in change.parts or (change,):
+    parts = change.parts or (change,)
+    plugins = [part for part in parts if part.kind is ChangeKind.RUN_PLUGIN]
+    for part in parts:
         new = not part.subject and part.kind in _OF_NEW_POOL
-        objects.setdefault(_CREATE if new else part.subject and f"{part.subject}:", []).append(_part_text(part))
+        texts = objects.setdefault(_CREATE if new else part.subject and f"{part.subject}:", [])
+        texts.append(_part_text(part) + (_DAEMON_SET if part in plugins[-1:] else ""))
     if _CREATE in objects:
         objects[_CREATE].insert(0, f"spec.limits.nodes {max(1, nodes)} or more")
     *first, last = (f"{head} {_listed(found)}".strip() for head, found in objects.items())

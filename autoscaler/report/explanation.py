@@ -85,7 +85,11 @@ def _decision(
         if placement.target is Target.NEW and launch is not None:
             pool = next((pool for pool in snapshot.pools if pool.name == launch.pool), None)
             price = None if launch.usd_per_hour is None else str(launch.usd_per_hour)
-            found |= {"offering": offering_text(launch.offering), "usdPerHour": price, "drivers": list(launch.drivers)}
+            found |= {
+                "offering": offering_text(launch.offering),
+                "usdPerHour": price,
+                "drivers": list(launch.publishing),
+            }
             bad = [finding for finding in checked if finding.pool == launch.pool and finding.stops]
             found |= {"pool": launch.pool if pool else "", "acts": pool is not None and pool.acts and not bad}
             found |= {"readyIn": text} if (text := ready_text(launch.ready_in)) else {}

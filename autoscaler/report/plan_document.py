@@ -107,6 +107,11 @@ def offering_document(offering: OfferingRef) -> Document:
     return document | {key: value for key, value in optional.items() if value}
 
 
+def _handed_out(node: PlannedNode) -> Document:
+    found = {one.resource: {"used": one.used, "free": one.free} for one in node.handed_out}
+    return {"handedOut": found} if found else {}
+
+
 def _ready_in(times: BootTimes | None) -> Document:
     """How long such machines took in this cluster until pods could run on them."""
     if times is None:
@@ -146,13 +151,14 @@ class _Shared:
         return {
             "name": node.name,
             "pool": node.pool,
-            "drivers": list(node.drivers),
+            "drivers": list(node.publishing),
             "offering": self.offering(node.offering),
             "usdPerHour": dollars(node.usd_per_hour),
             "pods": list(node.pods),
             "devices": {
                 "used": [str(device) for device in node.devices_used],
                 "free": node.devices_total - len(node.devices_used),
+                **_handed_out(node),
             },
             "alternatives": [self.offering(offering) for offering in node.offerings[1:]],
             "prediction": {

@@ -156,7 +156,14 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.NO_POOL: (
         "{instance_type} would fit, but pool {pool} excludes it: {why}",
-        "{instance_type} would fit with drivers {drivers}, but no CapacityPool allows it",
+        "{instance_type} would fit, but the nodes of pool {pool} run {running}: {step}, and run the "
+        "device plugin of {plugins} (a plan knows of it by its DaemonSet, given with -f or read with --live)",
+        "{instance_type} would fit, but pool {pool} excludes it: its nodes run {running}; {step}",
+        "{instance_type} would fit, but pool {pool} excludes it: its nodes run no such driver; {step}, and run the "
+        "device plugin of {plugins} (a plan knows of it by its DaemonSet, given with -f or read with --live)",
+        "{instance_type} would fit, but pool {pool} excludes it: its nodes run no such driver; {step}",
+        "{instance_type} would fit in pool {pool} with the device plugin of {plugins}: a plan knows of it by its "
+        "DaemonSet, given with -f or read with --live",
         "an offering would fit, but no CapacityPool allows it",
     ),
     Code.GROUPS_FULL: ("no group of {kind} {template} has room for more {instance_type} in {zone} ({most} at most)",),

@@ -26,6 +26,7 @@ _TELLING = (
     r"\(`foreslice catalog set (?P<command>.*?)`\) and plan with (?P<options>--catalog DIR( --region REGION)?)"
 )
 _ALLOWING = r"allow \S+ capacity: --allow ([a-z,-]+)"
+_BY_DAEMON_SET = "(a plan knows of it by its DaemonSet, given with -f or read with --live)"
 _PLUGIN_IMAGES = {
     "aws.amazon.com/neuron": "public.ecr.aws/neuron/neuron-device-plugin:2",
     "vpc.amazonaws.com/efa": "registry.example/aws-efa-k8s-device-plugin:0.5",
@@ -188,6 +189,7 @@ def carried_out(change: str) -> list[dict[str, Any]] | None:
         objects.append(_plugin(plugin.rstrip(";")))
     for claim in re.findall(r"pod \S+: create PersistentVolumeClaim (\S+) \(.*?\)", rest):
         objects += _volume(*claim.split("/"))
+    rest = rest.replace(_BY_DAEMON_SET, "")
     rest = re.sub(r"run the device plugin of \S+|pod \S+: create PersistentVolumeClaim \S+ \(.*?\)", "", rest)
     return objects if re.fullmatch(r"(;|and|\s)*", rest) else None
 
@@ -267,6 +269,39 @@ def test_what_a_plan_proposes_places_the_pods(case: str, tmp_path: Path) -> None
     manifest = tmp_path / "manifest.yaml"
     manifest.write_text(yaml.safe_dump(CASES[case]), encoding="utf-8")
     assert _kept(manifest, tmp_path) == 1
+
+
+EFA_POOL = {
+    "apiVersion": "foreslice.dev/v1alpha1",
+    "kind": "CapacityPool",
+    "metadata": {"name": "gpu"},
+    "spec": {"limits": {"nodes": 10}, "drivers": {"profiles": ["nvidia", "compute-domain", "dranet"]}},
+}
+
+
+def test_a_pool_gives_up_the_driver_of_what_a_plugin_hands_out(tmp_path: Path) -> None:
+    files = [tmp_path / "pool.yaml", Path("docs/examples/warnings/assumed-plugin.yaml")]
+    files[0].write_text(yaml.safe_dump(EFA_POOL), encoding="utf-8")
+    text = planned(*files)
+    assert "no CapacityPool allows it" not in text
+    assert "leave out spec.drivers" not in text
+    (advice,) = proposals(text)
+    drivers = re.search(r"pool gpu: set spec.drivers.profiles to \[(.*?)\]; and (.*)", advice["change"])
+    assert drivers is not None, advice["change"]
+    reason = re.sub(r"\s+", " ", text)
+    assert (
+        f"set spec.drivers: {{profiles: [{drivers[1]}]}}, and run the device plugin of vpc.amazonaws.com/efa" in reason
+    )
+    changed = {**EFA_POOL, "spec": {"limits": {"nodes": 10}, "drivers": {"profiles": drivers[1].split(", ")}}}
+    plugins = carried_out(drivers[2])
+    assert plugins is not None
+    files[0].write_text(yaml.safe_dump_all([changed, *plugins]), encoding="utf-8")
+    plan = json.loads(planned(*files, form="json"))
+    assert [node["devices"]["handedOut"] for node in plan["launches"]] == [
+        {"vpc.amazonaws.com/efa": {"used": 32, "free": 0}}
+    ] * 2
+    assert {tuple(node["drivers"]) for node in plan["launches"]} == {("nvidia", "compute-domain")}
+    assert not [text for text in plan["warnings"] if "is assumed" in str(text)]
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ EXAMPLES = sorted((ROOT / "docs/examples").glob("*.yaml"))
 MISTAKES = sorted((ROOT / "docs/examples/mistakes").glob("*.yaml"))
 WARNINGS = sorted((ROOT / "docs/examples/warnings").glob("*.yaml"))
 PLACED = {
+    "assumed-plugin",
     "sharing",
     "simulated",
     "part-by-annotation",

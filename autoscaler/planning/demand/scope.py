@@ -163,6 +163,11 @@ def asks_for_no_device(pod: Pod) -> bool:
     return not (pod.claims or parts or any("/" in resource for resource in requested_resources(pod)))
 
 
+def served_resources(snapshot: Snapshot) -> frozenset[str]:
+    """The extended resources that DeviceClasses serve in this version of Kubernetes."""
+    return frozenset(extended_resource_classes(snapshot.classes) if snapshot.profile.gates.extended_resource else ())
+
+
 def requested_resources(pod: Pod) -> Iterator[str]:
     """What its containers ask for some of."""
     for container in (*pod.containers, *pod.init_containers):

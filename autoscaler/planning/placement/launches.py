@@ -7,13 +7,14 @@ now with everything else in sight. What does not hold in that replay is not in t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
 
 from autoscaler.lifecycle.booting import boot_timeout
-from autoscaler.model.plan import PlannedNode, Target
+from autoscaler.model.node import Node
+from autoscaler.model.plan import HandedOut, PlannedNode, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Prediction
 from autoscaler.model.reason import Reason
@@ -28,11 +29,13 @@ from autoscaler.planning.supply.hypothetical import Hypothetical, hypotheticals
 from autoscaler.planning.supply.offering_labels import offering_keys, offering_labels
 from autoscaler.planning.supply.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
+from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.world import World
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.concrete import for_node
+from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_of
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 
@@ -209,6 +212,7 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
     candidate = purchase.candidate
     units = DeviceUnits(future.slices)
     used = [d for d in devices_of(a for p in placed for a in p.verdict.allocations.values()) if d in units.by_device]
+    handed_out = tuple(_handed_out(candidate, future.node, placed))
     return PlannedNode(
         name=future.node.name,
         pool=candidate.pool.name,
@@ -218,13 +222,28 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
         slices=future.slices,
         pods=tuple(pod.key for p in placed for pod in p.bundle.pods),
         devices_used=tuple(sorted(set(used))),
-        devices_total=units.total(device.driver for device in used),
+        devices_total=units.total(device.driver for device in used) if used or not handed_out else 0,
         usd_per_hour=candidate.usd_per_hour,
         prediction=prediction,
         reasons=purchase.reasons,
         boot_timeout=candidate.pool.boot_timeout or _boot_timeout(purchase),
         whole=purchase.whole,
+        handed_out=handed_out,
     )
+
+
+def _handed_out(candidate: Candidate, node: Node, placed: Sequence[Placed]) -> Iterator[HandedOut]:
+    """What the pods use of resources that the node has of device plugins."""
+    used: dict[str, int] = {}
+    for requests in (pod_requests(pod) for entry in placed for pod in entry.bundle.pods):
+        for resource, amount in requests.items():
+            if amount and resource in node.allocatable and is_plugin_resource(resource):
+                used[resource] = used.get(resource, 0) + amount
+    for resource, amount in sorted(used.items()):
+        plugin = plugin_of(resource)
+        profiles = (p.text for p in candidate.drivers.profiles if plugin and p.driver == plugin.driver)
+        free = node.allocatable[resource].int64_value() - amount
+        yield HandedOut(resource, amount, max(free, 0), next(profiles, ""))
 
 
 def _common_labels(purchase: Purchase, future: Hypothetical) -> FrozenMap[str, str]:

@@ -18,7 +18,7 @@ from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.demand.demand import claim_keys, running_members
-from autoscaler.planning.demand.scope import Scopes, pools_of, requested_resources
+from autoscaler.planning.demand.scope import Scopes, network_card_alone, pools_of, requested_resources, served_resources
 from autoscaler.planning.packing.problem import Budget, GangRule, Item, Kind, Problem, Solution
 from autoscaler.planning.packing.solve import solve
 from autoscaler.planning.placement.architecture import asks_for_architecture, offered_unasked
@@ -249,7 +249,7 @@ def named_in(classes: Sequence[BundleClass], snapshot: Snapshot) -> Named:
         named_drivers(classes, snapshot),
         sharing_gates(classes, snapshot) | discovery(classes),
         named_topologies(classes),
-        named_plugins(classes),
+        named_plugins(classes, snapshot),
     )
 
 
@@ -279,9 +279,16 @@ def named_topologies(classes: Sequence[BundleClass]) -> frozenset[str]:
     return frozenset(selected.union(*(r.values for r in asked)))
 
 
-def named_plugins(classes: Sequence[BundleClass]) -> frozenset[str]:
-    """The drivers whose devices pods ask for as extended resources of device plugins."""
-    asked = {resource for c in classes for pod in c.sample.pods for resource in requested_resources(pod)}
+def named_plugins(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozenset[str]:
+    """The drivers whose devices pods ask for as extended resources of device plugins.
+
+    No plugin is assumed for what a DeviceClass serves, nor for who wants a network card alone, and has lost its
+    accelerators.
+    """
+    assumes = snapshot.from_files or not snapshot.pools
+    pods = (pod for c in classes for pod in c.sample.pods if not (assumes and network_card_alone(pod)))
+    asked = {resource for pod in pods for resource in requested_resources(pod)}
+    asked -= served_resources(snapshot) if assumes else frozenset()
     return frozenset(plugin.driver for resource in asked if (plugin := plugin_of(resource)) is not None)
 
 

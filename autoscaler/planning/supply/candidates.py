@@ -16,7 +16,7 @@ from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
-from autoscaler.planning.supply.drivers import driver_sets, handed_out, plans_slices, readable, running_drivers
+from autoscaler.planning.supply.drivers import driver_sets, handed_out, plans_slices, running_drivers
 from autoscaler.planning.supply.groups import group_keys, in_groups
 from autoscaler.planning.supply.offering_labels import capacity_type_facts, offering_labels, type_facts
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
@@ -106,7 +106,7 @@ def candidates_of(
     pools = pools_of(snapshot)
     origins = tuple(pool.origin for pool in pools)  # of which equality takes no notice
     bought = (policy.where, policy.buy_unpriced)
-    run = (running_drivers(snapshot), handed_out(snapshot))
+    run = (running_drivers(snapshot), handed_out(snapshot), snapshot.from_files)
     of = (Same(catalog), tuple(pools), origins, snapshot.profile, run, bought, named)
     return _ADMITTED.of(of, compute)
 
@@ -149,6 +149,7 @@ def _candidates(
                     gates=named.gates,
                     topologies=named.topologies,
                     plugged=(handed, named.plugged),
+                    instead=snapshot.from_files,
                 )
             )
         ]
@@ -327,7 +328,7 @@ def refusals(candidate: Candidate) -> tuple[Requirement, ...]:
 
 
 def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
-    """What of the pool's spec keeps a candidate of another pool out; "" where nothing does."""
+    """What of the pool's spec keeps a candidate of another pool out, drivers apart; "" where nothing does."""
     facts = offering_labels(candidate) | capacity_type_facts(candidate.offering.capacity_type)
     facts |= dict(node_labels(candidate.instance_type, candidate.drivers)) | dict(pool.labels)
     anywhere = candidate.offering.zone == ANY_ZONE
@@ -341,10 +342,6 @@ def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
             return f"requirement {requirement.key}"
     if candidate.offering.capacity_type not in pool.capacity_types:
         return f"spec.capacityTypes has no {candidate.offering.capacity_type}"
-    listed = readable(pool.drivers, custom=candidate.instance_type.custom_drivers)
-    if listed is not None and listed != candidate.drivers:
-        runs = f"its nodes run {', '.join(pool.drivers)}" if pool.drivers else "its nodes run no such driver"
-        return f"{runs}; set spec.drivers: {{profiles: [{', '.join(candidate.profiles)}]}}"
     if not in_groups(candidate.offering, pool):
         return f"no group of {pool.node_template.kind} {pool.node_template.name} starts it"
     return ""

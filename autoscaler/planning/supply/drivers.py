@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Final
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
@@ -30,6 +32,7 @@ _DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 SLICE_TEMPLATES: Final = frozenset({"GCPNodeTemplate"})
 # NVIDIA GPU feature discovery as (profile name, option).
 FEATURE_DISCOVERY: Final = ("nvidia", "feature-discovery")
+_TOPOLOGY: Final = "topology"  # option of drivers for machines that form slices
 _DISCOVERED: Final = frozenset({FEATURE_DISCOVERY})
 # What one LaunchBatch holds at most, by its schema.
 LARGEST_SLICE: Final = 100
@@ -71,6 +74,7 @@ def driver_sets(
     gates: frozenset[tuple[str, str]] = frozenset(),
     topologies: frozenset[str] = frozenset(),
     plugged: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset()),
+    instead: bool = False,
 ) -> tuple[DriverSet, ...]:
     """The drivers that a node of the pool may run, in order of preference.
 
@@ -82,7 +86,8 @@ def driver_sets(
 
     `plugged` names drivers whose devices a device plugin of the cluster hands out, and those whose devices the demand
     wants handed out: a type with such devices and with none of a driver that runs is offered as if none ran; one whose
-    devices no driver is known to publish, without any.
+    devices no driver is known to publish, without any. With `instead`, and in implicit pools, a type whose drivers are
+    assumed is also offered without those whose devices the demand wants handed out: a device has one of both.
     """
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
@@ -93,9 +98,15 @@ def driver_sets(
         if there.profiles or not plugged[0] & plugin_resources(instance_type).keys():
             return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
     variants = implicit_driver_sets(instance_type, kubernetes)
-    if not variants and not instance_type.slice_topologies and plugged[1] & plugin_resources(instance_type).keys():
+    by_plugin = plugged[1] & plugin_resources(instance_type).keys()
+    if not variants and not instance_type.slice_topologies and by_plugin:
         variants = (NO_DRIVERS,)
     assumed = variants if pool.implicit else variants[:1]
+    if by_plugin and (instead or pool.implicit):
+        # That a plugin runs is a fact, and a driver beside it only assumed.
+        known = by_plugin <= plugged[0] and not pool.implicit
+        without = tuple(beside_plugins(one, by_plugin) for one in assumed)
+        assumed = tuple(dict.fromkeys(without if known else (*assumed, *without)))
     discovered = FEATURE_DISCOVERY in gates
     gates = gates - {FEATURE_DISCOVERY}  # it is on no machine or on all; a pool says that it runs
     gated = (found for variant in assumed if gates and (found := with_gates(variant, gates)) is not None)
@@ -104,6 +115,20 @@ def driver_sets(
         return (*assumed, *sliced, *gated)
     every = (*assumed, *sliced, *gated, *with_drivers(instance_type, kubernetes, wanted))
     return tuple(with_gates(one, _DISCOVERED) or one for one in every) if discovered else every
+
+
+def beside_plugins(drivers: DriverSet, by_plugin: AbstractSet[str]) -> DriverSet:
+    """The set without the drivers whose devices device plugins hand out, where they do so for these (by driver name).
+
+    That of TPUs stays: it says of which slice a machine is a host, whoever hands out its chips.
+    """
+    kept = tuple(p for p in drivers.profiles if p.driver not in by_plugin or says_slice(p))
+    return drivers if len(kept) == len(drivers.profiles) else replace(drivers, profiles=kept)
+
+
+def says_slice(profile: DriverProfile) -> bool:
+    """Whether the profile says of which slice of several hosts a machine is a part."""
+    return _TOPOLOGY in profile.facts.options
 
 
 def plans_slices(pool: CapacityPool, hosts: int) -> bool:

@@ -14,11 +14,10 @@ from typing import Final
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
-from autoscaler.planning.supply.drivers import handed_out
+from autoscaler.planning.supply.drivers import handed_out, says_slice
 from autoscaler.planning.supply.groups import registered
 from autoscaler.planning.supply.node_basis import NodeBasis
 from autoscaler.planning.supply.offering_labels import offering_labels
@@ -153,28 +152,32 @@ def _taints(basis: NodeBasis) -> tuple[Taint, ...]:
 @dataclass(frozen=True, slots=True)
 class Plugins:
     """What the cluster's DaemonSets say of devices: `handed` are the drivers whose devices a device plugin hands out,
-    `drivers` the DRA drivers that run; without `known` there is no DaemonSet in sight."""
+    `drivers` the DRA drivers that run; without `known` no DaemonSet is in sight, with `assumed` no cluster either."""
 
     handed: frozenset[str]
     drivers: frozenset[str]
     known: bool
+    assumed: bool
 
 
 def plugins_of(snapshot: Snapshot) -> Plugins:
     """The same for a snapshot."""
     sets = snapshot.daemon_sets
     drivers = frozenset(profile.driver for daemon_set in sets for profile in daemon_set.drivers.profiles)
-    return Plugins(handed_out(snapshot), drivers, bool(sets))
+    return Plugins(handed_out(snapshot), drivers, bool(sets), assumed=snapshot.from_files)
 
 
 def _allocatable(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
     found = node_allocatable(basis.instance_type, reserved=basis.pool.kubelet_reserved)
-    extra = _plugged(basis, plugins)
-    if not extra:
-        return found
-    added = dict(extra)
+    plugged = _plugged(basis, plugins)
+    # Without a pool the image may be one that keeps huge pages for EFA, whoever has the cards.
+    every = plugin_resources(basis.instance_type).values() if basis.pool.implicit else (plugged,)
     kept = facts_of(basis.instance_type.cloud).huge_pages
-    for pages in (kept[resource] for resource in extra if resource in kept):
+    paged = [kept[resource] for amounts in every for resource in amounts if resource in kept]
+    if not plugged and not paged:
+        return found
+    added = dict(plugged)
+    for pages in paged:
         added[pages.resource] = pages.amount
         if "memory" not in basis.instance_type.allocatable:
             rest = found["memory"].int64_value() - pages.amount.int64_value()
@@ -184,19 +187,24 @@ def _allocatable(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]
 
 
 def _plugged(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
-    """What device plugins add to the node: those that the cluster runs, for devices that no DRA driver of the pool has.
+    """What device plugins add to the node: those that the cluster runs, for devices that no DRA driver of the node has.
 
-    Without any CapacityPool, and where neither the pool nor a DaemonSet says what the nodes run, either is assumed, as
-    for drivers; but not EFA in a pool, whose huge pages would be memory that the node has.
+    Without any CapacityPool, and in files where neither the pool nor a DaemonSet says what the nodes run, a plugin is
+    assumed for the devices that no driver of the candidate has (`beside_plugins`). In a cluster without DaemonSets in
+    sight either is, as for drivers; but not EFA, whose huge pages would be memory that the node has.
     """
     listed = (basis.block.drivers if basis.block else ()) or basis.pool.drivers
-    served = {profile.driver for profile in basis.drivers.profiles}
-    if not listed:
-        served &= plugins.drivers  # the others are assumed, and a plugin that runs is a fact
+    drivers = {profile.driver for profile in basis.drivers.profiles}
+    # A driver that is assumed is none beside a plugin that runs, and that is a fact.
+    running = drivers if listed else drivers & plugins.drivers
+    published = {profile.driver for profile in basis.drivers.profiles if not says_slice(profile)}
+    unsaid = not listed and not plugins.known
+    instead = basis.pool.implicit or (unsaid and plugins.assumed)
     found: dict[str, Quantity] = {}
     for driver, amounts in plugin_resources(basis.instance_type).items():
-        assumed = not listed and not plugins.known and EFA not in amounts
-        if basis.pool.implicit or not driver or assumed or (driver in plugins.handed and driver not in served):
+        there = driver in plugins.handed and driver not in running
+        assumed = driver not in published if instead else unsaid and EFA not in amounts
+        if not driver or there or assumed:
             found.update(amounts)
     return FrozenMap(found)
 
@@ -212,7 +220,7 @@ def shapes_of(
     candidates: Sequence[Candidate], snapshot: Snapshot, watched: frozenset[str]
 ) -> tuple[tuple[Shape, ...], tuple[int, ...]]:
     """The distinct shapes and, for each candidate, the index of its shape. `watched` are the label keys that matter."""
-    arguments = (Same(candidates), snapshot.profile, snapshot.daemon_sets, watched)
+    arguments = (Same(candidates), snapshot.profile, snapshot.daemon_sets, snapshot.from_files, watched)
     return _SHAPES.of(arguments, lambda: _shapes_of(candidates, snapshot, watched))
 
 
@@ -222,7 +230,7 @@ def _shapes_of(
     shapes: list[Shape] = []
     index: dict[tuple[object, ...], int] = {}
     of_candidate: list[int] = []
-    plainest: dict[tuple[str, OfferingRef, str], int] = {}
+    plainest: dict[tuple[object, ...], int] = {}
     machines: dict[tuple[object, ...], FrozenMap[str, Quantity]] = {}
     plugins = plugins_of(snapshot)
     for candidate in candidates:
@@ -240,9 +248,9 @@ def _shapes_of(
         if key not in index:
             node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine], profile=snapshot.profile)
             index[key] = len(shapes)
-            plain = plainest.setdefault(
-                (candidate.pool.name, candidate.offering, candidate.offering.region), len(shapes)
-            )
+            # What device plugins hand out is no preparation of the same devices.
+            same = (candidate.pool.name, candidate.offering, candidate.offering.region, plugged)
+            plain = plainest.setdefault(same, len(shapes))
             special = plain if plain != len(shapes) and candidate.hosts == 1 else None
             shapes.append(Shape(replace(node, labels=kept), daemons, candidate, snapshot.profile, special))
         of_candidate.append(index[key])

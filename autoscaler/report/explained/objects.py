@@ -121,7 +121,7 @@ def _planned(launch: PlannedNode) -> dict[str, Any]:
         "pool": launch.pool,
         "offering": offering_text(launch.offering),
         "usdPerHour": dollars(launch.usd_per_hour),
-        "drivers": list(launch.drivers),
+        "drivers": list(launch.publishing),
         "pods": [],
         "podsPlanned": list(launch.pods),
         "devicesPlanned": [str(device) for device in launch.devices_used],

@@ -57,8 +57,8 @@ def _alike(nodes: Iterable[PlannedNode]) -> list[list[PlannedNode]]:
     """Nodes that differ in nothing but their names and those of their pods."""
     groups: dict[tuple[object, ...], list[PlannedNode]] = {}
     for node in nodes:
-        devices = (len(node.devices_used), node.devices_total)
-        key = (node.pool, node.offering, node.drivers, node.usd_per_hour, len(node.pods), devices, node.reasons)
+        devices = (len(node.devices_used), node.devices_total, node.handed_out)
+        key = (node.pool, node.offering, node.publishing, node.usd_per_hour, len(node.pods), devices, node.reasons)
         groups.setdefault(key, []).append(node)
     return list(groups.values())
 
@@ -78,7 +78,7 @@ def _launches(groups: Sequence[Sequence[PlannedNode]], *, wide: bool) -> Table:
     columns = ("nodes", "name", "place", "capacity", "$/h", "pods", "used/free", "why")
     rows = tuple(_launch(group) for group in groups)
     if wide:
-        drivers = (", ".join(group[0].drivers) for group in groups)
+        drivers = (", ".join(group[0].publishing) for group in groups)
         rows = tuple((*row[:-1], shown, row[-1]) for row, shown in zip(rows, drivers, strict=True))
         return Table("Nodes to launch", (*columns[:-1], "drivers", "why"), rows)
     return Table("Nodes to launch", columns, rows, tuple(_drivers(groups)))
@@ -99,7 +99,20 @@ def _launch(group: Sequence[PlannedNode]) -> tuple[str, ...]:
 
 
 def _used_and_free(node: PlannedNode) -> str:
-    """ "1/7"; devices of several drivers are counted apart: "gpu 1/7, dra.net 1/5"."""
+    """ "1/7"; devices of several drivers and of device plugins are counted apart: "gpu 1/7, dra.net 1/5"."""
+    if not node.handed_out:
+        return _published(node)
+    plugged = [(found.resource.rpartition("/")[2], f"{found.used}/{found.free}") for found in node.handed_out]
+    claimed = _published(node) if node.devices_used else ""
+    if claimed and " " not in claimed:
+        claimed = f"{_driver_text(node.devices_used[0].driver)} {claimed}"
+    if not claimed and len(plugged) == 1:
+        return plugged[0][1]
+    return ", ".join([*([claimed] if claimed else []), *(" ".join(found) for found in plugged)])
+
+
+def _published(node: PlannedNode) -> str:
+    """The same of devices that drivers publish."""
     used = Counter(device.driver for device in node.devices_used)
     if len(used) < 2:
         return f"{used.total()}/{max(node.devices_total - used.total(), 0)}"
@@ -122,12 +135,12 @@ def _drivers(groups: Sequence[Sequence[PlannedNode]]) -> Iterator[str]:
     """Which driver profiles the nodes run: what a pool must have, where none is given."""
     names: dict[str, list[str]] = {}
     for group in groups:
-        names.setdefault(", ".join(group[0].drivers), []).append(_names(group))
+        names.setdefault(", ".join(group[0].publishing), []).append(_names(group))
     if len(names) == 1:
-        yield f"drivers: {next(iter(names))}"
+        yield f"drivers: {next(iter(names)) or 'none'}"
         return
     for drivers, nodes in names.items():
-        yield f"drivers of {few(nodes)}: {drivers}"
+        yield f"drivers of {few(nodes)}: {drivers or 'none'}"
 
 
 def place_text(offering: OfferingRef) -> str:
