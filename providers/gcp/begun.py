@@ -39,7 +39,7 @@ def begun_in(
         group, actions = GroupRef(one.zone.rpartition("/")[2], one.name), one.current_actions
         if group in but or not group.zone:  # no template names a regional group
             continue
-        makes = actions.creating or actions.recreating
+        makes = actions.creating or actions.creating_without_retries or actions.recreating
         if (makes and _has(gcp, group, cluster, launched)) or asked(group):
             yield group
 

@@ -9,7 +9,7 @@ from google.cloud import compute_v1
 
 from providers.contract import Clock
 from providers.errors import AmbiguousError, ProviderError
-from providers.gcp.errors import of_code
+from providers.gcp.errors import of_code, of_http
 from providers.gcp.session import Gcp
 
 _PATIENCE: Final = timedelta(seconds=30)
@@ -34,4 +34,7 @@ def outcome(gcp: Gcp, clock: Clock, operation: Any, *, zone: str, what: str) -> 
         clock.wait(_LOOK.total_seconds())
         operation = gcp.call("zoneOperations.get", about=operation.name, zone=zone, operation=operation.name)
     first = next(iter(operation.error.errors), None)
-    return None if first is None else of_code(what, first.code, first.message)
+    if first is not None:
+        return of_code(what, first.code, first.message)
+    status = operation.http_error_status_code
+    return of_http(what, status, "", operation.http_error_message) if status >= 400 else None

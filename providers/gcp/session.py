@@ -25,6 +25,9 @@ _SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 _CONTAINER: Final = "https://container.googleapis.com"
 _SECONDS: Final = 60.0
 _PAGE: Final = 500
+# What a warning beside a whole list, or of a scope in it, says where nothing is missing; others of a list are remarks.
+_NOTHING: Final = frozenset({"", "NO_RESULTS_ON_PAGE"})
+_MISSING: Final = frozenset({"UNREACHABLE", "PARTIAL_SUCCESS"})
 # What the API calls a method, and which method of which client it is.
 _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "instanceGroupManagers.get": (compute_v1.InstanceGroupManagersClient, "get"),
@@ -148,7 +151,10 @@ class Gcp:
 def _unreachable(page: Any) -> Iterator[str]:
     """Parts of a list that are missing in it. A scope that has nothing says so with a warning of its own."""
     yield from getattr(page, "unreachables", ())
+    code = getattr(getattr(page, "warning", None), "code", "")
+    if code in _MISSING:
+        yield f"a part of it ({code})"
     scopes = getattr(page, "items", None)
     for name, scoped in scopes.items() if isinstance(scopes, Mapping) else ():
-        if scoped.warning.code not in ("", "NO_RESULTS_ON_PAGE"):
+        if scoped.warning.code not in _NOTHING:
             yield f"{name} ({scoped.warning.code})"

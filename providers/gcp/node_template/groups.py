@@ -21,7 +21,7 @@ from providers.gcp.node_template.placement import (
     remedy,
 )
 from providers.gcp.node_template.pools import Pool, pool_faults, pool_of
-from providers.gcp.node_template.refusal import Refusal, in_bulk
+from providers.gcp.node_template.refusal import Refusal, in_bulk, of_several_kinds
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import hosts_of, kube_labels, topology_of
 from providers.gcp.reserved.capacity import Reservations
@@ -230,6 +230,7 @@ class Groups:
         name = pool.name if pool is not None else ""
         unfit = self._unfit(reserved, machine_type)
         refusal = _refused(model, affinity, reserved, held) or unfit or in_bulk(found, ref, name, url)
+        refusal = refusal or of_several_kinds(found)
         refusal = refusal or placement.refusal
         return Group(
             ref=ref,

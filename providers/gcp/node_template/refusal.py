@@ -18,6 +18,20 @@ class Refusal:
     step: str = ""
 
 
+def of_several_kinds(manager: Any) -> Refusal | None:
+    """The refusal of a group that may start machines of more than one kind: which one a name gets, Google chooses.
+
+    Source: InstanceGroupManager.instanceFlexibilityPolicy and .versions of Compute Engine's API.
+    """
+    if manager.instance_flexibility_policy.instance_selections:
+        why = "its instance flexibility policy lets Google choose among machine types"
+        return Refusal(why, "SeveralMachineTypes", "name a group without --instance-selection, or take the policy away")
+    if len({one.instance_template for one in manager.versions}) > 1:
+        why = "it has several versions (a canary update), and Google chooses which of their templates a machine gets"
+        return Refusal(why, "SeveralVersions", "finish the update, so that the group has one instance template")
+    return None
+
+
 def in_bulk(manager: Any, ref: GroupRef, pool: str, template: str) -> Refusal | None:
     """The refusal of a group with the target size policy BULK; None of all others.
 

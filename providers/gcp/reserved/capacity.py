@@ -259,7 +259,7 @@ def _future(found: Any, made: list[Any]) -> _Held:
         zone=zone,
         state=state,
         count=sum(one.count for one in counts) if ready else found.specific_sku_properties.total_count,
-        available=sum(max(one.count - one.in_use_count, 0) for one in counts),
+        available=sum(map(_left, counts)),
         starts_at=starts_at,
         ends_at=ends_at,
         reclaim_at=ends_at if calendar else None,
@@ -281,12 +281,22 @@ def _plain(ref: Ref, found: Any) -> _Held:
         zone=ref.zone,
         state=ReservationState.ACTIVE if ready else ReservationState.ENDED if gone else ReservationState.PENDING,
         count=specific.count,
-        available=max(specific.count - specific.in_use_count, 0) if ready else 0,
+        available=_left(specific) if ready else 0,
         starts_at=_moment(found.creation_timestamp),
         ends_at=_moment(found.delete_at_time) if found.delete_at_time else None,
         note=note,
     )
     return _Held(reservation, chips)
+
+
+def _left(specific: Any) -> int:
+    """How many machines can start in it. Of those that it was made for, Google may have fewer that can be used now.
+
+    Source: AllocationSpecificSKUReservation.assuredCount of Compute Engine's API.
+    """
+    usable = min(specific.count, specific.assured_count) if "assured_count" in specific else specific.count
+    left: int = usable - specific.in_use_count
+    return max(left, 0)
 
 
 def _readable(ref: Ref) -> str:

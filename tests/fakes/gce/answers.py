@@ -23,7 +23,7 @@ BASE: Final = "https://www.googleapis.com/compute/v1"
 _PACIFIC: Final = timezone(-timedelta(hours=8))
 # Shapes of lists that their proto type has accepted.
 _SHAPES: Final[set[object]] = set()
-_ACTIONS: Final = ("NONE", "CREATING", "RECREATING", "DELETING")
+_ACTIONS: Final = ("NONE", "CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING", "DELETING")
 # So many answers are kept of each kind: those of some dozen schedules.
 _remembered: Final = lru_cache(maxsize=5000)
 
@@ -179,7 +179,12 @@ def manager(group: Group) -> Json:
     actions = [one.action for one in group.members.values()]
     counts = tuple(actions.count(action) for action in _ACTIONS)
     terms = (group.name, group.zone, group.base, group.policy)
-    return _manager(*terms, counts, len(actions), (group.regional, group.repairs, group.bulk, group.pageless))
+    return _manager(
+        *terms,
+        counts,
+        len(actions),
+        (group.regional, group.repairs, group.bulk, group.pageless, group.flexible, group.canary),
+    )
 
 
 @_remembered
@@ -190,12 +195,16 @@ def _manager(
     policy: str,
     counts: tuple[int, ...],
     members: int,
-    switches: tuple[bool, bool, bool, bool],
+    switches: tuple[bool, ...],
 ) -> Json:
-    regional, repairs, bulk, pageless = switches
+    regional, repairs, bulk, pageless, flexible, canary = switches
     place = "regions/us-central1" if regional else "global"
     template = f"{BASE}/projects/{PROJECT}/{place}/instanceTemplates/{name}"
     actions = dict(zip(_ACTIONS, counts, strict=True))
+    versions = [template, f"{template}-next"] if canary else [template]
+    selection = compute_v1.InstanceGroupManagerInstanceFlexibilityPolicyInstanceSelection(
+        machine_types=["a2-highgpu-8g", "a3-highgpu-8g"]
+    )
     found = compute_v1.InstanceGroupManager(
         name=name,
         zone=zone_url(zone),
@@ -215,7 +224,12 @@ def _manager(
         )
         if policy
         else None,
-        versions=[compute_v1.InstanceGroupManagerVersion(instance_template=template)],
+        versions=[compute_v1.InstanceGroupManagerVersion(instance_template=one) for one in versions],
+        instance_flexibility_policy=compute_v1.InstanceGroupManagerInstanceFlexibilityPolicy(
+            instance_selections={"any": selection}
+        )
+        if flexible
+        else None,
     )
     return _json(found)
 

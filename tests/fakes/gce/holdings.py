@@ -73,7 +73,8 @@ class Holding:
     `taken` is what somebody else uses. `override` is a procurement status set by hand. `owner` is another project that
     shares it, "" for the own. `degraded` are blocks of it that are not healthy. `blocks` are its parts, where a test
     names some. `chips`: it holds so many TPU chips, whichever machines of the family of `machine_type` start in it, and
-    `count` and `taken` count for nothing; `used_chips` is what somebody else uses.
+    `count` and `taken` count for nothing; `used_chips` is what somebody else uses. `usable` are those of `count` that
+    can be used now, where it is not all of them.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Holding:
     blocks: tuple[Block, ...] = ()
     chips: int = 0
     used_chips: int = 0
+    usable: int | None = None
 
     @property
     def family(self) -> str:
@@ -173,6 +175,7 @@ def reservation(found: Holding, used: int, zone_url: str, write: Write) -> compu
     )
     machines = compute_v1.AllocationSpecificSKUReservation(
         count=found.count,
+        assured_count=found.count if found.usable is None else found.usable,
         in_use_count=min(used + found.taken, found.count),
         instance_properties=compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(
             machine_type=found.machine_type

@@ -127,6 +127,8 @@ class Group:
     repairs: bool = False
     regional: bool = False  # its instance template
     bulk: bool = False  # its target size policy
+    flexible: bool = False  # an instance flexibility policy
+    canary: bool = False  # a second version
     slice_of: int = 0  # hosts of the TPU slice that it is; 0: its machines come one by one
     policy: str = ""  # its workload policy, by name
     queues_names: bool = False  # members without a machine have a name and no URL

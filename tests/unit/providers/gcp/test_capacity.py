@@ -257,3 +257,11 @@ def test_a_plain_reservation_with_the_name_of_a_coming_one_is_not_the_coming_one
 )
 def test_how_templates_name_reservations(value: str, expected: Ref) -> None:
     assert ref_of(ZONE, value, "own") == expected
+
+
+@pytest.mark.parametrize("future", ["block", ""])
+def test_of_a_reservation_only_what_can_be_used_is_available(future: str) -> None:
+    rig = Rig()
+    offering = rig.hold(count=4, usable=3, taken=1, starts_in=timedelta(0), lasts=DAY, future=future)
+    found = next(one for one in rig.provider.reservations() if one.id == offering.reservation)
+    assert (found.count, found.available) == (4, 2)

@@ -205,3 +205,19 @@ def test_a_group_that_goes_away_while_it_is_looked_at_leaves_the_launch_open() -
     rig.fake.faults.inject("listManagedInstances", refused("notFound", 404))
     with pytest.raises(AmbiguousError, match="was deleted"):
         rig.provider.launch(asked)
+
+
+def test_names_that_a_group_tries_only_once_are_found_in_a_group_that_left_the_template() -> None:
+    rig = Rig()
+    asked = request("a", "b", offerings=(A3,))
+    rig.fake.project.errors[rig.key(A3)] = NONE_LEFT
+    rig.fake.faults.inject("createInstances", CUT_AFTER)
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(asked)
+    rig.advance(timedelta(seconds=2))
+    for member in rig.group(A3).members.values():
+        member.action = "CREATING_WITHOUT_RETRIES"
+    rig.templates.found = replace(rig.templates.found, node_pools=())
+    rig.restart()
+    assert rig.provider.launch(asked).instances == ()
+    assert kept(rig) == 0

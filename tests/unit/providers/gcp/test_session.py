@@ -10,6 +10,7 @@ import pytest
 from google.cloud import compute_v1
 from google.oauth2.credentials import Credentials
 
+from autoscaler.clock import VirtualClock
 from providers.errors import (
     AmbiguousError,
     PermissionDeniedError,
@@ -19,9 +20,10 @@ from providers.errors import (
     UnknownRefusalError,
 )
 from providers.gcp.errors import MEANINGS, meaning, of_http
+from providers.gcp.operations import outcome
 from providers.gcp.session import Gcp
 from tests.fakes.gce.errors import CUT_BEFORE, UNAVAILABLE, refused
-from tests.gcp import Rig, gcp, server
+from tests.gcp import ZONE, Rig, gcp, server
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,8 @@ def test_a_call_that_fails_is_made_once(fault: Any, kind: type[ProviderError]) -
     "page",
     [
         compute_v1.InstanceAggregatedList(unreachables=["https://x/zones/us-central1-b"]),
+        compute_v1.InstanceAggregatedList(warning=compute_v1.Warning(code="UNREACHABLE")),
+        compute_v1.InstanceGroupManagerList(warning=compute_v1.Warning(code="PARTIAL_SUCCESS")),
         compute_v1.InstanceAggregatedList(
             items={"zones/b": compute_v1.InstancesScopedList(warning=compute_v1.Warning(code="UNREACHABLE"))}
         ),
@@ -59,6 +63,19 @@ def test_a_list_that_lacks_a_zone_is_an_error(page: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(Gcp, "call", lambda *_, **__: pager)
     with pytest.raises(UnclassifiedError, match="did not answer"):
         list(gcp().pages("instances.aggregatedList"))
+
+
+def test_a_list_with_a_remark_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = compute_v1.InstanceGroupManagerList(warning=compute_v1.Warning(code="DEPRECATED_RESOURCE_USED"))
+    monkeypatch.setattr(Gcp, "call", lambda *_, **__: type("Pager", (), {"pages": [page]}))
+    assert list(gcp().pages("instanceGroupManagers.list")) == [page]
+
+
+def test_an_operation_that_only_says_its_status_has_failed() -> None:
+    over = compute_v1.Operation(status="DONE", http_error_status_code=403, http_error_message="Forbidden")
+    error = outcome(gcp(), VirtualClock(), over, zone=ZONE, what="createInstances")
+    assert type(error) is PermissionDeniedError
+    assert outcome(gcp(), VirtualClock(), compute_v1.Operation(status="DONE"), zone=ZONE, what="call") is None
 
 
 def test_no_project_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:

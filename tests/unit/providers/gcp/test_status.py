@@ -223,3 +223,16 @@ def test_a_check_names_what_is_missing() -> None:
     (finding,) = rig.provider.check()
     assert (finding.subject, finding.passed) == ("project", False)
     assert "deploy/gcp" in finding.next_step
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"), [({"flexible": True}, "SeveralMachineTypes"), ({"canary": True}, "SeveralVersions")]
+)
+def test_a_group_that_starts_machines_of_several_kinds_is_refused(change: dict[str, bool], kind: str) -> None:
+    rig = Rig()
+    for name, value in change.items():
+        setattr(rig.group(A3_SPOT), name, value)
+    found = status(rig)
+    assert [(fault.kind, fault.certain) for fault in found.faults] == [(kind, True)]
+    assert found.groups == {A3, A2}
+    assert rig.provider.launch(request(offerings=(A3_SPOT,))).instances == ()
