@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from autoscaler.report.printable import printable
+
 TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -31,7 +33,7 @@ def condition(
         "type": kind,
         "status": verdict.status,
         "reason": verdict.reason,
-        "message": verdict.message,
+        "message": printable(verdict.message),
         "observedGeneration": generation,
         "lastTransitionTime": before["lastTransitionTime"] if same else now.strftime(TIME),
     }

@@ -28,6 +28,7 @@ from autoscaler.cluster.api import AlreadyExistsError, ApiError, KubernetesApi, 
 from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import EVENTS
 from autoscaler.report.events import Event
+from autoscaler.report.printable import printable
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -251,7 +252,7 @@ def manifest_of(event: Event, moment: datetime) -> Object:
         "involvedObject": {key: value for key, value in event.about._asdict().items() if value},
         "type": event.type,
         "reason": cut(event.reason, _LONGEST_REASON),
-        "message": cut(event.message, _LONGEST_MESSAGE),
+        "message": cut(printable(event.message), _LONGEST_MESSAGE),
         "source": {"component": _COMPONENT},
         "reportingComponent": _COMPONENT,
         "firstTimestamp": at,

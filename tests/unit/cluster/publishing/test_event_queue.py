@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.api import Object, UnavailableError, list_all
 from autoscaler.cluster.publishing import event_queue
+from autoscaler.cluster.publishing.condition import Verdict, condition
 from autoscaler.cluster.publishing.event_queue import EventQueue, Fate, cut, manifest_of
 from autoscaler.cluster.publishing.event_writer import EventWriter
 from autoscaler.cluster.resources import EVENTS
@@ -231,3 +232,11 @@ def test_the_writer_can_be_started_and_stopped() -> None:
     writer.start()
     writer.stop()
     assert (len(queue), server.writes) == (0, 1)
+
+
+def test_what_steers_a_terminal_is_written_out_in_events_and_conditions() -> None:
+    """People read both with kubectl, and the texts quote selectors and names of other tenants."""
+    steering, shown = "x\x1b[2J\u202ey", "x\\x1b[2J\\u202ey"
+    assert manifest_of(replace(HOPELESS, message=steering), EPOCH)["message"] == shown
+    verdict = Verdict("False", "Invalid", steering)
+    assert condition("Ready", verdict, before={}, generation=1, now=EPOCH)["message"] == shown
