@@ -29,7 +29,7 @@ _OF_ANY_MODEL: Final = frozenset(
         *(labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.CLOUD, labels.GKE_METADATA_SERVER),
         *(labels.ZONE, labels.ZONE_BETA, labels.REGION, labels.REGION_BETA),
         *(labels.CAPACITY_TYPE, labels.KARPENTER_CAPACITY_TYPE, labels.EKS_CAPACITY_TYPE),
-        *(labels.GKE_SPOT, labels.GKE_PROVISIONING),
+        *(labels.GKE_SPOT, labels.GKE_FLEX_START, labels.GKE_PROVISIONING),
     }
 )
 

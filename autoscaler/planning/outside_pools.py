@@ -5,8 +5,10 @@ What is said about drivers is tried first: a node of the pool with them takes th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
@@ -20,8 +22,8 @@ from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.supply.candidates import Candidate, excluded_by
 from autoscaler.planning.supply.drivers import handed_out
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
-from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import plugin_of, plugin_resources
 
@@ -30,46 +32,77 @@ _NODE: Final = "foreslice-trial"
 _NOWHERE: Final = FrozenMap({"foreslice.dev/nowhere": ""})
 
 
-def outside_the_pools(whole: PackingInput, packing: PackingInput, item: int, world: World) -> Iterator[Reason]:
-    """The cheapest type of the catalog that would fit if a pool admitted it, and what keeps each pool from that.
+class OutsidePools:
+    """Asked for many classes of pods, of which most name the same few offerings: what pools say of these is kept."""
 
-    `whole` is the input without pools; `world`, what is there once the pods that have a place are on it.
-    """
-    pods = whole.classes[item].sample.pods
-    if asks_in_vain(whole, item) or all(map(network_card_alone, pods)):
-        return
-    for candidate, shape in ((whole.candidates[i], whole.shape_of[i]) for i in whole.by_cost):
-        if whole.trials.ledger.refused(item):
+    def __init__(self, whole: Callable[[], PackingInput], packing: PackingInput, world: World) -> None:
+        """`whole` makes the input without pools; `world` is what is there once the pods that have a place are on it."""
+        self._make = whole
+        self._packing = packing
+        self._alone = replace(world, nodes={})
+        self._excluded: dict[tuple[str, int], str] = {}  # by pool and candidate
+        self._nodes: dict[tuple[str, int, tuple[str, ...]], Hypothetical] = {}  # with these device plugins
+
+    def reasons(self, item: int) -> Iterator[Reason]:
+        """The cheapest type of the catalog that would fit if a pool admitted it, and what keeps each pool from that."""
+        whole = self._whole
+        pods = whole.classes[item].sample.pods
+        if asks_in_vain(whole, item) or all(map(network_card_alone, pods)):
             return
-        if candidate.barred is None and whole.trials.takes(shape, item):
-            found = (r for pool in packing.snapshot.pools if (r := _lacking(pool, candidate, pods, packing, world)))
-            yield from (reason for _, reason in zip(range(_POOLS), found, strict=False))
-            return
+        for index in whole.by_cost:
+            if whole.trials.ledger.refused(item):
+                return
+            if whole.candidates[index].barred is None and whole.trials.takes(whole.shape_of[index], item):
+                found = (r for pool in self._packing.snapshot.pools if (r := self._lacking(pool, index, item)))
+                yield from islice(found, _POOLS)
+                return
 
+    @cached_property
+    def _whole(self) -> PackingInput:
+        return self._make()
 
-def _lacking(
-    pool: CapacityPool, candidate: Candidate, pods: tuple[Pod, ...], packing: PackingInput, world: World
-) -> Reason | None:
-    """What keeps the pool from the candidate; None where nothing that can be said does."""
-    name = candidate.instance_type.name
-    if why := excluded_by(pool, candidate):
-        return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, why=why)
-    plugins = _missing_plugins(candidate, pods, packing.snapshot)
-    listed = any(c.pool.name == pool.name and _same_node(c, candidate) for c in packing.candidates)
-    changed = pool if listed else replace(pool, drivers=candidate.profiles)
-    if (listed and not plugins) or not _takes(_there(changed, candidate, packing, plugins), pods, world):
-        return None
-    named: dict[str, Fact] = {"plugins": tuple(plugins)} if plugins else {}
-    if listed:
-        return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, **named)
-    named |= {"running": pool.drivers} if pool.drivers else {}
-    profiles = ", ".join(candidate.profiles)
-    step = f"set spec.drivers: {{profiles: [{profiles}]}}" if profiles else "leave out spec.drivers"
-    return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, step=step, **named)
+    @cached_property
+    def _listed(self) -> frozenset[tuple[str, str, DriverSet]]:
+        """What pools have on offer: pool, instance type and drivers."""
+        return frozenset((c.pool.name, c.instance_type.name, c.drivers) for c in self._packing.candidates)
 
+    def _lacking(self, pool: CapacityPool, index: int, item: int) -> Reason | None:
+        """What keeps the pool from the candidate; None where nothing that can be said does."""
+        candidate = self._whole.candidates[index]
+        name, pods = candidate.instance_type.name, self._whole.classes[item].sample.pods
+        if (pool.name, index) not in self._excluded:
+            self._excluded[pool.name, index] = excluded_by(pool, candidate)
+        if why := self._excluded[pool.name, index]:
+            return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, why=why)
+        plugins = _missing_plugins(candidate, pods, self._packing.snapshot)
+        listed = (pool.name, name, candidate.drivers) in self._listed
+        changed = pool if listed else replace(pool, drivers=candidate.profiles)
+        if (listed and not plugins) or not self._takes(self._node(changed, index, plugins), item):
+            return None
+        named: dict[str, Fact] = {"plugins": tuple(plugins)} if plugins else {}
+        if listed:
+            return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, **named)
+        named |= {"running": pool.drivers} if pool.drivers else {}
+        profiles = ", ".join(candidate.profiles)
+        step = f"set spec.drivers: {{profiles: [{profiles}]}}" if profiles else "leave out spec.drivers"
+        return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, step=step, **named)
 
-def _same_node(one: Candidate, other: Candidate) -> bool:
-    return one.instance_type.name == other.instance_type.name and one.drivers == other.drivers
+    def _node(self, pool: CapacityPool, index: int, plugins: Mapping[str, str]) -> Hypothetical:
+        """The node of the pool once the device plugins run."""
+        drivers = tuple(sorted(set(plugins.values())))
+        if (pool.name, index, drivers) not in self._nodes:
+            nowhere = Pod("", "device-plugin", uid="", node_selector=_NOWHERE)
+            running = (DaemonSet("", f"{name}-device-plugin", nowhere, device_plugin=name) for name in drivers)
+            state = self._packing.snapshot
+            state = replace(state, daemon_sets=(*state.daemon_sets, *running))
+            basis = replace(self._whole.candidates[index], pool=pool)
+            self._nodes[pool.name, index, drivers] = hypothetical(basis, state, name=_NODE)
+        return self._nodes[pool.name, index, drivers]
+
+    def _takes(self, node: Hypothetical, item: int) -> bool:
+        """Whether it takes the class, which pays for the look as for all others that only lead to a hint."""
+        pods = self._whole.classes[item].sample.pods
+        return isinstance(self._whole.trials.ledger.fit(item, pods, _NODE, node.added_to(self._alone)), Fits)
 
 
 def _missing_plugins(candidate: Candidate, pods: tuple[Pod, ...], snapshot: Snapshot) -> dict[str, str]:
@@ -79,16 +112,3 @@ def _missing_plugins(candidate: Candidate, pods: tuple[Pod, ...], snapshot: Snap
     offered = {r for amounts in plugin_resources(candidate.instance_type).values() for r in amounts}
     found = {resource: plugin for resource in sorted(asked & offered) if (plugin := plugin_of(resource))}
     return {resource: plugin.driver for resource, plugin in found.items() if plugin.driver not in handed_out(snapshot)}
-
-
-def _there(pool: CapacityPool, candidate: Candidate, packing: PackingInput, plugins: Mapping[str, str]) -> Hypothetical:
-    """The node of the pool once the device plugins run."""
-    nowhere = Pod("", "device-plugin", uid="", node_selector=_NOWHERE)
-    drivers = sorted(set(plugins.values()))
-    running = tuple(DaemonSet("", f"{name}-device-plugin", nowhere, device_plugin=name) for name in drivers)
-    snapshot = replace(packing.snapshot, daemon_sets=(*packing.snapshot.daemon_sets, *running))
-    return hypothetical(replace(candidate, pool=pool), snapshot, name=_NODE)
-
-
-def _takes(node: Hypothetical, pods: Sequence[Pod], world: World) -> bool:
-    return isinstance(fit(pods, _NODE, node.added_to(replace(world, nodes={}))), Fits)

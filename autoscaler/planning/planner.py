@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from autoscaler.lifecycle.boot_times import boot_times
@@ -32,7 +32,7 @@ from autoscaler.planning.disruption.node_actions import decide, needed_nodes
 from autoscaler.planning.giving_way import give_way
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.objections import guessed_prices, objections
-from autoscaler.planning.outside_pools import outside_the_pools
+from autoscaler.planning.outside_pools import OutsidePools
 from autoscaler.planning.placement.considered import considered, undecided_cheaper
 from autoscaler.planning.placement.existing import (
     Assigned,
@@ -289,12 +289,12 @@ def _left_out(
         refused=decided.refused,
         undecided=decided.assigned.undecided,
     )
-    outside = cache(whole)
+    outside = OutsidePools(whole, packing, decided.assigned.world)
 
     def elsewhere(item: int) -> Iterable[Reason]:
         if no_type_has(packing, catalog, item):
             return ()
-        return outside_the_pools(outside(), packing, item, decided.assigned.world)
+        return outside.reasons(item)
 
     return unplaced(packing, outcome, policy, elsewhere)
 

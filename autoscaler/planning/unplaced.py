@@ -247,10 +247,11 @@ def _misses(candidate: Candidate, verdict: Verdict) -> tuple[Reason, ...]:
 
 def _leading(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
     """The first; but of resources the one that a device plugin would hand out: huge pages may come with it."""
+    if len(reasons) < 2 or reasons[0].code is not Code.INSUFFICIENT_RESOURCE:
+        return reasons[:1]
     short = (r for r in reasons if r.code is Code.INSUFFICIENT_RESOURCE and r.detail.get("free") == 0)
     plugin = next((r for r in short if is_plugin_resource(str(r.detail.get("resource", "")))), None)
-    first = reasons[:1]
-    return (plugin,) if plugin and first[0].code is Code.INSUFFICIENT_RESOURCE else first
+    return (plugin,) if plugin else reasons[:1]
 
 
 def _farness(reason: Reason) -> int:

@@ -77,8 +77,7 @@ class Launcher:
             refused = [] if begun else refused
         failures, full = refused, Exceeded()
         for offering, attempt in begun or attempts:
-            closed = None if begun else self._closed(offering, attempt.group)
-            closed = closed or (None if begun else full.refuses(attempt.group))
+            closed = None if begun else self._closed(offering, attempt.group) or full.refuses(attempt.group)
             adopt, queue = bool(begun), template.resize_requests
             machines, failure = ([], closed) if closed is not None else attempt.run(adopt=adopt, queue=queue)
             if failure is not None:

@@ -105,8 +105,8 @@ def node_deleted(
 
 
 def touched_in_observe(what: str, provisioned: Object | None, every: Iterable[Object]) -> Iterator[str]:
-    """P2: a pool that observes changes nothing that exists, but what a person deletes, of `every` node of ours. `what`
-    is about to be done to a node or its machine. Who deletes one host of a slice orders all of them to go."""
+    """P2: in mode Observe nothing changes that exists, except what a person deletes. `what` is about to be done to a
+    node or its machine; `every` is all ProvisionedNodes: who deletes one host of a slice orders all hosts to go."""
     if provisioned is None or not any("deletionTimestamp" in one["metadata"] for one in _hosts(provisioned, every)):
         yield f"invariant P2: in mode Observe the controller would {what} of {_told(provisioned)}"
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from autoscaler.cluster.api import ConflictError, KubernetesApi, NotFoundError
 from autoscaler.cluster.isolation import Isolation, Trouble
-from autoscaler.cluster.publishing.condition import TIME
+from autoscaler.cluster.publishing.condition import TIME, shown
 from autoscaler.cluster.resources import CAPACITY_BUFFERS, NODES, PROVISIONING_REQUESTS
 from autoscaler.kube.workloads.requested_capacity import parse_provisioning_request
 from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer, Said, Why
@@ -73,7 +73,7 @@ class CapacityAnswers:
 
     def _answer_request(self, answer: RequestAnswer, marked: dict[str, str], now: datetime) -> None:
         request = answer.request
-        said = [(each, request_message(answer, each)) for each in answer.said]
+        said = [(each, shown(request_message(answer, each))) for each in answer.said]
         if _agrees(request.conditions, said) and answer.spares == request.spares:
             return
         with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew
@@ -92,7 +92,7 @@ class CapacityAnswers:
 
     def _answer_buffer(self, answer: BufferAnswer, now: datetime) -> None:
         buffer = answer.buffer
-        said = [(each, buffer_message(answer, each)) for each in answer.said]
+        said = [(each, shown(buffer_message(answer, each))) for each in answer.said]
         texts = {"provisioningStrategy": buffer.strategy, "replicas": str(answer.replicas)}
         if answer.template:
             texts |= {"podTemplateRef": answer.template, "podTemplateGeneration": str(answer.generation)}

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from autoscaler.report.printable import printable
 
 TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
+_LONGEST: Final = 32768  # of a message: metav1.Condition, validation
 
 
 class Verdict(NamedTuple):
@@ -24,6 +25,11 @@ class Verdict(NamedTuple):
         return self.status == "True"
 
 
+def shown(message: str) -> str:
+    """A message as a condition has it: without what steers a terminal, and cut to what the API server takes."""
+    return printable(message)[:_LONGEST]
+
+
 def condition(
     kind: str, verdict: Verdict, *, before: Mapping[str, Any], generation: int, now: datetime
 ) -> dict[str, Any]:
@@ -33,7 +39,7 @@ def condition(
         "type": kind,
         "status": verdict.status,
         "reason": verdict.reason,
-        "message": printable(verdict.message),
+        "message": shown(verdict.message),
         "observedGeneration": generation,
         "lastTransitionTime": before["lastTransitionTime"] if same else now.strftime(TIME),
     }

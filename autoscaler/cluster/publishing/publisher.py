@@ -24,7 +24,7 @@ from autoscaler.cluster.api import (
     Object,
 )
 from autoscaler.cluster.isolation import Isolation, Trouble
-from autoscaler.cluster.publishing.condition import TIME, Verdict, condition
+from autoscaler.cluster.publishing.condition import TIME, Verdict, condition, shown
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
@@ -52,7 +52,6 @@ from providers.at_once import each
 
 # Of what cannot be read of an object; and of a condition, by its schema.
 _LONGEST_MESSAGE = 1024
-_LONGEST_CONDITION = 32768
 _MOST_PROPOSALS = 200
 _LONGEST_NOTE = 4096
 _NO_COUNTS: Mapping[str, int] = FrozenMap()
@@ -209,7 +208,7 @@ class Publisher:
         when the verdict changes. Clients that wait for a condition ignore one about an older spec.
         """
         self._shown.add((resource, name))
-        verdict = verdict._replace(message=verdict.message[:_LONGEST_CONDITION])
+        verdict = verdict._replace(message=shown(verdict.message))
         if self._conditions.get((resource, name, kind)) == (generation, verdict):
             return
         with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew

@@ -39,6 +39,12 @@ class Bundle:
         return max(pod.priority for pod in self.pods)
 
     @property
+    def turn(self) -> tuple[int, float]:
+        """Sorts bundles as their pods are queued (Pod.turn): each is as late as its last pod, which may be the one that
+        others cannot be near."""
+        return -self.priority, max(pod.created for pod in self.pods)
+
+    @property
     def shared_claims(self) -> tuple[str, ...]:
         """Claims that more than one of the pods names."""
         named = Counter(key for pod in self.pods for key in dict.fromkeys(claim_keys(pod)))

@@ -7,7 +7,7 @@ now with everything else in sight. What does not hold in that replay is not in t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
@@ -77,8 +77,7 @@ def launch(
         for future in futures:
             replay.world = future.added_to(replay.world)
         pairs = [(bundle, f.node.name) for p, f in zip(purchases, futures, strict=True) for bundle in p.bundles]
-        position = {pod.key: number for number, pod in enumerate(snapshot.pods)}
-        for bundle, name in sorted(pairs, key=lambda pair: _turn(pair[0], position)):
+        for bundle, name in _as_queued(pairs, snapshot):
             replay.place(bundle, name)
     else:
         repeats = Repeats(world)
@@ -109,15 +108,11 @@ def launch(
     return Launches(tuple(nodes), tuple(replay.placed), tuple(replay.failed), replay.world)
 
 
-def _turn(bundle: Bundle, position: Mapping[str, int]) -> tuple[int, float, int]:
-    """When kube-scheduler tries the bundle, whatever node it goes to: more important pods first, then earlier ones
-    (queuesort/priority_sort.go, v1.36). Otherwise a later pod that wants no others near it would take their places.
-
-    A bundle is as late as its last pod, which may be the one that others cannot be near.
-    """
-    late = len(position)
-    first = min(position.get(pod.key, late) for pod in bundle.pods)
-    return -bundle.priority, max(pod.created for pod in bundle.pods), first
+def _as_queued(pairs: Iterable[tuple[Bundle, str]], snapshot: Snapshot) -> list[tuple[Bundle, str]]:
+    """In the scheduler's order, whatever node they go to: a later pod that wants no others near it would else take
+    their places."""
+    position = {pod.key: number for number, pod in enumerate(snapshot.pods)}
+    return sorted(pairs, key=lambda pair: (pair[0].turn, position.get(pair[0].key, len(position))))
 
 
 def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, repeats: Repeats) -> None:

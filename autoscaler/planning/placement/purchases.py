@@ -242,7 +242,7 @@ class _Retries:
         self._beside: dict[int, World] = {}  # by shape: the world as it is now, with one such node
         self._refused: set[tuple[int, int]] = set()  # class and shape
         self._order = sorted(
-            range(len(packing.candidates)),
+            (i for i, candidate in enumerate(packing.candidates) if candidate.hosts == 1),  # a slice is not for one
             key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i),
         )
 
@@ -252,26 +252,37 @@ class _Retries:
         packing = self._packing
         # Other pods can only take places from a bundle, unless it follows them.
         final = not any(pod.pod_affinity or pod.topology_spread for pod in bundle.pods)
-        for index in _best_first(packing, item, bought, self._order):
+        for index in self._best_first(item, bought):
             shape = packing.shape_of[index]
             if packing.trials.ledger.refused(item):
                 return None
-            if (item, shape) in self._refused:
-                continue
             if self._takes(bundle, item, shape) and self._placed(bundle, item, index):
                 return packing.candidates[index]
             if final:
                 self._refused.add((item, shape))
         return None
 
+    def _best_first(self, item: int, bought: Sequence[Candidate]) -> Iterator[int]:
+        """One candidate of every shape that takes the class and has not refused it: wanted capacity types first, by
+        price."""
+        packing, asked = self._packing, set[int]()
+        used = uses_of(bought, packing.limits)
+        for index in self._order:
+            candidate, shape = packing.candidates[index], packing.shape_of[index]
+            if shape in asked or (item, shape) in self._refused or packing.bar(index, item) is not None:
+                continue
+            if binding_after(candidate, packing.limits, used) is None:
+                asked.add(shape)
+                if isinstance(packing.trials.verdict(shape, item), Fits):
+                    yield index
+
     def _takes(self, bundle: Bundle, item: int, shape: int) -> bool:
         """What the shape says, which is predicted once."""
         sample = self._packing.shapes[shape].sample
         if shape not in self._beside:
             self._beside[shape] = sample.added_to(self._world)
-        return isinstance(
-            self._packing.trials.ledger.fit(item, bundle.pods, sample.node.name, self._beside[shape]), Fits
-        )
+        verdict = self._packing.trials.ledger.fit(item, bundle.pods, sample.node.name, self._beside[shape])
+        return isinstance(verdict, Fits)
 
     def _placed(self, bundle: Bundle, item: int, index: int) -> bool:
         """Put the bundle onto a node of its own with a name of its own."""
@@ -289,16 +300,3 @@ class _Retries:
 def _bound_to_a_domain(bundle: Bundle, packing: PackingInput) -> bool:
     gangs = (packing.snapshot.gangs[pod.gang.key] for pod in bundle.pods if pod.gang)
     return any(gang.topology_key for gang in gangs)
-
-
-def _best_first(packing: PackingInput, item: int, bought: Sequence[Candidate], order: Iterable[int]) -> list[int]:
-    """One candidate of every shape that takes the class, in this order of candidates."""
-    shapes: dict[int, int] = {}
-    used = uses_of(bought, packing.limits)
-    for i in order:
-        if packing.candidates[i].hosts > 1:
-            continue  # a slice is no node for one bundle
-        allowed = packing.bar(i, item) is None and binding_after(packing.candidates[i], packing.limits, used) is None
-        if allowed and isinstance(packing.trials.verdict(packing.shape_of[i], item), Fits):
-            shapes.setdefault(packing.shape_of[i], i)
-    return list(shapes.values())

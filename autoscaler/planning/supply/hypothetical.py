@@ -190,8 +190,8 @@ def _plugged(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
     """What device plugins add to the node: those that the cluster runs, for devices that no DRA driver of the node has.
 
     Without any CapacityPool, and in files where neither the pool nor a DaemonSet says what the nodes run, a plugin is
-    assumed for the devices that no driver of the candidate has (`beside_plugins`). In a cluster without DaemonSets in
-    sight either is, as for drivers; but not EFA, whose huge pages would be memory that the node has.
+    assumed for the devices that no driver of the candidate has (`beside_plugins`). In a cluster in which no DaemonSet
+    is seen all plugins are assumed beside the drivers, but not EFA's: its huge pages would be memory that the node has.
     """
     listed = (basis.block.drivers if basis.block else ()) or basis.pool.drivers
     drivers = {profile.driver for profile in basis.drivers.profiles}

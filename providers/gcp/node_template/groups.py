@@ -230,8 +230,7 @@ class Groups:
         name = pool.name if pool is not None else ""
         unfit = self._unfit(reserved, machine_type)
         refusal = _refused(model, affinity, reserved, held) or unfit or in_bulk(found, ref, name, url)
-        refusal = refusal or of_several_kinds(found)
-        refusal = refusal or placement.refusal
+        refusal = refusal or of_several_kinds(found) or placement.refusal
         return Group(
             ref=ref,
             base=found.base_instance_name,

@@ -18,6 +18,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.model.snapshot import Backoff
+from autoscaler.planning import outside_pools
 from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import text_of, texts_of
 from instance_catalog.frozen_map import FrozenMap
@@ -298,6 +299,21 @@ class TestPools:
         result = plan(snapshot(*pairs(1, gpus(product="Large L9")), pools=(pool,)))
         assert why_left(result, "p00")[-1] is Code.NO_POOL
         assert result.left_out[0].reasons[-1].detail["instance_type"] == "l1"
+
+    def test_what_pools_say_of_an_offering_is_asked_once_and_paid(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However many kinds of pods would get it. The machine with the pool's drivers is made once, too."""
+        asked: list[str] = []
+        excluded = outside_pools.excluded_by
+        monkeypatch.setattr(outside_pools, "excluded_by", lambda *of: asked.append("excluded") or excluded(*of))
+        made = outside_pools.hypothetical
+        monkeypatch.setattr(outside_pools, "hypothetical", lambda *of, **by: asked.append("made") or made(*of, **by))
+        pool = replace(TEAM, drivers=("neuron",))
+        pods = [pod(f"p{number}", f"c{number}", cpu=f"{number + 1}m") for number in range(8)]
+        result = plan(snapshot(pods, [claim(f"c{number}", gpus()) for number in range(8)], pools=(pool,)))
+        assert [entry.reasons[-1].code for entry in result.left_out] == [Code.NO_POOL] * 8
+        assert sorted(asked) == ["excluded", "made"]
+        few = plan(snapshot(pods[:1], [claim("c0", gpus())], pools=(pool,)))
+        assert result.work - few.work >= 7 * 200  # a look at the machine with the pool's drivers for each kind
 
     def test_the_spending_guard_binds_over_all_pools(self) -> None:
         result = plan(snapshot(*pairs(1, gpus(8))), policy=Policy(max_usd_per_hour=Decimal(10)))

@@ -137,6 +137,20 @@ def ready(desk: Desk) -> tuple[str, str, str, str]:
 FINE = PoolCondition(POOL.name, ConditionType.READY)
 
 
+def test_a_condition_with_control_characters_is_written_once(desk: Desk) -> None:
+    """Also by the process after a restart, which compares with what the API server has."""
+    odd = Reason.of(Code.PROVIDER_REFUSES, provider="aws", message="no \x1b[2J keys")
+    versions = []
+    for _ in range(2):
+        Publisher(desk.api).check(
+            [PoolCondition("gpu", ConditionType.READY, (odd,))], Snapshot(pools=(POOL,)), desk.now
+        )
+        versions.append(desk.api.get(CAPACITY_POOLS, "gpu")["metadata"]["resourceVersion"])
+    (ready,) = desk.pool_status()["conditions"]
+    assert "no \\x1b[2J keys" in ready["message"]
+    assert versions[0] == versions[1]
+
+
 def test_a_pool_that_can_be_used_is_ready(desk: Desk) -> None:
     Publisher(desk.api).check([FINE], Snapshot(pools=(POOL,)), desk.now)
     assert ready(desk) == ("True", "Accepted", "it can be used as it is written", "2026-01-01T00:00:00Z")

@@ -11,14 +11,16 @@ from autoscaler.cel.common.evaluation import BudgetSpentError
 from autoscaler.model.capacity import Limits
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import Plan
-from autoscaler.model.pod import Pod, PodAffinityTerm
+from autoscaler.model.pod import Pod, PodAffinityTerm, PodClaim
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code
+from autoscaler.model.verdict import Verdict
 from autoscaler.planning import planner
 from autoscaler.planning.placement.launches import Purchase
 from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.placement.purchases import each_alone
 from autoscaler.planning.supply import hypothetical as supply
+from autoscaler.planning.work import Ledger
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from tests.builders import TEAM, claim, gpus, ours, pairs, places, plan, pod, snapshot, why_left
@@ -83,6 +85,31 @@ def test_later_pods_that_fit_only_one_by_one_are_predicted_once(monkeypatch: pyt
     monkeypatch.setattr(supply, "predict", counted)
     planned(hostile(created=50.0), ONE_ZONE)
     assert not [name for name in names if name.startswith("retry-")]
+
+
+def test_a_search_for_a_node_of_its_own_is_paid_by_the_class_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what has refused one of equal pods, which nothing draws anywhere, is not asked about the next."""
+    paid: list[str] = []
+
+    def watched(packing: PackingInput, *rest: Any) -> tuple[Purchase, ...]:
+        real = Ledger.fit
+
+        def fit(ledger: Ledger, item: int, pods: Any, *where: Any) -> Verdict:
+            paid.append(pods[0].name)
+            return real(ledger, item, pods, *where)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Ledger, "fit", fit)
+            return each_alone(packing, *rest)
+
+    monkeypatch.setattr(planner, "each_alone", watched)
+    equal = [replace(hostile(created=200.0 + number), name=f"hostile-{number}") for number in range(2)]
+    equal = [replace(one, claims=(PodClaim("c", f"c{number}"),)) for number, one in enumerate(equal)]
+    pods, claims = pairs(TENANTS, gpus(), created=100.0)
+    claims = [*claims, *(claim(f"c{number}", gpus()) for number in range(2))]
+    pool = replace(TEAM, requirements=(Requirement(labels.ZONE, "In", ONE_ZONE),))
+    plan(snapshot([*equal, *pods], claims, pools=(pool,)))
+    assert set(paid) == {"hostile-0"}
 
 
 def test_a_class_that_has_spent_its_share_gets_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
