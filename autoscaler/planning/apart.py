@@ -3,13 +3,14 @@
 Pure. Nothing of this happens as long as deciding ends well. When it does not, the pods that look for a node are tried
 in growing numbers, by halves, until the one is found whose coming breaks the decision. After a few such pods their
 namespaces wait as a whole. If no pod is to blame, or one was left out in vain, blocks, classes and pools are tried
-likewise. A pool that is left out is closed: it must not be forgotten, or pods would be planned for as if there were no
-pools. Claims of a class that is left out are unknown.
+likewise, unless pods of other namespaces can be decided for with all of them: no tenant closes a pool for others.
+A pool that is left out is closed: it must not be forgotten, or pods would be planned for as if there were no pools.
+Claims of a class that is left out are unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, TypeAlias, TypeVar
@@ -32,6 +33,14 @@ class Odd:
 
     subject: Subject
     error: Exception
+    among: frozenset[str] | None = None
+    """The namespace whose pods alone looked for nodes when a pool, block or class was found; None with others."""
+    waits: bool = False
+    """Whether it is a pod that waits because others of its namespace break deciding."""
+
+    def holds_with(self, namespaces: frozenset[str]) -> bool:
+        """Whether it was found with the pods of all these namespaces in sight."""
+        return self.among is None or namespaces <= self.among
 
     @property
     def key(self) -> str:
@@ -65,33 +74,58 @@ def decided_apart(
     Of the `known` ones those that are as they were are left out at once. What breaks without any pod, pool, block and
     class is raised.
     """
-    present = {_key(s): s for s in _subjects(snapshot)} if known else {}
-    apart = {key: odd for key, odd in known.items() if present.get(key) == odd.subject}
+    apart = _still(known, snapshot) if known else {}
     before, pods = apart, 0
-    while pods < _MOST:
+    while True:
         rest = _without(snapshot, apart)
         try:
             return decide(rest), apart
         except Exception as error:  # the boundary: whatever one object makes planning raise
             culprit: Subject | None = _culprit(decide, rest, pending_pods(rest))
-            if culprit is None or pods:
+            blamed = [odd.subject for key, odd in apart.items() if key not in before]
+            if not isinstance(culprit, Pod) or (pods and not _own_fault(decide, rest, [*blamed, culprit])):
                 supply = _supply(decide, _without(snapshot, before))
                 if supply is not None:
-                    before = apart = {**before, _key(supply): Odd(supply, error)}
+                    before = apart = {**before, _key(supply): _judged(supply, error, snapshot)}
                     pods = 0
                     continue
-            if culprit is None:
+            if not isinstance(culprit, Pod):
                 raise
             pods += 1
             apart = {**apart, _key(culprit): Odd(culprit, error)}
-    try:
-        return decide(_without(snapshot, apart)), apart
-    except Exception as error:  # noqa: BLE001  # the same boundary
-        # Too many to be looked for one by one: the namespaces that they come from wait, and the others go on.
-        namespaces = {odd.namespace for odd in apart.values()}
-        waiting = (pod for pod in pending_pods(snapshot) if pod.namespace in namespaces and _key(pod) not in apart)
-        apart = {**apart, **{_key(pod): Odd(pod, error) for pod in waiting}}
-    return decide(_without(snapshot, apart)), apart
+            if pods > _MOST:
+                # Too many to be looked for one by one: the namespaces that they come from wait, and the others go on.
+                names = {odd.namespace for key, odd in apart.items() if key not in before}
+                late = (pod for pod in pending_pods(snapshot) if pod.namespace in names and _key(pod) not in apart)
+                apart = {**apart, **{_key(pod): Odd(pod, error, waits=True) for pod in late}}
+
+
+def _still(known: Mapping[str, Odd], snapshot: Snapshot) -> Mapping[str, Odd]:
+    """The known objects that are as they were. Pods that wait for others do so while one of those is among them."""
+    present = {_key(subject): subject for subject in _subjects(snapshot)}
+    namespaces = _namespaces(pending_pods(snapshot))
+    same = {key: odd for key, odd in known.items() if present.get(key) == odd.subject and odd.holds_with(namespaces)}
+    guilty = {odd.namespace for odd in same.values() if not odd.waits}
+    return {key: odd for key, odd in same.items() if not odd.waits or odd.namespace in guilty}
+
+
+def _own_fault(decide: Callable[[Snapshot], Made], snapshot: Snapshot, blamed: Iterable[Subject]) -> bool:
+    """Whether pods of other namespaces look for nodes, and can be decided for without those of the blamed pods: two
+    pods of one tenant do not close a pool for all others."""
+    names = _namespaces(pod for pod in blamed if isinstance(pod, Pod))
+    pods = pending_pods(snapshot)
+    own = [_key(pod) for pod in pods if pod.namespace in names]
+    return len(own) < len(pods) and _holds(decide, _without(snapshot, own))
+
+
+def _judged(supply: Subject, error: Exception, snapshot: Snapshot) -> Odd:
+    """While the pods of one namespace alone look for nodes, the fault may be theirs: it is judged again with others."""
+    names = _namespaces(pending_pods(snapshot))
+    return Odd(supply, error, names) if len(names) == 1 else Odd(supply, error)
+
+
+def _namespaces(pods: Iterable[Pod]) -> frozenset[str]:
+    return frozenset(pod.namespace for pod in pods)
 
 
 def _supply(decide: Callable[[Snapshot], Made], snapshot: Snapshot) -> Subject | None:

@@ -103,6 +103,63 @@ def test_a_pool_on_which_every_pod_breaks_is_to_blame_and_not_the_pods() -> None
     assert (list(apart), len(decided.left_out)) == (["CapacityPool pool4"], 100)
 
 
+def in_namespace(namespace: str, count: int) -> list[Pod]:
+    return [replace(pod(f"{namespace}{number}"), namespace=namespace) for number in range(count)]
+
+
+class BreaksWithAPool:
+    """Breaks while pods of the namespaces look for nodes and pool4 is open."""
+
+    def __init__(self, *namespaces: str) -> None:
+        self.namespaces = set(namespaces)
+
+    def __call__(self, seen: Snapshot) -> Plan:
+        broken = any(p.namespace in self.namespaces for p in seen.pods)
+        if broken and any(pool.name == "pool4" and not pool.deleting for pool in seen.pools):
+            raise KeyError("something nobody thought of")
+        return Plan(left_out=tuple(LeftOut(p.key, "does-not-fit", ()) for p in seen.pods))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 30])
+def test_pods_of_one_namespace_close_no_pool_for_others(count: int) -> None:
+    seen = replace(snapshot([*in_namespace("hostile", count), *PODS]), pools=POOLS)
+    plan, apart = decided_apart(BreaksWithAPool("hostile"), seen, {})
+    assert set(apart) == {f"Pod {p.key}" for p in in_namespace("hostile", count)}
+    assert {left.pod for left in plan.left_out} == {p.key for p in PODS}
+
+
+def test_a_pool_that_was_blamed_for_one_namespace_is_judged_again_with_others() -> None:
+    hostile, breaks = in_namespace("hostile", 2), BreaksWithAPool("hostile")
+    alone = replace(snapshot(hostile), pools=POOLS)
+    _, apart = decided_apart(breaks, alone, {})
+    assert list(apart) == ["CapacityPool pool4"]
+    assert decided_apart(breaks, alone, apart)[1] == apart
+    _, apart = decided_apart(breaks, replace(snapshot([*hostile, *PODS]), pools=POOLS), apart)
+    assert set(apart) == {f"Pod {p.key}" for p in hostile}
+    _, apart = decided_apart(
+        BreaksWithAPool("hostile", "default"), replace(snapshot([*hostile, *PODS]), pools=POOLS), {}
+    )
+    assert list(apart) == ["CapacityPool pool4"]
+
+
+def test_pods_that_wait_for_odd_ones_of_their_namespace_are_tried_when_those_are_gone() -> None:
+    hostile = in_namespace("hostile", 30)
+    planner = Planner(*(p.name for p in hostile[:10]))
+    _, apart = decided_apart(planner, snapshot([*hostile, *PODS]), {})
+    assert set(apart) == {f"Pod {p.key}" for p in hostile}
+    plan, apart = decided_apart(planner, snapshot([*hostile[10:], *PODS]), apart)
+    assert (apart, len(plan.left_out)) == ({}, 120)
+
+
+def test_odd_pods_of_any_number_of_namespaces_cost_nobody_else_a_node() -> None:
+    odd = [p for namespace in ("one", "two", "three") for p in in_namespace(namespace, 7)]
+    planner = Planner(*(p.name for p in odd))
+    plan, apart = decided_apart(planner, snapshot([*odd, *PODS]), {})
+    assert set(apart) == {f"Pod {p.key}" for p in odd}
+    assert {left.pod for left in plan.left_out} == {p.key for p in PODS}
+    assert planner.plans <= 100
+
+
 def test_a_pod_that_breaks_it_with_any_pool_is_to_blame_and_not_the_pools() -> None:
     def plan(seen: Snapshot) -> Plan:
         if seen.pools and any(p.name == "p7" for p in seen.pods):
