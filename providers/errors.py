@@ -38,6 +38,7 @@ class ProviderError(Exception):
     │   ├── QuotaError              the account may not have more
     │   ├── AcceleratorQuotaError   of machines with this accelerator; others it may
     │   ├── FamilyQuotaError        of machines of this family; others it may
+    │   ├── RegionQuotaError        of anything in this region; in others it may
     │   └── AccountLimitError       the account may not have more of what every machine needs
     ├── RefusedError                the request is wrong and stays wrong until a person changes something
     │   ├── TemplateError           node template or launch parameters (configuration)
@@ -166,6 +167,16 @@ class FamilyQuotaError(CapacityError):
     first_backoff = timedelta(minutes=15)
     longest_backoff = timedelta(hours=4)
     advice = "Ask the provider to raise the quota, or admit another machine family or capacity type."
+
+
+class RegionQuotaError(CapacityError):
+    """The account's quota of what all machines need is used up in one region. It says nothing of other regions."""
+
+    kind = "RegionQuota"
+    scope = BackoffScope.OFFERING
+    first_backoff = timedelta(minutes=15)
+    longest_backoff = timedelta(hours=4)
+    advice = "Ask the provider to raise the quota, or admit another region or capacity type."
 
 
 class AccountLimitError(CapacityError):
@@ -331,6 +342,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     QuotaError,
     AcceleratorQuotaError,
     FamilyQuotaError,
+    RegionQuotaError,
     AccountLimitError,
     TemplateError,
     NoSubnetError,

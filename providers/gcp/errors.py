@@ -29,6 +29,7 @@ from providers.errors import (
     PermissionDeniedError,
     ProviderError,
     QuotaError,
+    RegionQuotaError,
     ReservationExhaustedError,
     ShortageError,
     TemplateError,
@@ -113,6 +114,9 @@ _NEXT_STEPS: Final[Mapping[type[ProviderError], str]] = {
     ),
     FamilyQuotaError: (
         "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another machine family."
+    ),
+    RegionQuotaError: (
+        "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another region or capacity type."
     ),
     AddressesExhaustedError: "Add a secondary range to the subnet of the node pool, or another node pool.",
 }

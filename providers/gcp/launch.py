@@ -30,6 +30,7 @@ from providers.errors import (
     NotInGroupsError,
     NotOfferedError,
     ProviderError,
+    RegionQuotaError,
     ReservationExhaustedError,
     TemplateError,
 )
@@ -93,7 +94,7 @@ class Launcher:
 
     def _also(self, failure: ProviderError, group: Group, template: GroupTemplate) -> tuple[OfferingKey, ...]:
         """What else the template's groups cannot start for the same reason. One that cannot be read is left out."""
-        if not isinstance(failure, AcceleratorQuotaError | FamilyQuotaError):
+        if not isinstance(failure, AcceleratorQuotaError | FamilyQuotaError | RegionQuotaError):
             return ()
         found = (one for one, _ in self.groups.existing(template) if one is not None)
         return sharing(failure, group, found)

@@ -52,7 +52,8 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of one launch in a group with this base. Raises TemplateError when the base leaves no room."""
+    """The names of one launch in a group with this base. Raises TemplateError when the base leaves no room, or has
+    Google number the machines (`vm-###`; InstanceGroupManager.baseInstanceName, google-cloud-compute 1.56)."""
 
     cluster: str
     batch: str
@@ -63,6 +64,13 @@ class Names:
     @property
     def width(self) -> int:
         """How many digits a suffix has."""
+        if "#" in self.base:
+            text = f"the base name {self.base} lets the group number its machines, and takes no names of our own"
+            step = (
+                "name a group whose base name has no #, or make one: gcloud compute instance-groups managed create NEW "
+                "--base-instance-name NEW (docs/gcp.md)"
+            )
+            raise TemplateError(text, code="NumberedNames", next_step=step)
         room = _NAME - len(self.base) - 1
         if room < SHORTEST:
             longest = _NAME - 1 - SHORTEST

@@ -11,21 +11,31 @@ from typing import Any, Final
 
 import yaml
 
-from providers.errors import AcceleratorQuotaError, AccountLimitError, FamilyQuotaError, ProviderError, QuotaError
+from providers.errors import (
+    AcceleratorQuotaError,
+    AccountLimitError,
+    FamilyQuotaError,
+    ProviderError,
+    QuotaError,
+    RegionQuotaError,
+)
 
 PREEMPTIBLE: Final = "PREEMPTIBLE_"
 # As messages have it: Quota 'A2_CPUS' exceeded ..., or with the metric: compute.googleapis.com/cpus_per_vm_family.
 _NAMED: Final = re.compile(
     r"(?:quota '|metric name = compute\.googleapis\.com/)(preemptible_|committed_)?([a-z0-9_]+)", re.IGNORECASE
 )
+# Limit: 24.0 in region us-central1, or dimensions = map[region:us-central1 vm_family:C4]; of others: globally.
+_WHERE: Final = re.compile(r"(?:\bin region |\bregion:)([a-z0-9-]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A quota by name; `prefix` is PREEMPTIBLE_, COMMITTED_ or ""."""
+    """A quota by name; `prefix` is PREEMPTIBLE_, COMMITTED_ or "", `region` where it holds, "" if that is not said."""
 
     prefix: str
     name: str
+    region: str = ""
 
     @property
     def error(self) -> type[ProviderError]:
@@ -35,13 +45,17 @@ class Quota:
             return AccountLimitError
         if re.fullmatch(known["of_accelerator"], self.name):
             return AcceleratorQuotaError
-        return FamilyQuotaError if re.fullmatch(known["of_family"], self.name) else QuotaError
+        if re.fullmatch(known["of_family"], self.name):
+            return FamilyQuotaError
+        return RegionQuotaError if self.region else QuotaError
 
 
 def quota_of(message: str) -> Quota | None:
     """The quota that a message of Google's names."""
-    found = _NAMED.search(message)
-    return Quota((found[1] or "").upper(), found[2].upper()) if found is not None else None
+    found, where = _NAMED.search(message), _WHERE.search(message)
+    if found is None:
+        return None
+    return Quota((found[1] or "").upper(), found[2].upper(), where[1] if where is not None else "")
 
 
 @cache

@@ -1,7 +1,8 @@
 """Which offerings share a quota of Google's, so that one refusal rests them all and no others.
 
 What a quota counts is in its name, and a machine of the refused offering is counted in it: so machines with the same
-accelerator, or of the same family, in the same region are counted in it, too.
+accelerator, or of the same family, in the same region are counted in it, too; and so are all machines in a region of
+which Google says that its quota of what all need is used up.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 from instance_catalog.types.clouds import region_of
 from providers.contract import OfferingKey
-from providers.errors import AcceleratorQuotaError, FamilyQuotaError, ProviderError
+from providers.errors import AcceleratorQuotaError, FamilyQuotaError, ProviderError, RegionQuotaError
 from providers.gcp.node_template.groups import Group
 from providers.gcp.quotas import PREEMPTIBLE, facts, quota_of
 
@@ -41,14 +42,16 @@ def sharing(error: ProviderError, refused: Group, groups: Iterable[Group]) -> tu
 
 def shares(error: ProviderError, refused: Group, other: Group) -> bool:
     """Whether machines of both groups are counted in the quota that refused one of `refused`."""
+    region = region_of(refused.ref.zone)
     if isinstance(error, AcceleratorQuotaError):
         alike = bool(_accelerator(refused)) and _accelerator(refused) == _accelerator(other)
     elif isinstance(error, FamilyQuotaError):
         alike = _family(refused) == _family(other)
+    elif isinstance(error, RegionQuotaError) and (quota := quota_of(error.message)) is not None:
+        alike, region = True, quota.region
     else:
         return False
-    here = region_of(refused.ref.zone) == region_of(other.ref.zone)
-    return alike and here and not other.reservation and _counted(error, refused, other)
+    return alike and region_of(other.ref.zone) == region and not other.reservation and _counted(error, refused, other)
 
 
 def _counted(error: ProviderError, refused: Group, other: Group) -> bool:

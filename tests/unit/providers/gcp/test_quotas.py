@@ -17,6 +17,7 @@ from providers.errors import (
     FamilyQuotaError,
     ProviderError,
     QuotaError,
+    RegionQuotaError,
     WaitingError,
 )
 from providers.gcp.errors import of_code
@@ -52,13 +53,34 @@ def test_a_quota_of_gpus_rests_machines_with_these_and_names_itself(way: Way) ->
 
 
 @EVERY_WAY
-def test_a_quota_of_cpus_rests_the_capacity_type(way: Way) -> None:
+def test_a_quota_of_cpus_rests_the_region_that_google_names(way: Way) -> None:
     rig = Rig()
     rig.fake.project.quotas.limits["CPUS"] = 100
     rig.fake.project.quotas.way = way
     error = refused(rig, A3)
+    assert (type(error), error.scope) == (RegionQuotaError, BackoffScope.OFFERING)
+    assert "another region or capacity type" in error.next_step
+    assert "IAM & Admin, Quotas" in error.next_step
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Quota 'CPUS' exceeded.  Limit: 24.0 in region us-central1.",
+        "Quota exceeded, metric name = compute.googleapis.com/cpus, dimensions = map[region:us-central1]",
+    ],
+)
+def test_the_region_of_a_quota_is_the_one_that_the_message_names(text: str) -> None:
+    assert type(of_code("launch", "QUOTA_EXCEEDED", text)) is RegionQuotaError
+    quota = quota_of(text)
+    assert quota is not None
+    assert quota.region == "us-central1"
+
+
+@pytest.mark.parametrize("text", ["Quota 'CPUS' exceeded.  Limit: 24.0 globally.", "Quota 'CPUS' exceeded."])
+def test_a_quota_without_a_region_rests_the_capacity_type(text: str) -> None:
+    error = of_code("launch", "QUOTA_EXCEEDED", text)
     assert (type(error), error.scope) == (QuotaError, BackoffScope.QUOTA)
-    assert "another capacity type" in error.next_step
 
 
 @EVERY_WAY
@@ -140,16 +162,16 @@ def test_a_quota_of_tpu_chips_refuses_the_slice(way: Way) -> None:
         ("COMMITTED_NVIDIA_H100_GPUS", AcceleratorQuotaError),
         ("PREEMPTIBLE_TPU_LITE_PODSLICE_V5", AcceleratorQuotaError),
         ("GPUS_PER_GPU_FAMILY", AcceleratorQuotaError),
-        ("PREEMPTIBLE_CPUS", QuotaError),
+        ("PREEMPTIBLE_CPUS", RegionQuotaError),
         ("A2_CPUS", FamilyQuotaError),
         ("N2D_CPUS", FamilyQuotaError),
         ("COMMITTED_C3_CPUS", FamilyQuotaError),
         ("CPUS_PER_VM_FAMILY", FamilyQuotaError),
         ("LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY", FamilyQuotaError),
-        ("LOCAL_SSD_TOTAL_GB", QuotaError),
+        ("LOCAL_SSD_TOTAL_GB", RegionQuotaError),
         ("CPUS_ALL_REGIONS", AccountLimitError),
-        ("SSD_TOTAL_GB", QuotaError),
-        ("INSTANCES", QuotaError),
+        ("SSD_TOTAL_GB", RegionQuotaError),
+        ("INSTANCES", RegionQuotaError),
         ("GPUS_ALL_REGIONS", AccountLimitError),
     ],
 )
@@ -185,7 +207,8 @@ MORE = (H100_1, NEXT_ZONE, ELSEWHERE, MEGA, H100_1_SPOT)
         ("A3_CPUS", A3, {H100_1, NEXT_ZONE, MEGA}),
         ("PREEMPTIBLE_A3_CPUS", A3_SPOT, {H100_1_SPOT}),
         ("A2_CPUS", A2, set()),
-        ("CPUS", A3, set()),
+        ("CPUS", A3, {A2, H100_1, NEXT_ZONE, MEGA}),
+        ("PREEMPTIBLE_CPUS", A3_SPOT, {H100_1_SPOT}),
     ],
 )
 def test_what_shares_a_quota_is_refused_with_it(limit: str, asked: OfferingKey, also: set[OfferingKey]) -> None:
@@ -214,6 +237,19 @@ def test_a_launch_asks_once_for_what_shares_a_quota() -> None:
     assert [machine.offering for machine in answer.instances] == [A2]
     assert rig.fake.calls["createInstances"] == 2
     assert [type(one.error) for one in answer.failures] == [FamilyQuotaError] * 3
+
+
+def test_a_launch_goes_on_in_the_region_whose_quota_of_cpus_has_room() -> None:
+    rig = Rig()
+    with_groups(rig, *MORE)
+    text = "Quota 'CPUS' exceeded.  Limit: 24.0 in region us-central1."
+    rig.fake.project.errors[rig.key(A3)] = ("QUOTA_EXCEEDED", text)
+    assert [type(one.error) for one in rig.provider.launch(request(offerings=(A3, MEGA))).failures] == [
+        RegionQuotaError,
+        RegionQuotaError,
+    ]
+    assert rig.fake.calls["createInstances"] == 1
+    assert [one.offering for one in rig.provider.launch(request(offerings=(ELSEWHERE,))).instances] == [ELSEWHERE]
 
 
 def test_machines_whose_gpu_is_chosen_are_told_apart_by_it() -> None:

@@ -110,6 +110,19 @@ def test_a_base_name_without_room_and_a_group_that_is_not_supported() -> None:
     assert [fault.kind for fault in status(rig).faults] == ["NotSupported", "NameTooLong"]
 
 
+@pytest.mark.parametrize("base", ["vm-###", "vm-#[7]"])
+def test_a_base_name_that_google_numbers(base: str) -> None:
+    rig = Rig()
+    rig.group(A3).base = base
+    (fault,) = status(rig).faults
+    assert fault.kind == "NumberedNames"
+    assert f"{base} lets the group number its machines" in fault.message
+    assert "--base-instance-name" in fault.next_step
+    with pytest.raises(TemplateError, match="number its machines"):
+        rig.provider.launch(request())
+    assert rig.fake.calls["createInstances"] == 0
+
+
 def test_a_base_name_without_room_hides_no_other_group() -> None:
     rig = Rig()
     rig.group(A3).base = "g" * 53
