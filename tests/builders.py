@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Hold
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Plan
@@ -144,7 +144,7 @@ def block(name: str = "november", **fields: Any) -> CapacityBlock:
         "count": 2,
         "starts_at": NOW - timedelta(hours=1),
         "ends_at": NOW + timedelta(hours=10, minutes=15),
-        "hold": "WhileNeeded",
+        "hold": Hold.WHILE_NEEDED,
     }
     return CapacityBlock(name, **(defaults | fields))
 

@@ -53,7 +53,7 @@ from autoscaler.advice.prices import prices
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Replanner, Result, in_use
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.plan import Plan
+from autoscaler.model.plan import ConsideredOutcome, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
@@ -364,7 +364,7 @@ def _requests(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[C
         for demand in thorough.demands
         if asked.pod.key in demand.pods
         for entry in demand.considered
-        if entry.outcome == "chosen" or (entry.outcome == "fits" and not entry.reasons)
+        if entry.outcome is ConsideredOutcome.CHOSEN or (entry.outcome is ConsideredOutcome.FITS and not entry.reasons)
     }
     entries = [entry for entry in asked.considered if (entry.pool, entry.drivers, entry.offering) in fitting]
     yield from larger_disks(entries, asked.catalog)

@@ -14,6 +14,7 @@ from typing import Final
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.situation import Situation
 from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
@@ -30,7 +31,7 @@ _END: Final = datetime(2200, 1, 1, tzinfo=UTC)
 def capacity_blocks(asked: Situation) -> Iterator[Change]:
     """For the smallest type that fits and that nobody sells by the hour; none where something else fits, if only its
     price were known."""
-    fitting = [entry for entry in asked.considered if entry.outcome == "fits"]
+    fitting = [entry for entry in asked.considered if entry.outcome is ConsideredOutcome.FITS]
     entries = [entry for entry in fitting if any(r.code is Code.NEEDS_RESERVATION for r in entry.reasons)]
     blocks = [entry for entry in entries if entry.offering.capacity_type in _BOUGHT]
     if blocks and len(entries) == len(fitting):

@@ -13,7 +13,8 @@ from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, accelerato
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.other_systems import type_named
-from autoscaler.model.capacity import CapacityPool, Limits, PodScope
+from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
+from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.reason import Code
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
@@ -70,10 +71,10 @@ def allowed_types(asked: Situation) -> Iterator[Change]:
 
 def parts_of_cards(asked: Situation) -> Iterator[Change]:
     """Instance types with a part of a card, where one fits and nothing else keeps it from being bought."""
-    found = [r for entry in asked.considered for r in entry.reasons if entry.outcome == "fits"]
+    found = [r for entry in asked.considered for r in entry.reasons if entry.outcome is ConsideredOutcome.FITS]
     shares = [str(r.detail.get("share", "")) for r in found if r.code is Code.FRACTION_UNASKED]
     for pool in asked.pools if shares else ():
-        edit = on_pool(pool.name, lambda pool: replace(pool, fractional="Allow"))
+        edit = on_pool(pool.name, lambda pool: replace(pool, fractional=Permission.ALLOW))
         yield Change.of(ChangeKind.ALLOW_PARTS, pool_subject(pool), edit, share=shares[0])
 
 

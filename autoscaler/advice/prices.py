@@ -11,6 +11,7 @@ from typing import Final
 from autoscaler.advice.change import Change, ChangeKind, unchanged
 from autoscaler.advice.situation import Situation
 from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import REGION, ZONE
@@ -29,7 +30,7 @@ def prices(asked: Situation) -> Iterator[Change]:
     unpriced = {
         (entry.offering.region, entry.offering.instance_type, entry.offering.capacity_type)
         for entry in asked.considered
-        if entry.outcome == "fits" and any(reason.code is Code.NO_PRICE for reason in entry.reasons)
+        if entry.outcome is ConsideredOutcome.FITS and any(reason.code is Code.NO_PRICE for reason in entry.reasons)
     }
     listed = [asked.catalog.types[name] for region, name, _ in unpriced if not region]
     listed = [known for known in listed if known.price is None]

@@ -13,7 +13,7 @@ from autoscaler.lint.devices.effort import Effort, EffortExceededError
 from autoscaler.lint.devices.offers import Offer, Specimen, specimens
 from autoscaler.lint.devices.readings import readings
 from autoscaler.lint.expressions import conditions
-from autoscaler.model.plan import Considered, Placement, Plan, Target
+from autoscaler.model.plan import Considered, ConsideredOutcome, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
@@ -79,7 +79,7 @@ class TypeAnswer:
     @property
     def cheapest(self) -> Considered | None:
         """The cheapest offering that fits and may be bought."""
-        fits = [e for e in self.considered if e.outcome in ("chosen", "fits") and not _bars(e)]
+        fits = [e for e in self.considered if e.outcome.fits and not _bars(e)]
         return min(fits, key=_cost, default=None)
 
     @property
@@ -98,7 +98,7 @@ def _cost(entry: Considered) -> tuple[bool, Decimal]:
 
 def _bars(entry: Considered) -> bool:
     """Whether something keeps an offering that fits from being bought: of the chosen ones the reason praises."""
-    return entry.outcome == "fits" and bool(entry.reasons)
+    return entry.outcome is ConsideredOutcome.FITS and bool(entry.reasons)
 
 
 def ask_type(
@@ -185,7 +185,11 @@ def _considered(
 
 def _as_other(entry: Considered) -> Considered:
     """Among one type the best is always chosen; that says nothing about the plan."""
-    return replace(entry, outcome="fits", reasons=(), nodes=0) if entry.outcome == "chosen" else entry
+    return (
+        replace(entry, outcome=ConsideredOutcome.FITS, reasons=(), nodes=0)
+        if entry.outcome is ConsideredOutcome.CHOSEN
+        else entry
+    )
 
 
 def _devices(
@@ -193,7 +197,7 @@ def _devices(
 ) -> Iterator[DeviceAnswer]:
     """The conditions of the pod's selectors, where one of them decides, on the devices of the plainest drivers."""
     deciding = [entry for entry in considered if any(reason.code in _SELECTING for reason in entry.reasons)]
-    if not deciding or any(entry.outcome in ("chosen", "fits") for entry in considered):
+    if not deciding or any(entry.outcome.fits for entry in considered):
         return
     try:
         drivers = parse_driver_set(",".join(deciding[0].drivers), custom=instance_type.custom_drivers)

@@ -39,7 +39,7 @@ from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.leaving import checked_first, end_postponed, may_evict
 from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
 from autoscaler.lifecycle.provisioned_node import Why, can_take
-from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.capacity import AtDeadline, CapacityBlock
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Code
@@ -248,7 +248,7 @@ class Executor:
             drained = evict_all(self.api, occupants_now(self.api, name), ends_at=ends_at, now=now)
             if not drained.remaining:
                 return True
-        if block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete":
+        if block is not None and now >= block.reclaimed and block.drain.at_deadline is AtDeadline.DELETE:
             return True
         if found is not None and ends_at is not None:
             give_notice(self.api, found, pods, ends_at)  # those that came after the notice, or stay longer than it said

@@ -28,7 +28,7 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.kube.custom.capacity_pool import FINALIZER as POOL_FINALIZER
 from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
 from autoscaler.lifecycle.provisioned_node import is_over
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, DeletionPolicy
 from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 
@@ -38,7 +38,7 @@ _OURS: Final = (PROVISIONED_NODES, CAPACITY_POOLS, LAUNCH_BATCHES)
 def sync_finalizer(api: KubernetesApi, pool: CapacityPool, snapshot: Snapshot) -> None:
     """Put the finalizer on a pool with nodes to drain, or take it away. Writes nothing when it is right already."""
     nodes = any(node.pool == pool.name and not is_over(node) for node in snapshot.provisioned)
-    wanted = nodes and pool.deletion_policy == "Drain"
+    wanted = nodes and pool.deletion_policy is DeletionPolicy.DRAIN
     # The API server accepts no new finalizer on an object that is being deleted.
     if wanted == pool.guarded or (wanted and pool.deleting):
         return

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.selectors import parse_label_selector, parse_node_selector, parse_node_selector_term
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.pod import PodAffinityTerm, PreferredPodTerm, PreferredTerm, TopologySpread
+from autoscaler.model.pod import PodAffinityTerm, PreferredPodTerm, PreferredTerm, TopologySpread, WhenUnsatisfiable
 from instance_catalog.kubernetes.node_selector import NodeSelector, Requirement
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -45,18 +45,20 @@ def parse_affinity(fields: Fields, *, namespace: str, labels: Mapping[str, str])
 
 def parse_topology_spread(fields: Fields, labels: Mapping[str, str]) -> TopologySpread:
     """One entry of spec.topologySpreadConstraints of a pod with `labels`."""
-    when = fields.choice("whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), "")
+    # What is not one of them is an error already; a filter is the stricter reading.
+    named = fields.choice("whenUnsatisfiable", tuple(when.value for when in WhenUnsatisfiable), "")
+    when = WhenUnsatisfiable(named) if named else WhenUnsatisfiable.DO_NOT_SCHEDULE
     selector = parse_label_selector(fields.optional_child("labelSelector"))
     constraint = TopologySpread(
         max_skew=_positive(fields, "maxSkew"),
         topology_key=fields.required("topologyKey"),
-        when_unsatisfiable="ScheduleAnyway" if when == "ScheduleAnyway" else "DoNotSchedule",
+        when_unsatisfiable=when,
         selector=_merge(selector, "In", fields.texts("matchLabelKeys"), labels),
         min_domains=_positive(fields, "minDomains") if "minDomains" in fields else None,
         node_affinity_policy=fields.choice("nodeAffinityPolicy", _POLICIES, "Honor"),
         node_taints_policy=fields.choice("nodeTaintsPolicy", _POLICIES, "Ignore"),
     )
-    if constraint.min_domains is not None and when == "ScheduleAnyway":
+    if constraint.min_domains is not None and when is WhenUnsatisfiable.SCHEDULE_ANYWAY:
         fields.error("minDomains", "is allowed only with whenUnsatisfiable: DoNotSchedule", "remove it")
     fields.unread()
     return constraint

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.lifecycle.provisioned_node import has_failed, has_machine
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.capacity import CapacityPool, DeletionPolicy, Mode
 from autoscaler.model.provisioned_node import ProvisionedNode
 
 # Cluster Autoscaler asks every ten seconds, and waits five minutes after a failure: so long a failure is shown to it.
@@ -26,7 +26,7 @@ def acts_on_nodes(pool: CapacityPool) -> bool:
 
 def drains_deleted(pool: CapacityPool) -> bool:
     """Whether a person deleted the pool and its policy ends its nodes."""
-    return pool.deleting and pool.deletion_policy == "Drain"
+    return pool.deleting and pool.deletion_policy is DeletionPolicy.DRAIN
 
 
 def may_touch(pool: str, pools: Iterable[CapacityPool]) -> bool:

@@ -19,7 +19,7 @@ from autoscaler.lifecycle.quarantine import Drift, Misprediction, Pair, mispredi
 from autoscaler.lifecycle.spending import moved_on, price_of
 from autoscaler.model.capacity import Mode
 from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer
-from autoscaler.model.plan import LeftOut, Plan, PlannedNode
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
@@ -175,7 +175,12 @@ def _completed(decisions: Decisions, snapshot: Snapshot, odd: Mapping[str, Odd])
     pools = {found.pool for found in odd.values()} & {pool.name for pool in snapshot.pools}
     untouched = {n.name for n in snapshot.provisioned if n.pool in pools or f"CapacityBlock {n.offering.block}" in odd}
     left = tuple(
-        LeftOut(pod.key, "unknown", (Reason.of(Code.PLANNING_FAILED, f"pod {pod.key}"),), claims=claim_keys(pod))
+        LeftOut(
+            pod.key,
+            LeftOutVerdict.UNKNOWN,
+            (Reason.of(Code.PLANNING_FAILED, f"pod {pod.key}"),),
+            claims=claim_keys(pod),
+        )
         for pod in (found.subject for found in odd.values())
         if isinstance(pod, Pod)
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
@@ -15,9 +15,6 @@ from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import CapacityType
-
-DeletionPolicy: TypeAlias = Literal["Drain", "Retain"]
-"""What happens to the nodes when their pool or block is deleted."""
 
 
 class Mode(Enum):
@@ -32,6 +29,64 @@ class Launcher(Enum):
 
     FORESLICE = "Foreslice"
     CLUSTER_AUTOSCALER = "ClusterAutoscaler"  # over gRPC: the loop only carries out what it orders
+
+
+class DeletionPolicy(Enum):
+    """What happens to the nodes when their pool or block is deleted."""
+
+    DRAIN = "Drain"
+    RETAIN = "Retain"
+
+
+class ConsolidationPolicy(Enum):
+    """Which nodes that work are removed to save money."""
+
+    NEVER = "Never"
+    WHEN_EMPTY = "WhenEmpty"
+    CLOSE = "Close"  # only in simulations: nodes whose pods would cost less elsewhere admit no more, and end empty
+    CHEAPER = "Cheaper"  # also nodes whose pods move to where they cost less
+
+
+class DriftDisruption(Enum):
+    """Whether empty nodes go that a change of their pool or block would launch otherwise."""
+
+    NEVER = "Never"
+    WHEN_EMPTY = "WhenEmpty"
+
+
+class StoppedMachines(Enum):
+    """What happens to a machine that was stopped in the cloud: kept for a later start, or terminated."""
+
+    KEEP = "Keep"
+    END = "End"
+
+
+class Permission(Enum):
+    """Whether a pool may buy what it does not buy by default."""
+
+    NEVER = "Never"
+    ALLOW = "Allow"
+
+
+class Hold(Enum):
+    """When the machines of a block run: from its start to its end, or while pods need them."""
+
+    ALWAYS = "Always"
+    WHILE_NEEDED = "WhileNeeded"
+
+
+class AtDeadline(Enum):
+    """What happens to the pods that still run when the time for evictions is over."""
+
+    DELETE = "Delete"
+    LEAVE = "Leave"
+
+
+class UnknownDurationPolicy(Enum):
+    """Whether pods that do not say how long they run may use a block."""
+
+    ALLOW = "Allow"
+    DENY = "Deny"
 
 
 class PodScope(Enum):
@@ -104,16 +159,14 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """When nodes may be removed. `consolidate`: never to save money, when they are empty, or also when their pods move
-    to where they cost less, by `saving`; with Close, which only simulations do, when their last pods have ended after
-    no others were let in. `after` is how long a node must have been empty. `stopped`: whether a machine that was
-    stopped in the cloud is kept for a later start, or ended."""
+    """When nodes may be removed. `after` is how long a node must have been empty; `saving` is what moving pods must
+    save."""
 
-    consolidate: Literal["Never", "WhenEmpty", "Close", "Cheaper"] = "WhenEmpty"
+    consolidate: ConsolidationPolicy = ConsolidationPolicy.WHEN_EMPTY
     after: timedelta = timedelta(minutes=5)
-    drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"
+    drift: DriftDisruption = DriftDisruption.WHEN_EMPTY
     budgets: tuple[DisruptionBudget, ...] = ()
-    stopped: Literal["Keep", "End"] = "Keep"
+    stopped: StoppedMachines = StoppedMachines.KEEP
     saving: Saving = Saving()
 
 
@@ -178,12 +231,12 @@ class CapacityPool:
     kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     drivers: tuple[str, ...] = ()
     limits: Limits = Limits()
-    overflow: Literal["Never", "Allow"] = "Never"
+    overflow: Permission = Permission.NEVER  # whether it buys what is not reserved when its reservations are full
     baselines: tuple[Baseline, ...] = ()
     disruption: Disruption = Disruption()
     weight: int = 0
-    fractional: Literal["Never", "Allow"] = "Never"  # whether types with a part of a card (a vGPU) are offered
-    deletion_policy: DeletionPolicy = "Drain"
+    fractional: Permission = Permission.NEVER  # whether types with a part of a card (a vGPU) are offered
+    deletion_policy: DeletionPolicy = DeletionPolicy.DRAIN
     scope: Scope = Scope()
     launcher: Launcher = Launcher.FORESLICE
     boot_timeout: timedelta | None = None  # from launch to Node; None: the node template's, or that of the machine
@@ -224,7 +277,7 @@ class Drain:
 
     notice: timedelta = timedelta(minutes=30)
     budget: timedelta = timedelta(minutes=15)
-    at_deadline: Literal["Delete", "Leave"] = "Delete"
+    at_deadline: AtDeadline = AtDeadline.DELETE
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +297,10 @@ class CapacityBlock:
     ends_at: datetime
     pool: str = ""
     reservation: str = ""  # provider's id
-    hold: Literal["Always", "WhileNeeded"] = "Always"
+    hold: Hold = Hold.ALWAYS
     consumers: Consumers = Consumers()
     taint: Taint | None = None
-    unknown_duration: Literal["Allow", "Deny"] = "Allow"
+    unknown_duration: UnknownDurationPolicy = UnknownDurationPolicy.ALLOW
     min_remaining: timedelta = timedelta(0)
     max_wait: timedelta = timedelta(0)  # how long after its creation a pod waits for the start, unless it says itself
     drain: Drain = Drain()
@@ -256,7 +309,7 @@ class CapacityBlock:
     drivers: tuple[str, ...] = ()
     reservation_tags: FrozenMap[str, str] = field(default_factory=FrozenMap)  # finds the reservation instead of an id
     note: str = ""  # why the reservation cannot be used, as last observed
-    deletion_policy: DeletionPolicy = "Retain"
+    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     uid: str = ""
     generation: int = 0  # which version of the spec this is
     ahead: bool = False  # only in a plan that looks ahead: pods that await it are planned on it before it begins

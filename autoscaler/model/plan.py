@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, StrEnum
 from fractions import Fraction
-from typing import Literal, TypeAlias
 
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import BootTimes, OfferingRef, Prediction
@@ -16,8 +15,29 @@ from autoscaler.model.resource_claim import Allocation
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import DeviceId, ResourceSlice
 
-ConsideredOutcome: TypeAlias = Literal["chosen", "fits", "does-not-fit", "fatal", "unknown"]
-LeftOutVerdict: TypeAlias = Literal["does-not-fit", "fatal", "unknown", "out-of-scope"]
+
+class ConsideredOutcome(StrEnum):
+    """What came of an offering, in the order in which people read about them."""
+
+    CHOSEN = "chosen"
+    FITS = "fits"
+    UNKNOWN = "unknown"
+    FATAL = "fatal"
+    DOES_NOT_FIT = "does-not-fit"
+
+    @property
+    def fits(self) -> bool:
+        """Whether the demand fits on it, bought or not."""
+        return self in (ConsideredOutcome.CHOSEN, ConsideredOutcome.FITS)
+
+
+class LeftOutVerdict(StrEnum):
+    """Why a pod gets no node."""
+
+    DOES_NOT_FIT = "does-not-fit"
+    FATAL = "fatal"
+    UNKNOWN = "unknown"
+    OUT_OF_SCOPE = "out-of-scope"
 
 
 class Target(Enum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import Enum
 from math import ceil
-from typing import Literal
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.namespaced import Namespaced
@@ -81,13 +81,20 @@ class PreferredPodTerm:
     term: PodAffinityTerm
 
 
+class WhenUnsatisfiable(Enum):
+    """Whether a constraint filters nodes or only scores them."""
+
+    DO_NOT_SCHEDULE = "DoNotSchedule"
+    SCHEDULE_ANYWAY = "ScheduleAnyway"
+
+
 @dataclass(frozen=True, slots=True)
 class TopologySpread:
     """One topologySpreadConstraint with upstream's defaults applied; matchLabelKeys are merged into the selector."""
 
     max_skew: int
     topology_key: str
-    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    when_unsatisfiable: WhenUnsatisfiable
     selector: LabelSelector | None
     min_domains: int | None = None
     node_affinity_policy: str = "Honor"

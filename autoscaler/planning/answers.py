@@ -15,7 +15,7 @@ from typing import Final
 
 from autoscaler.kube.workloads.stamping import MOST_PODS
 from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
-from autoscaler.model.plan import LeftOut, NodeAction, Plan, Target
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeAction, Plan, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.requested_capacity import Condition, ProvisioningRequest, RequestClass, RequestCondition
 from autoscaler.model.snapshot import Snapshot
@@ -237,7 +237,7 @@ def _decisive(left: Iterable[LeftOut]) -> LeftOut | None:
 def _for_good(left: LeftOut) -> bool:
     """Whether nothing that passes by itself keeps the pod out: no shortage, no limit, no budget."""
     own = [reason for reason in left.reasons if reason.code not in _OF_GANGS]
-    known = left.verdict in ("does-not-fit", "fatal", "out-of-scope")
+    known = left.verdict is not LeftOutVerdict.UNKNOWN
     return known and bool(own) and all(reason.code in _FOR_GOOD for reason in own)
 
 

@@ -15,7 +15,14 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
-from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption
+from autoscaler.model.capacity import (
+    CapacityBlock,
+    CapacityPool,
+    ConsolidationPolicy,
+    DeletionPolicy,
+    Disruption,
+    DriftDisruption,
+)
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
@@ -193,8 +200,8 @@ def _closed(pool: CapacityPool) -> CapacityPool:
         pool.name,
         mode=pool.mode,
         node_template=pool.node_template,
-        disruption=Disruption(consolidate="Never", drift="Never"),
-        deletion_policy="Retain",
+        disruption=Disruption(consolidate=ConsolidationPolicy.NEVER, drift=DriftDisruption.NEVER),
+        deletion_policy=DeletionPolicy.RETAIN,
         uid=pool.uid,
         deleting=True,
         generation=pool.generation,

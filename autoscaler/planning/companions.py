@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from autoscaler.model.plan import LeftOut, Plan
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -74,7 +74,7 @@ def without_companions(plan: Plan, snapshot: Snapshot, make: Make) -> Plan:
 
 def _stuck(plan: Plan, snapshot: Snapshot) -> list[Bundle]:
     """Bundles of several pods that fit no node, most important ones first."""
-    left = {found.pod for found in plan.left_out if found.verdict == "does-not-fit"}
+    left = {found.pod for found in plan.left_out if found.verdict is LeftOutVerdict.DOES_NOT_FIT}
     pods = [pod for pod in snapshot.pods if left and pod.gang is None and pod.key in left]
     pods.sort(key=lambda pod: pod.turn)
     return [bundle for bundle in bundles_of(pods, snapshot.claims) if len(bundle.pods) > 1][:_MOST]
@@ -109,4 +109,4 @@ def _left_out(pod: Pod, bundle: Bundle, kept: Set[str], alone: LeftOut | None, r
     shared = next(key for key in bundle.shared_claims if key in claim_keys(pod))
     first = sum(each.key in kept for each in bundle.pods)
     why = Reason.of(Code.BUNDLE_SPLIT, f"claim {shared}", pods=len(bundle.pods), first=first)
-    return LeftOut(pod.key, "does-not-fit", (*refusals, why), claims=claim_keys(pod))
+    return LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, (*refusals, why), claims=claim_keys(pod))

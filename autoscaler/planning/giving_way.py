@@ -16,7 +16,8 @@ from typing import Final
 
 from autoscaler.lifecycle.provisioned_node import is_leaving
 from autoscaler.lifecycle.reflect import occupied_nodes
-from autoscaler.model.plan import LeftOut, NodeDecision, Placement, Plan, Target
+from autoscaler.model.capacity import ConsolidationPolicy
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeDecision, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
@@ -101,7 +102,7 @@ def _idle(
         return []
     # Being empty is the first that there is to say: it ends now, or as soon as delay and budget of its pool allow.
     ending = {d.provisioned_node for d in becoming(alone) if [r.code for r in d.reasons][:1] == [Code.NODE_EMPTY]}
-    emptied = {pool.name for pool in snapshot.pools if pool.disruption.consolidate != "Never"}
+    emptied = {pool.name for pool in snapshot.pools if pool.disruption.consolidate is not ConsolidationPolicy.NEVER}
     found = (n for n in snapshot.provisioned if n.node_name in alone and n.name in ending and n.pool in emptied)
     return sorted(found, key=lambda node: (-(node.offering.usd_per_hour or Decimal(0)), node.name))
 
@@ -132,7 +133,7 @@ def _without(snapshot: Snapshot, gone: Sequence[ProvisionedNode], placed: Sequen
 
 def _left_out(pod: Pod, node: str) -> LeftOut:
     why = Reason.of(Code.GIVES_WAY, f"pod {pod.key}", node=node)
-    return LeftOut(pod.key, "does-not-fit", (why,), claims=claim_keys(pod))
+    return LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, (why,), claims=claim_keys(pod))
 
 
 def _is_of_buffer(key: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from autoscaler.errors import ConfigurationError
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import PlannedNode
 from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Snapshot
@@ -119,7 +119,7 @@ def _not_in_places(pool: CapacityPool, key: str, index: int) -> Iterator[Reason]
 
 def _only_simulated(pool: CapacityPool) -> Iterator[Reason]:
     """Close is known to keep nodes closed that would serve for less than what is launched instead."""
-    if pool.disruption.consolidate == "Close":
+    if pool.disruption.consolidate is ConsolidationPolicy.CLOSE:
         feature = (
             "disruption.consolidate Close (only `foreslice simulate` does it; a controller treats it as WhenEmpty)"
         )

@@ -18,7 +18,7 @@ from typing import Final
 
 from autoscaler.lifecycle.boot_times import boot_times
 from autoscaler.model.gang import Gang
-from autoscaler.model.plan import Considered, Demand, LeftOut, Placement, Plan, PlannedNode, Target
+from autoscaler.model.plan import Considered, Demand, LeftOut, LeftOutVerdict, Placement, Plan, PlannedNode, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
@@ -304,7 +304,7 @@ def _postponed(packing: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
     for bundle in (bundle for found in packing.classes for bundle in found.members):
         reason = assigned.postponed.get(bundle.key)
         for pod in bundle.pods if reason else ():
-            yield LeftOut(pod.key, "does-not-fit", (reason,) if reason else (), claims=claim_keys(pod))
+            yield LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, (reason,) if reason else (), claims=claim_keys(pod))
 
 
 # Offerings listed for all demands of a plan together, and for each of them at least: more is read by nobody.

@@ -90,7 +90,7 @@ def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere:
         if not bundles:
             continue
         if not policy.explains:
-            yield from (LeftOut(pod.key, "does-not-fit", ()) for bundle in bundles for pod in bundle.pods)
+            yield from (LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, ()) for bundle in bundles for pod in bundle.pods)
             continue
         found = _diagnosis(packing, item, outcome, policy, elsewhere)
         for bundle in bundles:
@@ -99,7 +99,7 @@ def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere:
             told = found
             if refused is not None and packing.trials.ledger.refused(item):  # not every other node was asked
                 spent = packing.trials.ledger.unknown(item, bundle.pods[0])
-                told, own = replace(found, verdict="unknown"), (*spent.reasons, *own)
+                told, own = replace(found, verdict=LeftOutVerdict.UNKNOWN), (*spent.reasons, *own)
             for entry in _entries(told, bundle_class.sample, bundle):
                 yield replace(entry, reasons=tuple(dict.fromkeys((*own, *entry.reasons)))) if own else entry
 
@@ -117,7 +117,7 @@ def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[Left
 def _diagnosis(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
     stuck = outcome.stuck.get(item)
     if stuck:
-        return _Diagnosis("fatal" if isinstance(stuck, Fatal) else "unknown", stuck.reasons)
+        return _Diagnosis(LeftOutVerdict.FATAL if isinstance(stuck, Fatal) else LeftOutVerdict.UNKNOWN, stuck.reasons)
     gang = packing.classes[item].sample.gang
     nodes = sum(len(c.members) for c in packing.classes if c.sample.gang == gang) if gang else 1
     found = _over_candidates(packing, item, outcome, policy, nodes=nodes)
@@ -139,7 +139,7 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     bought, trials = outcome.bought, packing.trials
     crowded_out = trials.ledger.crowded_out(item, packing.classes[item].sample.pods[0])
     if crowded_out and not any(isinstance(trials.verdict(s, item), Fits) for s in trials.known_shapes(item)):
-        return _Diagnosis("unknown", (crowded_out,))  # one type has nothing to say that another has not
+        return _Diagnosis(LeftOutVerdict.UNKNOWN, (crowded_out,))  # one type has nothing to say that another has not
     verdicts = [(i, packing.trials.explained(packing.shape_of[i], item)) for i in range(len(packing.candidates))]
     anything = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
     # Where nothing would run is no answer beside what could be had after a change.
@@ -151,13 +151,16 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
         bars = [tuple(why_not(packing, i, item, bought, nodes=nodes)) for i in fitting]
         # Beside an offering that nothing bars, what the others lack is not what is missing.
         told = (r for found in bars for r in found if all(bars) or r.code not in _OF_ALL)
-        return diagnosis("does-not-fit", _few(dict.fromkeys(told), policy))
+        return diagnosis(LeftOutVerdict.DOES_NOT_FIT, _few(dict.fromkeys(told), policy))
     # What hangs on a value of running nodes is decided where no card can have that value.
     if vain := [r for r in nothing_has(packing, item) if r.code is Code.NOTHING_HAS and "driver" in r.detail]:
-        return diagnosis("does-not-fit", tuple(vain))
+        return diagnosis(LeftOutVerdict.DOES_NOT_FIT, tuple(vain))
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
-    kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = ((Unknown, "unknown"), (Fatal, "fatal"))
+    kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = (
+        (Unknown, LeftOutVerdict.UNKNOWN),
+        (Fatal, LeftOutVerdict.FATAL),
+    )
     # What would not be bought whatever its devices are leaves nothing undecided.
     possible = [found for i, found in verdicts if not packing.candidates[i].excluded]
     for kind, name in kinds:
@@ -169,8 +172,8 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
     split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item))
     if len(everywhere) == 1:
-        return diagnosis("does-not-fit", (*split, *everywhere.pop()))
-    return diagnosis("does-not-fit", (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))))
+        return diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, *everywhere.pop()))
+    return diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))))
 
 
 # Reasons that say no more than that nothing on offer fits.

@@ -12,7 +12,16 @@ from typing import Any, Final
 from autoscaler.advice.advise import Advice
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.lifecycle.provisioned_node import last_edge
-from autoscaler.model.plan import Considered, LeftOut, NearMiss, Placement, Plan, Target
+from autoscaler.model.plan import (
+    Considered,
+    ConsideredOutcome,
+    LeftOut,
+    LeftOutVerdict,
+    NearMiss,
+    Placement,
+    Plan,
+    Target,
+)
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -97,7 +106,7 @@ def _decision(
         why = placement.reasons or (launch.reasons if launch else ())
         return {**found, "reasons": [_reason(reason) for reason in joined(why)]}
     if left is not None:
-        return {"outcome": left.verdict, "reasons": [_reason(reason) for reason in joined(left.reasons)]}
+        return {"outcome": left.verdict.value, "reasons": [_reason(reason) for reason in joined(left.reasons)]}
     return None
 
 
@@ -108,11 +117,11 @@ def _offerings(pod: Pod, plan: Plan) -> Iterator[dict[str, Any]]:
         if pod.key in demand.pods:
             for entry in demand.considered:
                 groups.setdefault(_cause(entry, pod), []).append(entry)
-    order = ("chosen", "fits", "unknown", "fatal", "does-not-fit")
+    order = tuple(ConsideredOutcome)
     for entries in sorted(groups.values(), key=lambda g: (order.index(g[0].outcome), -len(g), _why(g[0], pod))):
         types = list(dict.fromkeys(entry.offering.instance_type for entry in entries))
         yield {
-            "outcome": entries[0].outcome,
+            "outcome": entries[0].outcome.value,
             "reason": _why(max(entries, key=_free), pod),
             "codes": sorted({reason.code.value for entry in entries for reason in entry.reasons[:1]}),
             "offerings": len(entries),
@@ -183,7 +192,7 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
         (f"{counted(m['types'], 'type')}: {m['text']} (e.g. {m['example']})" for m in found["nearestMisses"]),
     )
     # For a pod that no pool is meant to serve nothing was tried.
-    asked = found["wouldHelp"] or (found["decision"] and found["decision"]["outcome"] != "out-of-scope")
+    asked = found["wouldHelp"] or (found["decision"] and found["decision"]["outcome"] != LeftOutVerdict.OUT_OF_SCOPE)
     if asked and found["decision"] and found["decision"]["outcome"] not in _PLACED and not _waits(found["decision"]):
         yield from section("Smallest changes that place it", _advice_lines(found["wouldHelp"]))
     yield from section("Moves that would make room", found.get("room", ()))
@@ -202,9 +211,9 @@ def _claim_line(entry: Mapping[str, Any]) -> str:
 
 
 _NO_NODE: Final = {
-    "does-not-fit": "gets no node",
-    "unknown": "gets no node: whether it fits cannot be decided before a node runs",
-    "fatal": "gets no node: kube-scheduler gives up on it",
+    LeftOutVerdict.DOES_NOT_FIT: "gets no node",
+    LeftOutVerdict.UNKNOWN: "gets no node: whether it fits cannot be decided before a node runs",
+    LeftOutVerdict.FATAL: "gets no node: kube-scheduler gives up on it",
 }
 
 
@@ -224,7 +233,7 @@ def _decision_lines(found: Mapping[str, Any]) -> Iterator[str]:
             yield from [found["readyIn"]] if "readyIn" in found else []
         case "existing" | "coming":
             yield f"fits {found['outcome']} node {found['node']}"
-        case "out-of-scope":
+        case LeftOutVerdict.OUT_OF_SCOPE:
             yield "no pool serves it"
         case _ if _waits(found):
             yield "waits, as its block or the pod itself allows"
@@ -233,12 +242,12 @@ def _decision_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from (entry["text"] for entry in found["reasons"])
 
 
-_OUTCOMES: Final = {"fits": "fit", "does-not-fit": "do not fit"}
+_OUTCOMES: Final = {ConsideredOutcome.FITS: "fit", ConsideredOutcome.DOES_NOT_FIT: "do not fit"}
 
 
 def _offering_line(entry: Mapping[str, Any]) -> str:
     what = f"{entry['offerings']} {_OUTCOMES.get(entry['outcome'], entry['outcome'])}"
-    joint = ", but " if entry["outcome"] == "fits" else ": "
+    joint = ", but " if entry["outcome"] == ConsideredOutcome.FITS else ": "
     return f"{what}{joint if entry['reason'] else ''}{entry['reason']} (e.g. {', '.join(entry['examples'])})"
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from autoscaler.lifecycle.provisioned_node import counts_against_limits, is_over
 from autoscaler.lifecycle.spending import price_of, spent_today
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.plan import LeftOut, Placement, Plan, PlannedNode, Target
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
@@ -163,9 +163,9 @@ def _state(pod: Pod, fates: _Fates, readable: Readable) -> tuple[str, tuple[str,
 
 _SAID: Final = frozenset({Code.EXISTING_NODE, Code.COMING_NODE})
 _STATES: Final = {
-    "fatal": "kube-scheduler fails on it",
-    "unknown": "undecided: it depends on values that are not known before launch",
-    "out-of-scope": "ignored: no pool serves it",
+    LeftOutVerdict.FATAL: "kube-scheduler fails on it",
+    LeftOutVerdict.UNKNOWN: "undecided: it depends on values that are not known before launch",
+    LeftOutVerdict.OUT_OF_SCOPE: "ignored: no pool serves it",
 }
 
 
@@ -226,10 +226,10 @@ def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
             texts_of(redacted(each.reasons, readable)),
         )
         for each in demand.considered
-        if each.outcome in ("chosen", "fits")
+        if each.outcome.fits
     )
     yield Table("Offerings that fit", ("offering", "pool", "outcome", "$/h", "why"), fitting)
-    rejected = [each for each in demand.considered if each.outcome not in ("chosen", "fits")]
+    rejected = [each for each in demand.considered if not each.outcome.fits]
     texts = [texts_of(redacted(each.reasons, readable)) or each.outcome for each in rejected]
     why = Counter(texts)
     examples = {text: each.offering.instance_type for text, each in reversed(list(zip(texts, rejected, strict=True)))}

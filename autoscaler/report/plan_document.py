@@ -183,7 +183,7 @@ class _Shared:
     def left_out(self, entry: LeftOut) -> Document:
         return {
             "pod": entry.pod,
-            "verdict": entry.verdict,
+            "verdict": entry.verdict.value,
             "claims": list(entry.claims),
             "reasons": self.reasons_of(_own(entry)),
             "instanceTypes": entry.types,
@@ -217,7 +217,7 @@ class _Shared:
 
     def _considered(self, group: list[Considered], reasons: tuple[Reason, ...]) -> Document:
         return {
-            "outcome": group[0].outcome,
+            "outcome": group[0].outcome.value,
             "nodes": group[0].nodes,
             "reasons": self.reasons_of(reasons),
             "candidates": [self._candidate(entry) for entry in group],

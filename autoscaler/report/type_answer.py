@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from autoscaler.advice.type_question import DeviceAnswer, PoolAnswer, TypeAnswer
-from autoscaler.model.plan import Considered, Target
+from autoscaler.model.plan import Considered, ConsideredOutcome, Target
 from autoscaler.model.reason import Code
 from autoscaler.report.explained.objects import section
 from autoscaler.report.plan_document import dollars
@@ -16,7 +16,7 @@ from autoscaler.report.words import counted, money
 from instance_catalog.types.instance_type import InstanceType, Price
 from instance_catalog.types.provenance import Provenance
 
-_OUTCOMES: Final = {"chosen": "chosen", "fits": "fits", "does-not-fit": "does not fit"}
+_OUTCOMES: Final = {ConsideredOutcome.DOES_NOT_FIT: "does not fit"}
 
 
 def type_answer_document(answer: TypeAnswer) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _verdict(answer: TypeAnswer) -> str:
         return "not offered"
     if not answer.considered:
         return "not offered"
-    fits = [entry for entry in answer.considered if entry.outcome == "fits"]
+    fits = [entry for entry in answer.considered if entry.outcome is ConsideredOutcome.FITS]
     if fits:
         return f"fits, but is not bought: {_first(fits[0])}"
     failing = next((device for device in answer.devices if device.devices and device.met < device.devices), None)
@@ -128,19 +128,19 @@ def _device(found: DeviceAnswer) -> dict[str, Any]:
 
 def _offerings(answer: TypeAnswer) -> Iterator[dict[str, Any]]:
     """Offerings with the same answer, counted."""
-    groups: dict[tuple[str, str], list[Considered]] = {}
+    groups: dict[tuple[ConsideredOutcome, str], list[Considered]] = {}
     for entry in answer.considered:
         groups.setdefault((entry.outcome, _first(entry)), []).append(entry)
-    order = ("chosen", "fits", "unknown", "fatal", "does-not-fit")
+    order = tuple(ConsideredOutcome)
     for (outcome, why), entries in sorted(groups.items(), key=lambda g: (order.index(g[0][0]), -len(g[1]))):
         best = entries[0]
         about = (
             f"{best.offering.capacity_type} {_hourly(best.offering.usd_per_hour)}, drivers {', '.join(best.drivers)}"
         )
         more = "" if len(entries) == 1 else f" and {counted(len(entries) - 1, 'more offering')}"
-        reason = f"{', but' if outcome == 'fits' else ':'} {why}" if why else ""
+        reason = f"{', but' if outcome is ConsideredOutcome.FITS else ':'} {why}" if why else ""
         yield {
-            "outcome": outcome,
+            "outcome": outcome.value,
             "offerings": len(entries),
             "reason": why,
             "codes": sorted({r.code.value for e in entries for r in e.reasons[:1]}),
@@ -150,7 +150,7 @@ def _offerings(answer: TypeAnswer) -> Iterator[dict[str, Any]]:
 
 def _first(entry: Considered) -> str:
     """The reason that decides, without the name of the offering; nothing for one that is praised."""
-    if entry.outcome == "chosen":
+    if entry.outcome is ConsideredOutcome.CHOSEN:
         return text_of(entry.reasons[0]) if entry.reasons else ""
     found = joined(entry.reasons)[:1]
     return "; ".join(text_of(reason).removeprefix(f"offering {entry.offering.instance_type}: ") for reason in found)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.pod import Pod, PodAffinityTerm, TopologySpread
+from autoscaler.model.pod import Pod, PodAffinityTerm, TopologySpread, WhenUnsatisfiable
 from autoscaler.model.reason import Code, Reason
 from autoscaler.scheduling.node_filters import selects_node
 from autoscaler.scheduling.node_state import NodeState
@@ -19,7 +19,7 @@ from instance_catalog.frozen_map import EMPTY
 
 def topology_spread(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
     """PodTopologySpread, hard constraints (podtopologyspread/filtering.go)."""
-    hard = [c for c in pod.topology_spread if c.when_unsatisfiable == "DoNotSchedule"]
+    hard = [c for c in pod.topology_spread if c.when_unsatisfiable is WhenUnsatisfiable.DO_NOT_SCHEDULE]
     if not hard:
         return ()
     keys = {c.topology_key for c in hard}

@@ -11,7 +11,7 @@ from math import floor, log
 from typing import Final
 
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.pod import Pod, PodAffinityTerm, TopologySpread
+from autoscaler.model.pod import Pod, PodAffinityTerm, TopologySpread, WhenUnsatisfiable
 from autoscaler.scheduling.feasible import MOST, Feasible
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.pod_filters import counted_nodes, matching_pods, term_matches, term_of_pod_matches
@@ -28,7 +28,7 @@ def topology_spread(pod: Pod, feasible: Sequence[Feasible], world: World) -> Seq
 
     Nodes without one of the topology labels get nothing, unless the constraints are the system's defaults.
     """
-    constraints = [c for c in pod.topology_spread if c.when_unsatisfiable == "ScheduleAnyway"]
+    constraints = [c for c in pod.topology_spread if c.when_unsatisfiable is WhenUnsatisfiable.SCHEDULE_ANYWAY]
     own = bool(pod.topology_spread)
     if not own:
         constraints = _defaults(pod, world)
@@ -90,7 +90,7 @@ def _defaults(pod: Pod, world: World) -> list[TopologySpread]:
     if not requirements:
         return []
     selector = LabelSelector(requirements)
-    return [TopologySpread(skew, key, "ScheduleAnyway", selector) for key, skew in _SYSTEM_DEFAULTS]
+    return [TopologySpread(skew, key, WhenUnsatisfiable.SCHEDULE_ANYWAY, selector) for key, skew in _SYSTEM_DEFAULTS]
 
 
 def inter_pod_affinity(pod: Pod, feasible: Sequence[Feasible], world: World) -> Sequence[int]:

@@ -13,7 +13,7 @@ from autoscaler.cluster.resources import NODES, PODS, PROVISIONED_NODES, RESOURC
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
 from autoscaler.kube.resource_claim import parse_resource_claim
 from autoscaler.loop.loop import Tick
-from autoscaler.model.plan import Demand, NodeAction, Plan, PlannedNode, Target
+from autoscaler.model.plan import ConsideredOutcome, Demand, NodeAction, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import text_of, texts_of
@@ -228,10 +228,14 @@ def _alternatives(plan: Plan, launch: PlannedNode) -> list[str]:
     lines = []
     for entry in demand.considered:
         offering = entry.offering
-        if entry.outcome == "fits" and offering.usd_per_hour is not None and offering.instance_type not in taken:
+        if (
+            entry.outcome is ConsideredOutcome.FITS
+            and offering.usd_per_hour is not None
+            and offering.instance_type not in taken
+        ):
             taken.add(offering.instance_type)
             lines.append(f"also fits: {offering_text(offering)} at {offering.usd_per_hour} $/h")
-    misfits = [entry for entry in demand.considered if entry.outcome == "does-not-fit"]
+    misfits = [entry for entry in demand.considered if entry.outcome is ConsideredOutcome.DOES_NOT_FIT]
     counts = Counter(text_of(reason) for entry in misfits for reason in entry.reasons[:1])
     if not counts:
         return lines[:_REJECTED]

@@ -105,6 +105,14 @@ def _is_phase(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Phase"
 
 
+def test_closed_sets_of_the_model_are_enums() -> None:
+    """A misspelt text in a Literal equals nothing, silently; mypy does not read the tests."""
+    found = [
+        str(path.name) for path in (ROOT / "autoscaler/model").rglob("*.py") if "Literal[" in path.read_text("utf-8")
+    ]
+    assert found == []
+
+
 def test_top_level_holds_only_what_the_house_names() -> None:
     tracked = {path.name for path in ROOT.iterdir() if not _ignored(path)}
     assert tracked - TOP_LEVEL == set()

@@ -29,7 +29,15 @@ from autoscaler.kube.custom.schema import (
 )
 from autoscaler.kube.custom.selectors import SelectorSpec, selector_json
 from autoscaler.kube.problem import Problems
-from autoscaler.model.capacity import CapacityBlock, Consumers, Drain
+from autoscaler.model.capacity import (
+    AtDeadline,
+    CapacityBlock,
+    Consumers,
+    DeletionPolicy,
+    Drain,
+    Hold,
+    UnknownDurationPolicy,
+)
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import CAPACITY_BLOCK
@@ -81,6 +89,9 @@ class DrainSpec(ApiModel):
     """How long evictions may take."""
     at_deadline: Literal["Delete", "Leave"] = "Delete"
     """What happens to pods that are still there at the end of the budget."""
+
+    def model(self) -> Drain:
+        return Drain(duration(self.notice), duration(self.budget), AtDeadline(self.at_deadline))
 
 
 class CapacityBlockSpec(ApiModel):
@@ -179,18 +190,18 @@ def parse_capacity_block(
         pool=spec.pool,
         reservation=spec.reservation or status.reservation,
         reservation_tags=FrozenMap(spec.reservation_tags),
-        hold=spec.hold,
+        hold=Hold(spec.hold),
         consumers=spec.consumers.model(),
         taint=_taint(spec.taint, metadata.name),
-        unknown_duration=spec.unknown_duration.policy,
+        unknown_duration=UnknownDurationPolicy(spec.unknown_duration.policy),
         min_remaining=duration(spec.unknown_duration.min_remaining),
         max_wait=duration(spec.max_wait),
-        drain=Drain(duration(spec.drain.notice), duration(spec.drain.budget), spec.drain.at_deadline),
+        drain=spec.drain.model(),
         reclaim_at=moment(status.reclaim_at) if status.reclaim_at else None,
         available=status.available,
         note=status.note,
         drivers=spec.drivers.model(),
-        deletion_policy=spec.deletion_policy,
+        deletion_policy=DeletionPolicy(spec.deletion_policy),
         uid=metadata.uid,
         generation=metadata.generation,
         origin=origin,
@@ -216,22 +227,25 @@ def write_capacity_block(block: CapacityBlock) -> dict[str, Any]:
             "count": block.count,
             "startsAt": moment_text(block.starts_at),
             "endsAt": moment_text(block.ends_at),
-            "hold": block.hold,
+            "hold": block.hold.value,
             "consumers": {
                 "namespaceSelector": selector_json(block.consumers.namespace_selector),
                 "podSelector": selector_json(block.consumers.pod_selector),
                 "minAccelerators": block.consumers.min_accelerators,
             },
             "taint": taint_json(taint) if taint else {"effect": NO_TAINT},
-            "unknownDuration": {"policy": block.unknown_duration, "minRemaining": duration_text(block.min_remaining)},
+            "unknownDuration": {
+                "policy": block.unknown_duration.value,
+                "minRemaining": duration_text(block.min_remaining),
+            },
             "maxWait": duration_text(block.max_wait),
             "drain": {
                 "notice": duration_text(block.drain.notice),
                 "budget": duration_text(block.drain.budget),
-                "atDeadline": block.drain.at_deadline,
+                "atDeadline": block.drain.at_deadline.value,
             },
             "drivers": DriversSpec.of(block.drivers).manifest(),
-            "deletionPolicy": block.deletion_policy,
+            "deletionPolicy": block.deletion_policy.value,
         }
     )
     return custom_object("CapacityBlock", block.name, spec=spec, uid=block.uid)

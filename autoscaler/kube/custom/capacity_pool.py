@@ -37,15 +37,20 @@ from autoscaler.model.capacity import (
     KNOWN_SCHEDULERS,
     Baseline,
     CapacityPool,
+    ConsolidationPolicy,
+    DeletionPolicy,
     Disruption,
     DisruptionBudget,
+    DriftDisruption,
     Launcher,
     Limits,
     Mode,
     NodeTemplateRef,
+    Permission,
     PodScope,
     Saving,
     Scope,
+    StoppedMachines,
 )
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
@@ -164,10 +169,10 @@ class DisruptionSpec(ApiModel):
 
     def model(self) -> Disruption:
         return Disruption(
-            consolidate=self.consolidate,
+            consolidate=ConsolidationPolicy(self.consolidate),
             after=duration(self.after),
-            drift=self.drift,
-            stopped=self.stopped,
+            drift=DriftDisruption(self.drift),
+            stopped=StoppedMachines(self.stopped),
             budgets=tuple(DisruptionBudget(str(b.nodes), b.schedule) for b in self.budgets),
             saving=self.saving.model(),
         )
@@ -339,12 +344,12 @@ def parse_capacity_pool(
         kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
         drivers=spec.drivers.model(),
         limits=Limits(spec.limits.accelerators, spec.limits.nodes, dollars(spec.limits.usd_per_hour)),
-        overflow=spec.overflow,
+        overflow=Permission(spec.overflow),
         baselines=tuple(Baseline(b.replicas, b.schedule, b.time_zone) for b in spec.baseline),
         disruption=spec.disruption.model(),
         weight=spec.weight,
-        fractional=spec.fractional,
-        deletion_policy=spec.deletion_policy,
+        fractional=Permission(spec.fractional),
+        deletion_policy=DeletionPolicy(spec.deletion_policy),
         scope=spec.scope.model(),
         launcher=Launcher(spec.launcher),
         boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,

@@ -52,7 +52,7 @@ def pending(snapshot: Snapshot, scopes: Scopes) -> PendingPods:
     outside: list[LeftOut] = []
     for pod in pending_pods(snapshot):
         if refusals := scopes.refusals(pod):
-            outside.append(LeftOut(pod.key, "out-of-scope", refusals, claims=claim_keys(pod)))
+            outside.append(LeftOut(pod.key, LeftOutVerdict.OUT_OF_SCOPE, refusals, claims=claim_keys(pod)))
         elif reasons := tuple(_waits(pod, snapshot)):
             waiting.append(LeftOut(pod.key, _verdict(reasons), reasons, claims=claim_keys(pod)))
         else:
@@ -192,7 +192,7 @@ def why_postponed(pod: Pod, bindings: Mapping[str, str], now: datetime) -> Reaso
 
 
 def _verdict(reasons: Iterable[Reason]) -> LeftOutVerdict:
-    return "unknown" if any(r.code in _UNKNOWN for r in reasons) else "does-not-fit"
+    return LeftOutVerdict.UNKNOWN if any(r.code in _UNKNOWN for r in reasons) else LeftOutVerdict.DOES_NOT_FIT
 
 
 def _missing_members(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
@@ -215,7 +215,9 @@ def _incomplete_gangs(wanted: Iterable[Pod], snapshot: Snapshot) -> dict[str, Le
         present = len(pods) + running_members(gang, snapshot.pods)
         if present < gang.min_count:
             reason = Reason.of(Code.GANG_INCOMPLETE, f"gang {key}", wanted=gang.min_count, placed=present)
-            result |= {p.key: LeftOut(p.key, "does-not-fit", (reason,), claims=claim_keys(p)) for p in pods}
+            result |= {
+                p.key: LeftOut(p.key, LeftOutVerdict.DOES_NOT_FIT, (reason,), claims=claim_keys(p)) for p in pods
+            }
     return result
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from autoscaler.errors import ConfigurationError
 from autoscaler.lifecycle.provisioned_node import may_take_pods
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, Hold
 from autoscaler.model.plan import PlannedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.disruption.windows import Window
@@ -88,7 +88,7 @@ def _blocks_to_hold(
     snapshot = packing.snapshot
     for block in snapshot.blocks:
         index = next((i for i in harmless if packing.candidates[i].block == block), None)
-        if block.hold != "Always" or index is None:
+        if block.hold is not Hold.ALWAYS or index is None:
             continue
         planned = sum(1 for node in launched if node.offering.block == block.name)
         reason = Reason.of(Code.BLOCK_HELD, f"block {block.name}", block=block.name)

@@ -20,7 +20,7 @@ from autoscaler.lifecycle.marks import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import is_coming, is_stopped, may_take_pods
 from autoscaler.lifecycle.reflect import occupies
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
@@ -70,7 +70,9 @@ def open_where_needed(plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot],
 
 
 def _closes(pool: CapacityPool) -> bool:
-    return pool.disruption.consolidate == "Close" and pool.acts and not (pool.ordered or pool.deleting)
+    return (
+        pool.disruption.consolidate is ConsolidationPolicy.CLOSE and pool.acts and not (pool.ordered or pool.deleting)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving, is_stopped, may_take_pods
 from autoscaler.lifecycle.reflect import occupies
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
@@ -146,7 +146,9 @@ def is_quiet(plan: Plan, snapshot: Snapshot, now: datetime) -> bool:
 
 
 def _consolidates(pool: CapacityPool) -> bool:
-    return pool.disruption.consolidate == "Cheaper" and not (pool.ordered or pool.deleting or pool.implicit)
+    return pool.disruption.consolidate is ConsolidationPolicy.CHEAPER and not (
+        pool.ordered or pool.deleting or pool.implicit
+    )
 
 
 class _Candidates:

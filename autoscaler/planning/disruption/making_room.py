@@ -19,7 +19,7 @@ from typing import Final
 from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
 from autoscaler.lifecycle.movable import BudgetsByNamespace, by_namespace, deletion_cost, obstacle
 from autoscaler.lifecycle.reflect import occupies
-from autoscaler.model.plan import Plan, Relocation, RoomMade, Target
+from autoscaler.model.plan import LeftOutVerdict, Plan, Relocation, RoomMade, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
@@ -79,7 +79,7 @@ def room_made(plan: Plan, present: Present, snapshot: Snapshot, policy: Policy) 
 
 def _jobs(plan: Plan, world: World, snapshot: Snapshot) -> list[tuple[Bundle, ...]]:
     """The pods with devices that present nodes do not take: bundles, and gangs that may be on any nodes."""
-    wanted = {left.pod for left in plan.left_out if left.verdict == "does-not-fit"}
+    wanted = {left.pod for left in plan.left_out if left.verdict is LeftOutVerdict.DOES_NOT_FIT}
     wanted |= {placement.pod for placement in plan.placements if placement.target is Target.NEW}
     pods = [pod for pod in snapshot.pods if pod.key in wanted and not is_virtual(pod.key) and uses_devices(pod, world)]
     pods.sort(key=lambda pod: pod.turn)

@@ -25,7 +25,16 @@ from autoscaler.lifecycle.provisioned_node import (
 )
 from autoscaler.lifecycle.reflect import occupied_nodes
 from autoscaler.lifecycle.slices import slice_of
-from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption
+from autoscaler.model.capacity import (
+    CapacityBlock,
+    CapacityPool,
+    ConsolidationPolicy,
+    DeletionPolicy,
+    Disruption,
+    DriftDisruption,
+    Hold,
+    StoppedMachines,
+)
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
@@ -91,7 +100,7 @@ class _Run:
         if ending is not None:
             return ending
         pool = self._pools.get(node.pool)
-        if pool is not None and pool.deleting and pool.deletion_policy == "Drain":
+        if pool is not None and pool.deleting and pool.deletion_policy is DeletionPolicy.DRAIN:
             return NodeDecision(node.name, NodeAction.DRAIN, (Reason.of(Code.POOL_DELETED, f"pool {node.pool}"),))
         if pool is not None and pool.ordered:
             # Whatever it looks like here: two that decide end nodes under each other's pods, and buy them again.
@@ -100,7 +109,7 @@ class _Run:
             return self._failed(node)
         if is_stopped(node):
             return self._stopped(node, pool)
-        held = block is not None and block.hold == "Always"
+        held = block is not None and block.hold is Hold.ALWAYS
         why_kept = self._needed(node)
         if why_kept is None:
             why = self._why_it_goes(node, pool, wanted=held or node.name in self._baseline)
@@ -122,7 +131,7 @@ class _Run:
         """Somebody stopped the machine and may start it again; only where the pool says so it is ended."""
         since = "" if node.stopped_since is None else f"{node.stopped_since:%Y-%m-%dT%H:%M:%SZ}"
         why = Reason.of(Code.NODE_STOPPED, since=since)
-        ends = pool is not None and pool.disruption.stopped == "End"
+        ends = pool is not None and pool.disruption.stopped is StoppedMachines.END
         return self._unless_protected(node, why) if ends else NodeDecision(node.name, NodeAction.KEEP, (why,))
 
     def _failed(self, node: ProvisionedNode) -> NodeDecision:
@@ -167,11 +176,11 @@ class _Run:
         unhealthy = self._unhealthy(node)
         if unhealthy is not None:
             return unhealthy
-        if disruption.drift == "WhenEmpty" and pool is not None:
+        if disruption.drift is DriftDisruption.WHEN_EMPTY and pool is not None:
             drift = drifted(node, pool, self._blocks.get(node.offering.block), custom=self._custom)
             if drift:
                 return Reason.of(Code.NODE_DRIFTED, f"pool {pool.name}", what=drift)
-        idle = disruption.consolidate != "Never" and node.empty_since is not None
+        idle = disruption.consolidate is not ConsolidationPolicy.NEVER and node.empty_since is not None
         if not wanted and idle and node.empty_since is not None and self._now >= node.empty_since + disruption.after:
             return self._empty(node)
         return None

@@ -21,12 +21,12 @@ from autoscaler.planning.supply.limits import binding_after
 from autoscaler.planning.work import over_budget
 
 _OUTCOMES: dict[type, ConsideredOutcome] = {
-    Fits: "fits",
-    DoesNotFit: "does-not-fit",
-    Fatal: "fatal",
-    Unknown: "unknown",
+    Fits: ConsideredOutcome.FITS,
+    DoesNotFit: ConsideredOutcome.DOES_NOT_FIT,
+    Fatal: ConsideredOutcome.FATAL,
+    Unknown: ConsideredOutcome.UNKNOWN,
 }
-_SHOWN_FIRST = {"chosen": 0, "fits": 1, "unknown": 2, "fatal": 3, "does-not-fit": 4}
+_SHOWN_FIRST = {outcome: rank for rank, outcome in enumerate(ConsideredOutcome)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +63,18 @@ def considered(
     What is dearer than a sure answer needs no look; a few more are looked at, so that there is something to compare.
     """
     looked_at = _looked_at(packing, item, policy)
-    fitting = [i for i, outcome in looked_at.items() if outcome == "fits"]
+    fitting = [i for i, outcome in looked_at.items() if outcome is ConsideredOutcome.FITS]
     groups: dict[tuple[int, bool], list[int]] = {}
     for i in packing.by_cost:
         found = looked_at.get(i)
         if found is not None:
-            outcome = "chosen" if chosen.get(i) else found
+            outcome = ConsideredOutcome.CHOSEN if chosen.get(i) else found
             groups.setdefault((_SHOWN_FIRST[outcome], packing.bar(i, item) is not None), []).append(i)
     order = chain.from_iterable(groups[key] for key in sorted(groups))
     shown = islice(order, policy.considered)
     listed: list[Considered] = []
     for i in shown:
-        same = looked_at[i] == "fits" and not chosen.get(i) and packing.admission(i, item) is ADMITTED
+        same = looked_at[i] is ConsideredOutcome.FITS and not chosen.get(i) and packing.admission(i, item) is ADMITTED
         entry = known.get(i) if same else None
         if entry is None:
             entry = _considered(packing, i, item, chosen.get(i, 0), bought, fitting)
@@ -89,7 +89,7 @@ def _looked_at(packing: PackingInput, item: int, policy: Policy) -> dict[int, Co
     trials, shape_of = packing.trials, packing.shape_of
     outcomes = {shape: _OUTCOMES[type(trials.verdict(shape, item))] for shape in trials.known_shapes(item)}
     found = {i: outcomes[shape] for i, shape in enumerate(shape_of) if shape in outcomes}
-    fits = sum(outcome == "fits" for outcome in found.values())
+    fits = sum(outcome is ConsideredOutcome.FITS for outcome in found.values())
     for i in packing.by_cost:
         if fits >= policy.shown_fits:
             break
@@ -98,7 +98,7 @@ def _looked_at(packing: PackingInput, item: int, policy: Policy) -> dict[int, Co
             if shape not in outcomes:
                 outcomes[shape] = _OUTCOMES[type(trials.verdict(shape, item))]
             found[i] = outcomes[shape]
-            fits += found[i] == "fits"
+            fits += found[i] is ConsideredOutcome.FITS
     return found
 
 
@@ -158,7 +158,7 @@ def _considered(
 ) -> Considered:
     candidate = packing.candidates[index]
     verdict = packing.trials.explained(packing.shape_of[index], item)
-    outcome: ConsideredOutcome = "chosen" if nodes else _OUTCOMES[type(verdict)]
+    outcome = ConsideredOutcome.CHOSEN if nodes else _OUTCOMES[type(verdict)]
     if nodes:
         reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, fitting),)
     elif isinstance(verdict, Fits):

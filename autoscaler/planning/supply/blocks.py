@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
-from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.capacity import CapacityBlock, UnknownDurationPolicy
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
@@ -56,7 +56,7 @@ def _not_consumer(pod: Pod, bundle: Bundle, block: CapacityBlock, snapshot: Snap
 def _too_long(pod: Pod, block: CapacityBlock, at: datetime) -> Reason | None:
     left = int((block.drain_starts - at).total_seconds())
     needed = pod.expected_seconds
-    if needed is None and block.unknown_duration == "Deny":
+    if needed is None and block.unknown_duration is UnknownDurationPolicy.DENY:
         return Reason.of(Code.BLOCK_DURATION_UNKNOWN, f"pod {pod.key}", block=block.name)
     if needed is None:
         needed = int(block.min_remaining.total_seconds())

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Final
 
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Permission
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
@@ -203,7 +203,7 @@ def _catalog_offers(
 ) -> Iterator[_Offer]:
     """What the catalog lists and the pool may buy; a pool with a reservation does not overflow unless it says so. Of
     types `held` in blocks that are open nobody buys another block before that one is used."""
-    reserved_only = pool.overflow == "Never" and any(block.pool == pool.name for block in snapshot.blocks)
+    reserved_only = pool.overflow is Permission.NEVER and any(block.pool == pool.name for block in snapshot.blocks)
     wanted = places_of(pool, named)
     for instance_type in types:
         for place in wanted:
@@ -279,7 +279,7 @@ def _barred(
         return Reason.of(Code.NOT_RUNNABLE, subject, problem=unusable.problem, source=unusable.source)
     if candidate.hosts > 1 and not plans_slices(candidate.pool, candidate.hosts):
         return Reason.of(Code.SLICE_NOT_LAUNCHED, subject, hosts=candidate.hosts, instance_type=ref.instance_type)
-    if candidate.instance_type.share and candidate.pool.fractional != "Allow":
+    if candidate.instance_type.share and candidate.pool.fractional is not Permission.ALLOW:
         return Reason.of(Code.FRACTION_UNASKED, subject, share=candidate.instance_type.share)
     if not in_groups(ref, candidate.pool):
         template = candidate.pool.node_template

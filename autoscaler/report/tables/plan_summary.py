@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
-from autoscaler.model.plan import LeftOut, NearMiss, Plan
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
@@ -126,7 +126,7 @@ def ignored_lines(outside: Sequence[LeftOut]) -> Iterator[str]:
 
 
 # What a verdict means that its name does not say.
-_MEANING: Final = {"fatal": " (kube-scheduler stops at the error, whatever other nodes there are)"}
+_MEANING: Final = {LeftOutVerdict.FATAL: " (kube-scheduler stops at the error, whatever other nodes there are)"}
 
 # What a pod waits for that is no node.
 _WAITING: Final = frozenset({Code.PROVISIONING_REQUEST, Code.SCHEDULING_GATED, Code.SCALE_UP_DELAYED})
@@ -175,7 +175,7 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     if nowhere:
         yield nowhere
         return
-    if entry.verdict == "unknown":
+    if entry.verdict is LeftOutVerdict.UNKNOWN:
         yield from _what_would_decide(entry)
     if counts and entry.types:
         nearest = entry.near_misses[0]

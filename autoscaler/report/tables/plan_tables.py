@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from autoscaler.model.plan import Considered, Demand, Placement, Plan, PlannedNode, Target
+from autoscaler.model.plan import Considered, ConsideredOutcome, Demand, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
 from autoscaler.planning.supply.units import DeviceUnits
@@ -22,7 +22,7 @@ from autoscaler.report.words import counted, few, money
 SHOWN_OFFERINGS: Final = 5  # per demand, without -o wide: the chosen one and the next best
 SHOWN_DEMANDS: Final = 3
 SHOWN_ROWS: Final = 30  # of one table, without -o wide
-_OUTCOME_ORDER = {"chosen": 0, "fits": 1, "unknown": 2, "fatal": 3, "does-not-fit": 4}
+_OUTCOME_ORDER = {outcome: rank for rank, outcome in enumerate(ConsideredOutcome)}
 _CHANNELS: Final = "compute-domain.nvidia.com"  # no hardware: not counted beside any
 _NUMBERED: Final = re.compile(r"[-.]?\d+\Z")
 
@@ -233,18 +233,18 @@ def _considered(demand: Demand, *, wide: bool) -> Table:
 def _worth_showing(entry: Considered) -> bool:
     """Chosen, or fitting and for sale without further ado; reservations nobody declared are noise."""
     undeclared = any(reason.code is Code.NEEDS_RESERVATION for reason in entry.reasons)
-    return entry.outcome in ("chosen", "fits") and not undeclared
+    return entry.outcome.fits and not undeclared
 
 
 def _offering(entry: Considered) -> tuple[str, ...]:
-    chosen = entry.outcome == "chosen"
+    chosen = entry.outcome is ConsideredOutcome.CHOSEN
     outcome = entry.outcome + (f" × {entry.nodes}" if chosen and entry.nodes > 1 else "")
     own = f"offering {entry.offering.instance_type}"
     reasons = tuple(replace(reason, subject="") if reason.subject == own else reason for reason in entry.reasons)
     if any(reason.code is Code.NO_PRICE for reason in reasons):
         outcome += ", but has no price"
     elif reasons:
-        outcome += f"{', but' if entry.outcome == 'fits' else ':'} {texts_of(reasons, short=True)}"
+        outcome += f"{', but' if entry.outcome is ConsideredOutcome.FITS else ':'} {texts_of(reasons, short=True)}"
     return (
         "*" if chosen else "",
         entry.offering.instance_type,

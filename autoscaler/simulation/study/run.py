@@ -19,6 +19,7 @@ from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, PODS
 from autoscaler.errors import InternalError
 from autoscaler.kube.custom.schema import duration_text
 from autoscaler.loop.loop import Tick
+from autoscaler.model.capacity import ConsolidationPolicy
 from autoscaler.model.plan import NodeAction
 from autoscaler.report.events import Event
 from autoscaler.report.study.outcome import Outcome
@@ -45,7 +46,7 @@ _REST: Final = timedelta(days=1)
 # How often finished machines are forgotten: a trace has thousands of them.
 _FORGET_EVERY: Final = 64
 # What the pools' consolidation is under a policy; under the others it is as the pools say.
-_CONSOLIDATE: Final = {"closing": "Close", "cheaper": "Cheaper"}
+_CONSOLIDATE: Final = {"closing": ConsolidationPolicy.CLOSE, "cheaper": ConsolidationPolicy.CHEAPER}
 
 Progress = Callable[[int, int], None]
 """Called with the number of tasks that have arrived, and of all."""
@@ -213,7 +214,7 @@ def _of_variant(manifest: Object, variant: Variant) -> Object:
     if variant.keep_alive is not None:
         changes["after"] = duration_text(variant.keep_alive)
     if variant.policy in _CONSOLIDATE:
-        changes["consolidate"] = _CONSOLIDATE[variant.policy]
+        changes["consolidate"] = _CONSOLIDATE[variant.policy].value
     if manifest["kind"] != CAPACITY_POOLS.kind or not changes:
         return manifest
     changed: Object = copied(manifest)

@@ -13,9 +13,11 @@ from autoscaler.model.capacity import (
     Baseline,
     CapacityBlock,
     CapacityPool,
+    ConsolidationPolicy,
     Consumers,
     Disruption,
     DisruptionBudget,
+    DriftDisruption,
     Limits,
     Mode,
     NodeTemplateRef,
@@ -56,7 +58,9 @@ POOL = CapacityPool(
     drivers=("nvidia", "dranet"),
     limits=Limits(accelerators=64, nodes=8, usd_per_hour=Decimal("99.50")),
     baselines=(Baseline(2, "* 8-18 * * 1-5", "Europe/Berlin"),),
-    disruption=Disruption("Never", timedelta(hours=1), "Never", (DisruptionBudget("10%", "0 3 * * *"),)),
+    disruption=Disruption(
+        ConsolidationPolicy.NEVER, timedelta(hours=1), DriftDisruption.NEVER, (DisruptionBudget("10%", "0 3 * * *"),)
+    ),
     weight=10,
 )
 BLOCK = CapacityBlock(

@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
-from autoscaler.model.capacity import CapacityPool, Limits, Mode
+from autoscaler.model.capacity import CapacityPool, Hold, Limits, Mode
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
@@ -69,8 +69,8 @@ def test_a_block_is_in_the_region_that_is_asked_for() -> None:
     assert [entry.change.kind for entry in found][:1] == [ChangeKind.ADD_BLOCK]
 
 
-@pytest.mark.parametrize("hold", ["Always", "WhileNeeded"])
-def test_who_has_a_block_is_told_of_its_taint_and_not_to_buy_another(hold: str) -> None:
+@pytest.mark.parametrize("hold", list(Hold))
+def test_who_has_a_block_is_told_of_its_taint_and_not_to_buy_another(hold: Hold) -> None:
     """Also where the plan launches the machines of the block that no pod may use yet."""
     march = Taint("foreslice.dev/capacity-block", "march")
     held = block(
@@ -81,7 +81,7 @@ def test_who_has_a_block_is_told_of_its_taint_and_not_to_buy_another(hold: str) 
     found = plan_for(given, CATALOG, POLICY, NOW)
     (entry,) = found.left_out
     assert Code.NEEDS_RESERVATION not in {reason.code for reason in entry.reasons}
-    assert len(found.launches) == (1 if hold == "Always" else 0)
+    assert len(found.launches) == (1 if hold is Hold.ALWAYS else 0)
     (first, *_) = advise(given.pods[0], given, CATALOG, found, POLICY, NOW)
     assert (first.change.kind, first.change.detail["taint"]) == (
         ChangeKind.TOLERATE,

@@ -14,7 +14,7 @@ from autoscaler.cluster.resources import CAPACITY_POOLS, DISRUPTION_BUDGETS, NOD
 from autoscaler.execution.drain import cordon
 from autoscaler.execution.terminate import remove_objects
 from autoscaler.lifecycle.provisioned_node import Why
-from autoscaler.model.capacity import CapacityBlock, Drain, NodeTemplateRef
+from autoscaler.model.capacity import AtDeadline, CapacityBlock, Drain, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import Phase
@@ -143,10 +143,10 @@ def test_a_protected_pod_holds_its_node(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "early", "ended"),
-    [("Delete", False, True), ("Leave", False, False), ("Delete", True, False)],
+    [(AtDeadline.DELETE, False, True), (AtDeadline.LEAVE, False, False), (AtDeadline.DELETE, True, False)],
     ids=["delete at the deadline", "leave at the deadline", "before the deadline"],
 )
-def test_at_the_end_of_a_block_its_policy_decides(site: Site, policy: str, early: bool, ended: bool) -> None:
+def test_at_the_end_of_a_block_its_policy_decides(site: Site, policy: AtDeadline, early: bool, ended: bool) -> None:
     now = site.desk.now
     end = now + timedelta(minutes=1) if early else now
     drain = Drain(at_deadline=policy)

@@ -16,7 +16,7 @@ from autoscaler.execution.unclear import read_answer
 from autoscaler.lifecycle.booting import LONGEST
 from autoscaler.lifecycle.observing import may_touch
 from autoscaler.lifecycle.provisioned_node import Why
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.capacity import CapacityPool, DeletionPolicy, Mode
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
@@ -161,7 +161,7 @@ ACTING = replace(POOL, name="other")
         ("gpu", (POOL,), True),
         ("gpu", (replace(POOL, held_back=True),), True),
         ("gpu", (replace(OBSERVING, deleting=True),), True),
-        ("gpu", (replace(OBSERVING, deleting=True, deletion_policy="Retain"),), False),
+        ("gpu", (replace(OBSERVING, deleting=True, deletion_policy=DeletionPolicy.RETAIN),), False),
         ("", (OBSERVING,), False),
         ("", (OBSERVING, ACTING), True),
         ("gone", (OBSERVING,), False),

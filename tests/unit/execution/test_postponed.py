@@ -10,7 +10,7 @@ import pytest
 from autoscaler.cluster.journal import Pending
 from autoscaler.cluster.resources import DISRUPTION_BUDGETS, NODES, PODS
 from autoscaler.lifecycle.provisioned_node import last_edge
-from autoscaler.model.capacity import CapacityBlock, Drain
+from autoscaler.model.capacity import AtDeadline, CapacityBlock, Drain
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code
 from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT
@@ -22,7 +22,9 @@ BUDGET = timedelta(minutes=15)
 def block(site: Site, end: datetime) -> CapacityBlock:
     """The node's block, which ends then."""
     start = site.desk.now - timedelta(days=1)
-    return CapacityBlock("cb", "p5.48xlarge", "z", 1, start, end, drain=Drain(budget=BUDGET, at_deadline="Leave"))
+    return CapacityBlock(
+        "cb", "p5.48xlarge", "z", 1, start, end, drain=Drain(budget=BUDGET, at_deadline=AtDeadline.LEAVE)
+    )
 
 
 def protect(site: Site, name: str) -> None:

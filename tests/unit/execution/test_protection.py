@@ -23,7 +23,7 @@ from autoscaler.execution.finalizers import stop_while_uninstalling, sync_finali
 from autoscaler.execution.hold import hold, release
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
-from autoscaler.model.capacity import Mode
+from autoscaler.model.capacity import DeletionPolicy, Mode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
@@ -112,7 +112,7 @@ def test_a_pool_with_nodes_is_held_by_a_finalizer_until_they_are_gone(desk: Desk
 
 def test_a_pool_that_retains_its_nodes_goes_at_once(desk: Desk) -> None:
     snapshot = with_a_node(desk)
-    pool = replace(POOL, deletion_policy="Retain")
+    pool = replace(POOL, deletion_policy=DeletionPolicy.RETAIN)
     sync_finalizer(desk.api, pool, snapshot)
     assert finalizers(desk) == []
     desk.api.patch(CAPACITY_POOLS, "gpu", {"metadata": {"finalizers": ["theirs", "foreslice.dev/nodes"]}})

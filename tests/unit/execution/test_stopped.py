@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.lifecycle.provisioned_node import Why, last_edge
-from autoscaler.model.capacity import Disruption
+from autoscaler.model.capacity import Disruption, StoppedMachines
 from autoscaler.model.plan import NodeAction, Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
@@ -34,8 +34,10 @@ def start(site: Site) -> None:
     site.desk.cloud.stop(machine, stopped=False)
 
 
-@pytest.mark.parametrize(("stopped", "action"), [("Keep", NodeAction.KEEP), ("End", NodeAction.DRAIN)])
-def test_its_pool_decides(site: Site, stopped: str, action: NodeAction) -> None:
+@pytest.mark.parametrize(
+    ("stopped", "action"), [(StoppedMachines.KEEP, NodeAction.KEEP), (StoppedMachines.END, NodeAction.DRAIN)]
+)
+def test_its_pool_decides(site: Site, stopped: StoppedMachines, action: NodeAction) -> None:
     pool = replace(POOL, disruption=Disruption(stopped=stopped))
     node = replace(site.node, stopped_since=site.desk.now)
     snapshot = replace(site.seen().snapshot, pools=(pool,), provisioned=(node,))

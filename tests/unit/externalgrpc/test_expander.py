@@ -16,7 +16,7 @@ from autoscaler.externalgrpc.messages import BEST_OPTIONS, EXPANDER
 from autoscaler.externalgrpc.node_groups import Launchable, launchable_of
 from autoscaler.externalgrpc.server import OF_EXPANDER, GrpcServer
 from autoscaler.externalgrpc.wire import Json, decode, encode
-from autoscaler.model.capacity import CapacityPool, Launcher, Mode
+from autoscaler.model.capacity import CapacityPool, Launcher, Mode, Permission
 from autoscaler.planning.policy import Policy
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, block, claim, gang, gpus, pod, snapshot
@@ -27,7 +27,7 @@ POOL = CapacityPool(
     launcher=Launcher.CLUSTER_AUTOSCALER,
     drivers=("nvidia",),
     capacity_types=(CapacityType.CAPACITY_BLOCK, CapacityType.ON_DEMAND),
-    overflow="Allow",
+    overflow=Permission.ALLOW,
 )
 
 

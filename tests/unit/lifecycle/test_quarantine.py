@@ -20,7 +20,7 @@ from autoscaler.lifecycle.quarantine import (
 )
 from autoscaler.model.gang import Gang
 from autoscaler.model.node import Node
-from autoscaler.model.plan import LeftOut, Placement, Plan, Target
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, Placement, Plan, Target
 from autoscaler.model.pod import GangRef, Pod, PodClaim
 from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
@@ -50,7 +50,7 @@ HERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n1"),))
 ELSEWHERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n2"),))
 ANEW = Plan(placements=(Placement(POD.key, Target.NEW, "n9"),))
 LIMIT = Reason.of(Code.POOL_LIMIT, "pool gpu", pool="gpu", resource="nodes", limit="1")
-NOWHERE = Plan(left_out=(LeftOut(POD.key, "does-not-fit", (LIMIT,)),))
+NOWHERE = Plan(left_out=(LeftOut(POD.key, LeftOutVerdict.DOES_NOT_FIT, (LIMIT,)),))
 GIVEN = Plan(placements=(*ANEW.placements, Placement("default/request:train:a-0", Target.EXISTING, "n1")))
 VIRTUAL = Pod("default", "request:train:a-0")
 

@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.plan import LeftOut, NearMiss, Plan
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
@@ -65,7 +65,7 @@ def test_pools_say_what_the_nodes_are() -> None:
 
 def test_they_are_counted_for_a_pod_without_a_place_too() -> None:
     miss = NearMiss(Reason.of(Code.NO_DEVICE_OF_CLASS, "", device_class="dra.cpu"), 3, "g6.xlarge")
-    lost = LeftOut("default/p", "does-not-fit", (), near_misses=(miss,), types=3)
+    lost = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=(miss,), types=3)
     (found,) = told(replace(launching("g6.xlarge", "nvidia"), launches=(), left_out=(lost,)))
     assert "cpu.numaNodes" in found
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, DeletionPolicy
 from autoscaler.model.device_class import DeviceClass
-from autoscaler.model.plan import LeftOut, Plan
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import decided_apart
@@ -33,7 +33,7 @@ class Planner:
         named = {found.name for found in (*seen.pods, *open_pools, *seen.blocks, *classes)}
         if self.odd & named or "" in self.odd:
             raise KeyError("something nobody thought of")
-        return Plan(left_out=tuple(LeftOut(p.key, "does-not-fit", ()) for p in seen.pods))
+        return Plan(left_out=tuple(LeftOut(p.key, LeftOutVerdict.DOES_NOT_FIT, ()) for p in seen.pods))
 
 
 def test_nothing_is_looked_for_while_planning_ends_well() -> None:
@@ -97,7 +97,7 @@ def test_a_pool_on_which_every_pod_breaks_is_to_blame_and_not_the_pods() -> None
     def plan(seen: Snapshot) -> Plan:
         if seen.pods and any(pool.name == "pool4" and not pool.deleting for pool in seen.pools):
             raise KeyError("something nobody thought of")
-        return Plan(left_out=tuple(LeftOut(p.key, "does-not-fit", ()) for p in seen.pods))
+        return Plan(left_out=tuple(LeftOut(p.key, LeftOutVerdict.DOES_NOT_FIT, ()) for p in seen.pods))
 
     decided, apart = decided_apart(plan, replace(snapshot(PODS), pools=POOLS), {})
     assert (list(apart), len(decided.left_out)) == (["CapacityPool pool4"], 100)
@@ -199,4 +199,6 @@ def test_the_only_pool_is_closed_and_not_forgotten() -> None:
         return Planner("pool0")(shown)
 
     decided_apart(plan, replace(snapshot(PODS), pools=POOLS[:1]), {})
-    assert [(pool.name, pool.deleting, pool.deletion_policy) for pool in made[-1].pools] == [("pool0", True, "Retain")]
+    assert [(pool.name, pool.deleting, pool.deletion_policy) for pool in made[-1].pools] == [
+        ("pool0", True, DeletionPolicy.RETAIN)
+    ]

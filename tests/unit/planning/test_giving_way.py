@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from autoscaler.model.capacity import CapacityPool, Disruption
-from autoscaler.model.plan import LeftOut, NodeAction, Placement, Plan, Target
+from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy, Disruption
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeAction, Placement, Plan, Target
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -19,11 +19,11 @@ from autoscaler.planning.giving_way import give_way
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, ours, pod, snapshot
 
-POOL = CapacityPool("gpu", disruption=Disruption(consolidate="WhenEmpty"))
+POOL = CapacityPool("gpu", disruption=Disruption(consolidate=ConsolidationPolicy.WHEN_EMPTY))
 LIMIT = Reason.of(Code.POOL_LIMIT, "pool gpu", pool="gpu", resource="nodes", limit="3")
 GUARD = Reason.of(Code.SPENDING_GUARD, guard="maxUsdPerHour", limit="10")
 LAUNCHES = Reason.of(Code.SPENDING_GUARD, guard="maxLaunchesPerHour", limit="10")
-WAITS = LeftOut("default/waits", "does-not-fit", (LIMIT,))
+WAITS = LeftOut("default/waits", LeftOutVerdict.DOES_NOT_FIT, (LIMIT,))
 
 
 def node(name: str, usd: str, pool: str = "gpu") -> ProvisionedNode:
@@ -113,17 +113,17 @@ def test_a_node_on_which_a_real_pod_runs_stays() -> None:
 )
 def test_only_nodes_that_count_against_the_limit_give_way(reason: Reason, others: str, names: list[str]) -> None:
     found = state(*(replace(n, pool=others) for n in NODES), pool=replace(POOL, name=others))
-    plan = planned(found, left=LeftOut("default/waits", "does-not-fit", (reason,)))
+    plan = planned(found, left=LeftOut("default/waits", LeftOutVerdict.DOES_NOT_FIT, (reason,)))
     assert given_up(give_way(plan, found, launching_below(3), NOW, custom={})) == names
 
 
 def test_nodes_of_a_pool_that_ends_no_empty_nodes_stay() -> None:
-    found = state(*NODES, pool=replace(POOL, disruption=Disruption(consolidate="Never")))
+    found = state(*NODES, pool=replace(POOL, disruption=Disruption(consolidate=ConsolidationPolicy.NEVER)))
     plan = planned(found)
     assert give_way(plan, found, launching_below(3), NOW, custom={}) is plan
 
 
 def test_a_pod_of_a_buffer_makes_no_node_give_way() -> None:
     found = state(*NODES)
-    plan = planned(found, left=LeftOut(f"default/{buffer_pod('warm', 7)}", "does-not-fit", (LIMIT,)))
+    plan = planned(found, left=LeftOut(f"default/{buffer_pod('warm', 7)}", LeftOutVerdict.DOES_NOT_FIT, (LIMIT,)))
     assert give_way(plan, found, launching_below(3), NOW, custom={}) is plan

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import Consumers, Limits
+from autoscaler.model.capacity import Consumers, Limits, Permission, UnknownDurationPolicy
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
@@ -157,7 +157,7 @@ class TestBlocks:
         limit = None if deadline is None else deadline * 3600
         expected = timedelta(hours=said)
         pods, claims = pairs(1, gpus(8), expected_duration=expected, active_deadline_seconds=limit)
-        strict = block(unknown_duration="Deny")
+        strict = block(unknown_duration=UnknownDurationPolicy.DENY)
         assert self.one(snapshot(pods, claims, blocks=(strict,))) == ("capacity-block" if fits else "on-demand")
 
     def test_nobody_tolerates_the_taint_for_the_pod(self) -> None:
@@ -168,7 +168,9 @@ class TestBlocks:
     @pytest.mark.parametrize(
         ("fields", "code"),
         [
-            pytest.param({"unknown_duration": "Deny"}, Code.BLOCK_DURATION_UNKNOWN, id="duration-unknown"),
+            pytest.param(
+                {"unknown_duration": UnknownDurationPolicy.DENY}, Code.BLOCK_DURATION_UNKNOWN, id="duration-unknown"
+            ),
             pytest.param({"min_remaining": timedelta(hours=11)}, Code.BLOCK_ENDS_TOO_SOON, id="too-little-remains"),
             pytest.param(
                 {"consumers": Consumers(pod_selector=LabelSelector((Requirement("team", "Exists"),)))},
@@ -197,7 +199,7 @@ class TestBlocks:
         strict = plan(replace(state, pools=(TEAM,)))
         assert [n.offering.capacity_type for n in strict.launches] == ["capacity-block"] * 2
         assert why_left(strict, "p02") == [Code.BLOCK_FULL]
-        loose = plan(replace(state, pools=(replace(TEAM, overflow="Allow"),)))
+        loose = plan(replace(state, pools=(replace(TEAM, overflow=Permission.ALLOW),)))
         assert sorted(n.offering.capacity_type for n in loose.launches) == ["capacity-block"] * 2 + ["on-demand"]
 
 

@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Drain, Mode
+from autoscaler.model.capacity import (
+    Baseline,
+    CapacityPool,
+    ConsolidationPolicy,
+    DeletionPolicy,
+    Disruption,
+    DisruptionBudget,
+    Drain,
+    DriftDisruption,
+    Hold,
+    Mode,
+)
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange
@@ -62,7 +73,7 @@ def test_a_node_with_a_pod_stays() -> None:
 
 def test_a_pool_that_never_consolidates_keeps_empty_nodes() -> None:
     node = ours("n", phase=Phase.READY, empty_since=LONG_AGO)
-    pool = replace(TEAM, disruption=Disruption(consolidate="Never"))
+    pool = replace(TEAM, disruption=Disruption(consolidate=ConsolidationPolicy.NEVER))
     assert decision(snapshot([], pools=(pool,), provisioned=(node,))).action is NodeAction.KEEP
 
 
@@ -77,28 +88,28 @@ def test_a_budget_bounds_how_many_go_at_once(budget: str, drained: int) -> None:
 @pytest.mark.parametrize(
     ("left", "hold", "action"),
     [
-        pytest.param(timedelta(hours=9), "Always", NodeAction.HOLD, id="held-while-it-lasts"),
-        pytest.param(timedelta(hours=9), "WhileNeeded", NodeAction.DRAIN, id="empty-and-not-held"),
-        pytest.param(timedelta(minutes=40), "Always", NodeAction.NOTICE, id="notice"),
-        pytest.param(timedelta(minutes=10), "Always", NodeAction.DRAIN, id="drain"),
+        pytest.param(timedelta(hours=9), Hold.ALWAYS, NodeAction.HOLD, id="held-while-it-lasts"),
+        pytest.param(timedelta(hours=9), Hold.WHILE_NEEDED, NodeAction.DRAIN, id="empty-and-not-held"),
+        pytest.param(timedelta(minutes=40), Hold.ALWAYS, NodeAction.NOTICE, id="notice"),
+        pytest.param(timedelta(minutes=10), Hold.ALWAYS, NodeAction.DRAIN, id="drain"),
     ],
 )
-def test_the_life_of_a_blocks_node(left: timedelta, hold: str, action: NodeAction) -> None:
+def test_the_life_of_a_blocks_node(left: timedelta, hold: Hold, action: NodeAction) -> None:
     node = ours("n", offering=IN_BLOCK, phase=Phase.READY, empty_since=LONG_AGO)
     held = block(ends_at=NOW + left, hold=hold, drain=Drain())
     found = decision(snapshot([], blocks=(held,), provisioned=(node,)))
     assert found.action is action
-    if action is not NodeAction.DRAIN or hold == "Always":
+    if action is not NodeAction.DRAIN or hold is Hold.ALWAYS:
         assert found.deadline == held.ends_at
 
 
 @pytest.mark.parametrize(
     ("fields", "launched"),
     [
-        pytest.param({"hold": "Always"}, 2, id="all-machines"),
-        pytest.param({"hold": "Always", "available": 1}, 1, id="what-the-provider-has"),
-        pytest.param({"hold": "WhileNeeded"}, 0, id="only-when-needed"),
-        pytest.param({"hold": "Always", "starts_at": NOW + timedelta(hours=1)}, 0, id="not-begun"),
+        pytest.param({"hold": Hold.ALWAYS}, 2, id="all-machines"),
+        pytest.param({"hold": Hold.ALWAYS, "available": 1}, 1, id="what-the-provider-has"),
+        pytest.param({"hold": Hold.WHILE_NEEDED}, 0, id="only-when-needed"),
+        pytest.param({"hold": Hold.ALWAYS, "starts_at": NOW + timedelta(hours=1)}, 0, id="not-begun"),
     ],
 )
 def test_a_block_that_is_held_is_started_without_pods(fields: dict[str, Any], launched: int) -> None:
@@ -109,10 +120,10 @@ def test_a_block_that_is_held_is_started_without_pods(fields: dict[str, Any], la
 
 
 def test_pods_use_the_machines_that_are_held() -> None:
-    result = plan(snapshot(*pairs(1, gpus(8)), blocks=(block(hold="Always"),)))
+    result = plan(snapshot(*pairs(1, gpus(8)), blocks=(block(hold=Hold.ALWAYS),)))
     assert [len(n.pods) for n in result.launches] == [1, 0]
     node = ours("n", offering=IN_BLOCK)
-    again = plan(snapshot(*pairs(1, gpus(8)), blocks=(block(hold="Always"),), provisioned=(node,)))
+    again = plan(snapshot(*pairs(1, gpus(8)), blocks=(block(hold=Hold.ALWAYS),), provisioned=(node,)))
     assert [len(n.pods) for n in again.launches] == [0]
 
 
@@ -162,7 +173,7 @@ def test_an_unhealthy_node_goes_although_it_is_held_or_part_of_a_baseline() -> N
     ill = replace(ready(unhealthy_since=NOW - QUIET), pools=(replace(TEAM, baselines=(Baseline(1),)),))
     assert decision(ill).action is NodeAction.DRAIN
     node = ours("n", offering=IN_BLOCK, phase=Phase.READY, empty_since=NOW, unhealthy_since=NOW - QUIET)
-    held = snapshot([], blocks=(block(hold="Always"),), provisioned=(node,))
+    held = snapshot([], blocks=(block(hold=Hold.ALWAYS),), provisioned=(node,))
     assert codes(decision(held).reasons) == [Code.NODE_UNHEALTHY]
 
 
@@ -181,7 +192,7 @@ def test_an_empty_node_that_its_pool_would_not_launch_any_more_goes(pool: Capaci
     found = decision(state)
     assert (found.action, codes(found.reasons)) == (NodeAction.DRAIN, [Code.NODE_DRIFTED])
     assert found.reasons[0].detail["what"] == what
-    never = replace(pool, disruption=Disruption(drift="Never"))
+    never = replace(pool, disruption=Disruption(drift=DriftDisruption.NEVER))
     assert decision(replace(state, pools=(never,))).action is NodeAction.KEEP
     busy = replace(state, pods=(pod("busy", node_name="n", phase="Running"),))
     assert decision(busy).action is NodeAction.KEEP
@@ -224,8 +235,10 @@ def test_a_mark_keeps_a_node(annotations: dict[str, str], action: NodeAction) ->
     assert (Code.DO_NOT_DISRUPT in codes(found.reasons)) is (action is NodeAction.KEEP)
 
 
-@pytest.mark.parametrize(("policy", "action"), [("Drain", NodeAction.DRAIN), ("Retain", NodeAction.KEEP)])
-def test_a_deleted_pool_drains_its_nodes_unless_it_retains_them(policy: str, action: NodeAction) -> None:
+@pytest.mark.parametrize(
+    ("policy", "action"), [(DeletionPolicy.DRAIN, NodeAction.DRAIN), (DeletionPolicy.RETAIN, NodeAction.KEEP)]
+)
+def test_a_deleted_pool_drains_its_nodes_unless_it_retains_them(policy: DeletionPolicy, action: NodeAction) -> None:
     state = replace(ready(), pools=(replace(TEAM, deleting=True, deletion_policy=policy),))
     assert decision(state).action is action
 
@@ -243,7 +256,7 @@ def test_a_failed_node_goes_but_not_under_a_pod() -> None:
     found = decision(busy)
     assert (found.action, codes(found.reasons)) == (NodeAction.KEEP, [Code.ALREADY_BOUND, Code.NODE_FAILED])
     assert [event.reason for event in events_of(plan(busy), busy)] == ["NeverReady", "NotEmpty"]
-    gone = replace(busy, pools=(replace(TEAM, deleting=True, deletion_policy="Drain"),))
+    gone = replace(busy, pools=(replace(TEAM, deleting=True, deletion_policy=DeletionPolicy.DRAIN),))
     assert codes(decision(gone).reasons) == [Code.POOL_DELETED]
     without_machine = snapshot([], pools=(TEAM,), provisioned=(replace(node, provider_id=""),))
     assert plan(without_machine).nodes == ()

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from autoscaler.execution.providers_seen import with_unserved
-from autoscaler.model.capacity import CapacityPool, GroupOffering, Limits, Mode, NodeTemplateRef
+from autoscaler.model.capacity import CapacityPool, GroupOffering, Limits, Mode, NodeTemplateRef, Permission
 from autoscaler.model.device_class import Selector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -138,7 +138,7 @@ def test_a_part_of_a_card_is_offered_to_pools_that_allow_it() -> None:
     catalog = Catalog.of([PART, INTEL])
     state = snapshot([pod("p", "c")], [claim("c")], pools=(POOL,))
     assert types(plan(state, catalog=catalog)) == ["intel"]
-    allowing = snapshot([pod("p", "c")], [claim("c")], pools=(replace(POOL, fractional="Allow"),))
+    allowing = snapshot([pod("p", "c")], [claim("c")], pools=(replace(POOL, fractional=Permission.ALLOW),))
     bought = plan(allowing, catalog=catalog)
     assert types(bought) == ["part"]
     assert Reason.of(Code.CHEAPEST, share="1/8 of an S1") in [

@@ -16,6 +16,7 @@ from autoscaler.model.capacity import (
     DisruptionBudget,
     GroupOffering,
     Limits,
+    Permission,
     PodScope,
     Scope,
 )
@@ -124,8 +125,8 @@ def test_what_a_launch_falls_back_to_stays_below_the_limits_too() -> None:
     assert offered("3.59") == ["s1"]
 
 
-@pytest.mark.parametrize(("overflow", "bought"), [("Never", []), ("Allow", ["s1"])])
-def test_a_pool_with_a_reservation_overflows_only_when_it_says_so(overflow: str, bought: list[str]) -> None:
+@pytest.mark.parametrize(("overflow", "bought"), [(Permission.NEVER, []), (Permission.ALLOW, ["s1"])])
+def test_a_pool_with_a_reservation_overflows_only_when_it_says_so(overflow: Permission, bought: list[str]) -> None:
     pool = CapacityPool("team", capacity_types=(CapacityType.CAPACITY_BLOCK, CapacityType.ON_DEMAND), overflow=overflow)
     own = block(pool="team", available=0)
     state = snapshot([pod("p", "c")], [claim("c", SMALL_ONE)], pools=(pool,), blocks=(own,))

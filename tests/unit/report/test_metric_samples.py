@@ -12,7 +12,7 @@ import pytest
 
 from autoscaler.clock import EPOCH
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
-from autoscaler.model.plan import LeftOut, Placement, Plan, Target
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, Placement, Plan, Target
 from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
@@ -59,7 +59,7 @@ def gauges(snapshot: Snapshot, name: str, plan: Plan | None = None) -> dict[tupl
 
 def test_pending_pods_are_told_by_what_becomes_of_them() -> None:
     def left(pod: str, *codes: Code) -> LeftOut:
-        return LeftOut(pod, "does-not-fit", tuple(map(Reason.of, codes)))
+        return LeftOut(pod, LeftOutVerdict.DOES_NOT_FIT, tuple(map(Reason.of, codes)))
 
     plan = Plan(
         placements=(

@@ -11,7 +11,17 @@ import pytest
 
 from autoscaler.clock import EPOCH
 from autoscaler.model.capacity import Mode
-from autoscaler.model.plan import Considered, Demand, LeftOut, NearMiss, Placement, Plan, Target
+from autoscaler.model.plan import (
+    Considered,
+    ConsideredOutcome,
+    Demand,
+    LeftOut,
+    LeftOutVerdict,
+    NearMiss,
+    Placement,
+    Plan,
+    Target,
+)
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code, Reason
@@ -41,7 +51,7 @@ def table(title: str, snapshot: Snapshot, plan: Plan) -> Table:
     return found
 
 
-def left(verdict: str) -> Plan:
+def left(verdict: LeftOutVerdict) -> Plan:
     miss = NearMiss(Reason.of(Code.TOO_FEW_DEVICES, found=4, wanted=8), 12, "p4d.24xlarge")
     return Plan(left_out=(LeftOut("default/a", verdict, (Reason.of(Code.NO_CANDIDATE, offerings=9),), (), (miss,)),))
 
@@ -58,7 +68,7 @@ def left(verdict: str) -> Plan:
         pytest.param(placed(Target.COMING, "n0"), "waits for node n0, which is starting", (), id="coming"),
         pytest.param(placed(Target.EXISTING, "n0"), "fits node n0", (), id="existing"),
         pytest.param(
-            left("does-not-fit"),
+            left(LeftOutVerdict.DOES_NOT_FIT),
             "no node fits",
             (
                 "no instance type on offer fits",
@@ -66,15 +76,23 @@ def left(verdict: str) -> Plan:
             ),
             id="left out",
         ),
-        pytest.param(Plan(left_out=(LeftOut("default/a", "fatal", ()),)), "kube-scheduler fails on it", (), id="fatal"),
         pytest.param(
-            Plan(left_out=(LeftOut("default/a", "unknown", ()),)),
+            Plan(left_out=(LeftOut("default/a", LeftOutVerdict.FATAL, ()),)),
+            "kube-scheduler fails on it",
+            (),
+            id="fatal",
+        ),
+        pytest.param(
+            Plan(left_out=(LeftOut("default/a", LeftOutVerdict.UNKNOWN, ()),)),
             "undecided: it depends on values that are not known before launch",
             (),
             id="unknown",
         ),
         pytest.param(
-            Plan(outside=(LeftOut("default/a", "out-of-scope", ()),)), "ignored: no pool serves it", (), id="outside"
+            Plan(outside=(LeftOut("default/a", LeftOutVerdict.OUT_OF_SCOPE, ()),)),
+            "ignored: no pool serves it",
+            (),
+            id="outside",
         ),
         pytest.param(Plan(), "not planned yet: the next reconcile decides", (), id="new"),
     ],
@@ -150,16 +168,16 @@ def test_a_pod_of_a_node_that_waits_for_capacity() -> None:
 def test_offerings_are_told_with_counts() -> None:
     few = (Reason.of(Code.TOO_FEW_DEVICES, found=4, wanted=8),)
 
-    def considered(name: str, outcome: str, *reasons: Reason) -> Considered:
+    def considered(name: str, outcome: ConsideredOutcome, *reasons: Reason) -> Considered:
         return Considered("gpu", (), OfferingRef(name, "a", CapacityType.ON_DEMAND, Decimal("1.50")), outcome, reasons)
 
     demand = Demand(
         ("default/a",),
         (
-            considered("p5", "chosen", CHEAPEST),
-            considered("g5", "does-not-fit", *few),
-            considered("g6", "does-not-fit", *few),
-            considered("x1", "unknown"),
+            considered("p5", ConsideredOutcome.CHOSEN, CHEAPEST),
+            considered("g5", ConsideredOutcome.DOES_NOT_FIT, *few),
+            considered("g6", ConsideredOutcome.DOES_NOT_FIT, *few),
+            considered("x1", ConsideredOutcome.UNKNOWN),
         ),
     )
     found = explanation(WAITING, Plan(demands=(demand,)), EPOCH, pod="default/a")
@@ -171,7 +189,10 @@ def test_offerings_are_told_with_counts() -> None:
 
 def test_pods_of_other_namespaces_are_numbers() -> None:
     launch = replace(LAUNCH, pods=("default/a", "secret/x", "secret/y"))
-    plan = Plan(launches=(launch,), left_out=(LeftOut("secret/x", "fatal", ()), LeftOut("default/a", "fatal", ())))
+    plan = Plan(
+        launches=(launch,),
+        left_out=(LeftOut("secret/x", LeftOutVerdict.FATAL, ()), LeftOut("default/a", LeftOutVerdict.FATAL, ())),
+    )
     snapshot = replace(WAITING, pods=(Pod("default", "a"), Pod("secret", "x")))
     page = status_page(snapshot, plan, EPOCH, namespace="default")
     assert [pod.name for pod in page.waiting] == ["a"]
@@ -201,7 +222,7 @@ def test_what_holds_launches_back_is_told() -> None:
 
 def test_a_page_stays_readable() -> None:
     pods = tuple(Pod("default", f"p{index:04}") for index in range(SHOWN_WAITING + 1))
-    plan = Plan(left_out=tuple(LeftOut(pod.key, "fatal", ()) for pod in pods))
+    plan = Plan(left_out=tuple(LeftOut(pod.key, LeftOutVerdict.FATAL, ()) for pod in pods))
     page = status_page(Snapshot(pods=pods), plan, EPOCH)
     assert len(page.waiting) == SHOWN_WAITING
     assert "501 pending pods, of which 500 are shown: choose a namespace" in page.summary
@@ -218,14 +239,16 @@ def test_what_a_state_says_is_not_said_twice() -> None:
 
 def test_equal_reasons_of_several_devices_are_one_line() -> None:
     alike = tuple(Reason.of(Code.SELECTOR_ERROR, f"device gpu-{i}", expression="x", message="no y") for i in range(5))
-    found = explanation(WAITING, Plan(left_out=(LeftOut("default/a", "fatal", alike),)), EPOCH, pod="default/a")
+    found = explanation(
+        WAITING, Plan(left_out=(LeftOut("default/a", LeftOutVerdict.FATAL, alike),)), EPOCH, pod="default/a"
+    )
     assert found is not None
     assert found.why == ("device gpu-0 and 4 more: x fails: no y",)
 
 
 def test_a_pending_pod_has_an_age_and_whether_nothing_is_on_the_way() -> None:
     old = replace(WAITING, pods=(replace(WAITING.pods[0], created=EPOCH.timestamp() - 90),))
-    (waiting,) = status_page(old, left("does-not-fit"), EPOCH).waiting
+    (waiting,) = status_page(old, left(LeftOutVerdict.DOES_NOT_FIT), EPOCH).waiting
     assert (waiting.age, waiting.bad) == ("1m30s", True)
     (served,) = status_page(WAITING, placed(Target.NEW, "n1"), EPOCH).waiting
     assert (served.age, served.bad) == ("", False)

@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler.cli.common.output import json_text
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.plan import LeftOut, NearMiss, Plan
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.cel_words import short_cel
@@ -182,10 +182,10 @@ def test_types_that_the_pod_does_not_ask_for_come_last_and_none_of_them_is_the_n
     elsewhere = Reason.of(Code.NODE_SELECTOR_MISMATCH, key="team", wanted="search")
     missing = Reason.of(Code.VOLUME_UNBOUND, claim="default/data", missing_claim="not there")
     misses = (NearMiss(elsewhere, 180, "g4ad.xlarge"), NearMiss(missing, 2, "g6.xlarge"))
-    (line,) = left_out_lines(LeftOut("default/p", "does-not-fit", (), near_misses=misses, types=182))
+    (line,) = left_out_lines(LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=misses, types=182))
     assert line.index("PersistentVolumeClaim default/data is not there") < line.index("node selector")
     assert "nearest" not in line
-    (line,) = left_out_lines(LeftOut("default/p", "does-not-fit", (), near_misses=misses[::-1], types=182))
+    (line,) = left_out_lines(LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=misses[::-1], types=182))
     assert "with -f, nearest g6.xlarge, 180 " in line
 
 
@@ -195,5 +195,5 @@ def test_types_of_which_each_lacks_one_of_two_classes_are_counted() -> None:
         NearMiss(Reason.of(Code.NO_DEVICE_OF_CLASS, device_class=name), types, "s1")
         for name, types in (("gpu.nvidia.com", 2), ("neuron.aws.com", 3))
     )
-    (line,) = left_out_lines(LeftOut("default/p", "does-not-fit", (), near_misses=misses, types=5))
+    (line,) = left_out_lines(LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=misses, types=5))
     assert "3 have no device of DeviceClass neuron.aws.com, 2 have no device of DeviceClass gpu.nvidia.com" in line

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.clock import EPOCH
-from autoscaler.model.plan import Considered, Demand, LeftOut, NearMiss, Plan
+from autoscaler.model.plan import Considered, ConsideredOutcome, Demand, LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import GangRef, Pod, PodClaim
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -83,8 +83,11 @@ def test_names_that_may_not_be_read_are_left_out(reason: Reason, readable: Reada
 @pytest.fixture
 def world() -> tuple[Snapshot, Plan]:
     """A pod that is left out because of pods elsewhere, wherever a plan can say so."""
-    left = LeftOut(POD.key, "does-not-fit", (BREAKS,), near_misses=(NearMiss(BREAKS, 3, "p5.48xlarge"),))
-    considered = tuple(Considered("gpu", (), A, outcome, (BREAKS,)) for outcome in ("fits", "does-not-fit"))
+    left = LeftOut(POD.key, LeftOutVerdict.DOES_NOT_FIT, (BREAKS,), near_misses=(NearMiss(BREAKS, 3, "p5.48xlarge"),))
+    considered = tuple(
+        Considered("gpu", (), A, outcome, (BREAKS,))
+        for outcome in (ConsideredOutcome.FITS, ConsideredOutcome.DOES_NOT_FIT)
+    )
     plan = Plan(left_out=(left,), demands=(Demand((POD.key,), considered),))
     return Snapshot(pods=(POD, Pod("secret", "project-x"))), plan
 

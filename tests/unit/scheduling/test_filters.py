@@ -9,7 +9,7 @@ import pytest
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
-from autoscaler.model.pod import Container, HostPort, Pod, PodAffinityTerm, TopologySpread
+from autoscaler.model.pod import Container, HostPort, Pod, PodAffinityTerm, TopologySpread, WhenUnsatisfiable
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
@@ -26,7 +26,7 @@ from tests.unit.scheduling.scene import APP, bound, codes, node, pod, selector, 
 
 
 def spread(**fields: object) -> TopologySpread:
-    return replace(TopologySpread(1, ZONE, "DoNotSchedule", selector(app="x")), **fields)  # type: ignore[arg-type]
+    return replace(TopologySpread(1, ZONE, WhenUnsatisfiable.DO_NOT_SCHEDULE, selector(app="x")), **fields)  # type: ignore[arg-type]
 
 
 def amounts(**found: str) -> FrozenMap[str, Quantity]:
@@ -138,7 +138,7 @@ def test_pods_that_land_together_compete() -> None:
     [
         pytest.param(spread(), [Code.TOPOLOGY_SPREAD], id="skew 2 - 0"),
         pytest.param(spread(max_skew=2), [], id="skew allowed"),
-        pytest.param(spread(when_unsatisfiable="ScheduleAnyway"), [], id="soft"),
+        pytest.param(spread(when_unsatisfiable=WhenUnsatisfiable.SCHEDULE_ANYWAY), [], id="soft"),
         pytest.param(spread(topology_key="rack"), [Code.TOPOLOGY_SPREAD], id="node lacks the label"),
         pytest.param(spread(selector=selector(app="y")), [], id="counts only matching pods"),
     ],

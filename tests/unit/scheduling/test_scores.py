@@ -18,6 +18,7 @@ from autoscaler.model.pod import (
     PreferredPodTerm,
     PreferredTerm,
     TopologySpread,
+    WhenUnsatisfiable,
 )
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.model.selection import Selection
@@ -212,7 +213,7 @@ def test_balance_counts_as_it_is_or_as_what_is_gained(version: str, expected: in
 
 
 def soft(**fields: Any) -> TopologySpread:
-    return replace(TopologySpread(1, ZONE, "ScheduleAnyway", OF_APP), **fields)
+    return replace(TopologySpread(1, ZONE, WhenUnsatisfiable.SCHEDULE_ANYWAY, OF_APP), **fields)
 
 
 CROWD = tuple(there("n0", f"x{index}", labels=APP) for index in range(2))
@@ -225,7 +226,9 @@ CROWD = tuple(there("n0", f"x{index}", labels=APP) for index in range(2))
         pytest.param(soft(topology_key=HOST), [0, 200], id="the emptier node"),
         pytest.param(soft(topology_key="rack"), [0, 0], id="nodes without the label"),
         pytest.param(soft(selector=LabelSelector()), [200, 200], id="an empty selector counts nothing"),
-        pytest.param(soft(when_unsatisfiable="DoNotSchedule"), None, id="hard constraints do not score"),
+        pytest.param(
+            soft(when_unsatisfiable=WhenUnsatisfiable.DO_NOT_SCHEDULE), None, id="hard constraints do not score"
+        ),
     ],
 )
 def test_soft_topology_spread(constraint: TopologySpread, expected: list[int] | None) -> None:

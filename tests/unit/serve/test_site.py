@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from autoscaler.clock import EPOCH, VirtualClock
-from autoscaler.model.plan import LeftOut, Placement, Plan, Target
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -45,7 +45,9 @@ PLAN = Plan(
         Placement("team-a/serve", Target.NEW, "n1"),
         Placement("team-b/secret-project", Target.NEW, "n1"),
     ),
-    left_out=(LeftOut("team-a/train", "fatal", (Reason.of(Code.CLASS_NOT_FOUND, HOSTILE, device_class="gpu"),)),),
+    left_out=(
+        LeftOut("team-a/train", LeftOutVerdict.FATAL, (Reason.of(Code.CLASS_NOT_FOUND, HOSTILE, device_class="gpu"),)),
+    ),
     usd_per_hour=Decimal("55.04"),
 )
 

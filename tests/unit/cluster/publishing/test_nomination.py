@@ -6,7 +6,7 @@ from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.api import InvalidError, Object, Subresource
 from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.resources import EVENTS, PODS, Resource
-from autoscaler.model.plan import LeftOut, Plan
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
@@ -34,7 +34,7 @@ class Bound(ApiServer):
 
 def test_a_pod_that_was_bound_meanwhile_needs_no_nomination() -> None:
     api = Bound(VirtualClock())
-    left = LeftOut("default/b", "does-not-fit", (Reason.of(Code.NO_CANDIDATE),))
+    left = LeftOut("default/b", LeftOutVerdict.DOES_NOT_FIT, (Reason.of(Code.NO_CANDIDATE),))
     pods = (Pod("default", "a", uid="u-a"), Pod("default", "b", uid="u-b"))
     Publisher(api).publish(Plan(left_out=(left,)), Snapshot(pods=pods, provisioned=(NODE,)), EPOCH)
     assert [event["involvedObject"]["name"] for event in api.list(EVENTS).items] == ["b"]

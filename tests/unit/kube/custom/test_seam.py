@@ -27,18 +27,25 @@ from autoscaler.kube.custom.pool_memory import (
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import (
+    AtDeadline,
     Baseline,
     CapacityBlock,
     CapacityPool,
+    ConsolidationPolicy,
     Consumers,
+    DeletionPolicy,
     Disruption,
     DisruptionBudget,
     Drain,
+    DriftDisruption,
+    Hold,
     Limits,
     Mode,
     NodeTemplateRef,
+    Permission,
     PodScope,
     Scope,
+    UnknownDurationPolicy,
 )
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.provisioned_node import (
@@ -77,11 +84,16 @@ POOL = CapacityPool(
     kubelet_reserved=FrozenMap({"cpu": Quantity.parse("500m"), "memory": Quantity.parse("2Gi")}),
     drivers=("nvidia", "dranet"),
     limits=Limits(accelerators=64, nodes=8, usd_per_hour=Decimal("99.50")),
-    overflow="Allow",
+    overflow=Permission.ALLOW,
     baselines=(Baseline(1), Baseline(2, "* 8-18 * * 1-5", "Europe/Berlin")),
-    disruption=Disruption("Never", timedelta(hours=1, minutes=30), "Never", (DisruptionBudget("10%", "0 3 * * *"),)),
+    disruption=Disruption(
+        ConsolidationPolicy.NEVER,
+        timedelta(hours=1, minutes=30),
+        DriftDisruption.NEVER,
+        (DisruptionBudget("10%", "0 3 * * *"),),
+    ),
     weight=10,
-    deletion_policy="Retain",
+    deletion_policy=DeletionPolicy.RETAIN,
     boot_timeout=timedelta(minutes=40),
     scope=Scope(
         PodScope.SELECTED,
@@ -100,16 +112,16 @@ BLOCK = CapacityBlock(
     ends_at=NOW + timedelta(days=2),
     pool="research",
     reservation="cr-1",
-    hold="WhileNeeded",
+    hold=Hold.WHILE_NEEDED,
     consumers=Consumers(
         LabelSelector((Requirement("team", "In", ("research",)),)), LabelSelector((Requirement("x", "Exists"),)), 8
     ),
     taint=Taint("mine", "november", "NoExecute"),
-    unknown_duration="Deny",
+    unknown_duration=UnknownDurationPolicy.DENY,
     min_remaining=timedelta(hours=6),
-    drain=Drain(timedelta(hours=1), timedelta(minutes=20), "Leave"),
+    drain=Drain(timedelta(hours=1), timedelta(minutes=20), AtDeadline.LEAVE),
     drivers=("nvidia",),
-    deletion_policy="Drain",
+    deletion_policy=DeletionPolicy.DRAIN,
     uid="u-2",
 )
 NODE = ProvisionedNode(

@@ -7,7 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from autoscaler.model.capacity import CapacityPool, Disruption, Limits, Mode
+from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy, Disruption, Limits, Mode
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod, PodClaim
@@ -23,7 +23,9 @@ from autoscaler.planning.disruption.consolidation import (
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, ours, pod, snapshot
 
-POOL = CapacityPool("team", mode=Mode.ACT, limits=Limits(nodes=9), disruption=Disruption(consolidate="Cheaper"))
+POOL = CapacityPool(
+    "team", mode=Mode.ACT, limits=Limits(nodes=9), disruption=Disruption(consolidate=ConsolidationPolicy.CHEAPER)
+)
 DEAR, CHEAP = Decimal("40"), Decimal("5")
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from autoscaler.lifecycle.ownership import OwnNodes
-from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, Launcher, Mode
+from autoscaler.model.capacity import Baseline, CapacityPool, ConsolidationPolicy, Disruption, Launcher, Mode
 from autoscaler.model.node import Node
-from autoscaler.model.plan import LeftOut, NodeAction, Plan
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeAction, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
@@ -24,7 +24,7 @@ from instance_catalog.kubernetes import labels
 from tests.builders import CATALOG, NOW, block, pod
 from tests.unit.planning.disruption.moving import POOL, launch, moved, node, served, state
 
-CLOSING = replace(POOL, disruption=Disruption(consolidate="Close"))
+CLOSING = replace(POOL, disruption=Disruption(consolidate=ConsolidationPolicy.CLOSE))
 CHEAPER = moved(launch(), usd_per_hour=Decimal(5))  # on a machine of its own, the pod costs 5.00 of 40.00
 
 
@@ -67,8 +67,8 @@ def test_the_pods_are_planned_for_in_a_cluster_that_has_nothing_else() -> None:
 @pytest.mark.parametrize(
     "pool",
     [
-        replace(CLOSING, disruption=Disruption(consolidate="WhenEmpty")),
-        replace(CLOSING, disruption=Disruption(consolidate="Cheaper")),
+        replace(CLOSING, disruption=Disruption(consolidate=ConsolidationPolicy.WHEN_EMPTY)),
+        replace(CLOSING, disruption=Disruption(consolidate=ConsolidationPolicy.CHEAPER)),
         replace(CLOSING, mode=Mode.OBSERVE),
         replace(CLOSING, held_back=True),
         replace(CLOSING, deleting=True),
@@ -164,7 +164,7 @@ def test_a_closing_node_takes_no_pods_and_keeps_those_it_has() -> None:
 
 def test_nodes_are_open_where_more_pods_find_a_place_then() -> None:
     found = replace(closable(), closing=FrozenMap({"old": Decimal(35)}))
-    left = LeftOut("default/waits", "does-not-fit", ())
+    left = LeftOut("default/waits", LeftOutVerdict.DOES_NOT_FIT, ())
     stuck, placed = Plan(left_out=(left, left)), Plan(left_out=(left,))
     assert open_where_needed(stuck, found, lambda _: placed) == (replace(found, closing=FrozenMap()), placed)
     assert open_where_needed(stuck, found, lambda _: stuck) == (found, stuck)

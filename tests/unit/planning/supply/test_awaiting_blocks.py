@@ -11,7 +11,15 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.lifecycle.capacity_block import BEGINS_WITHIN
-from autoscaler.model.capacity import CapacityBlock, CapacityPool, Consumers, Limits, Mode
+from autoscaler.model.capacity import (
+    CapacityBlock,
+    CapacityPool,
+    Consumers,
+    Limits,
+    Mode,
+    Permission,
+    UnknownDurationPolicy,
+)
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase
@@ -120,7 +128,7 @@ class TestTheBlock:
             {"minutes": 31},
             {"ends_at": NOW + 12 * MINUTE + HOUR + 10 * MINUTE},  # 55 minutes from its start to its drain
             {"consumers": Consumers(min_accelerators=9)},
-            {"unknown_duration": "Deny", "ends_at": NOW + HOUR},
+            {"unknown_duration": UnknownDurationPolicy.DENY, "ends_at": NOW + HOUR},
             {"reclaim_at": NOW},
             {"instance_type": "l1"},
         ],
@@ -203,7 +211,9 @@ class TestOthers:
             pod("a", "a-c", created=NOW.timestamp(), node_selector=of_type),
             pod("b", "b-c", created=NOW.timestamp(), node_selector=of_type, max_wait=timedelta(0)),
         ]
-        one = replace(PREPAID, capacity_types=(*PREPAID.capacity_types, CapacityType.ON_DEMAND), overflow="Allow")
+        one = replace(
+            PREPAID, capacity_types=(*PREPAID.capacity_types, CapacityType.ON_DEMAND), overflow=Permission.ALLOW
+        )
         result = planned((pods, [claim("a-c"), claim("b-c")]), pools=(one,))
         assert (types(result), waits(result)) == (["l8"], [])
 
