@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from autoscaler.checks.coexistence import competitors
+from autoscaler.checks.coexistence import competitors, foreign_nodes
 from autoscaler.checks.drivers import conflicting_plugins, missing_drivers
 from autoscaler.checks.nodes import NodeToBe, planned_nodes, possible_nodes
 from autoscaler.checks.pool_condition import ConditionType, PoolCondition
-from autoscaler.checks.usable import obstacles, slices_of_hosts
+from autoscaler.checks.usable import obstacles, resting, slices_of_hosts
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code, Reason
@@ -50,9 +50,11 @@ def pool_conditions(
         wrong = obstacles(
             pool, objections=plan.warnings, backoffs=snapshot.backoffs, serving=serving, now=now, orders=orders
         )
+        rests = resting(pool, candidates, snapshot.backoffs, now=now)
         slices = slices_of_hosts(pool, candidates)
-        found.append(PoolCondition(pool.name, ConditionType.READY, (*wrong, *slices)))
-        found.append(PoolCondition(pool.name, ConditionType.COEXISTENCE, tuple(competitors(pool, snapshot))))
+        found.append(PoolCondition(pool.name, ConditionType.READY, (*wrong, *rests, *slices)))
+        others = (*competitors(pool, snapshot), *foreign_nodes(pool, snapshot, now))
+        found.append(PoolCondition(pool.name, ConditionType.COEXISTENCE, others))
         planned = planned_nodes(pool, plan, catalog)
         nodes = planned or tuple(possible_nodes(pool, candidates))
         if pool.node_template.kind in PUBLISHING_TEMPLATES:

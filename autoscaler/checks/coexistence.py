@@ -7,6 +7,8 @@ but knows the devices of a group only from a node of it that it has seen.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
 
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind
@@ -14,6 +16,9 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import unreadable
 from instance_catalog.kubernetes import labels
+
+# A Node may register before the answer of its launch has come, which is repeated until it is known.
+_UNDER_WAY: Final = timedelta(minutes=15)
 
 
 def competitors(pool: CapacityPool, snapshot: Snapshot) -> Iterator[Reason]:
@@ -43,3 +48,17 @@ def _knows_devices(other: Autoscaler, snapshot: Snapshot) -> bool:
         if node.name not in ours and labels.POOL not in node.labels and labels.KARPENTER_NODE_POOL not in node.labels
     }
     return any(slice_.devices and slice_.reach.node_name in foreign for slice_ in snapshot.slices)
+
+
+def foreign_nodes(pool: CapacityPool, snapshot: Snapshot, now: datetime) -> Iterator[Reason]:
+    """Nodes with the pool's label that nobody here has started: surge upgrades and repairs of a node pool make some."""
+    ours = {known for node in snapshot.provisioned for known in (node.node_name, node.provider_id) if known}
+    latest = (now - _UNDER_WAY).timestamp()
+    found = sorted(
+        node.name
+        for node in snapshot.nodes
+        if node.labels.get(labels.POOL) == pool.name
+        and not (node.deleting or node.created > latest or {node.name, node.provider_id} & ours)
+    )
+    if found:
+        yield Reason.of(Code.FOREIGN_NODES, count=len(found), example=found[0])

@@ -13,7 +13,7 @@ class ConditionType(Enum):
     """The conditions of a CapacityPool that must hold before it acts. The value is their type in its status."""
 
     READY = "Ready"  # it can be used as it is written, and its provider launches
-    COEXISTENCE = "Coexistence"  # no other autoscaler serves the same pods
+    COEXISTENCE = "Coexistence"  # no other autoscaler serves the same pods, nobody else starts the pool's nodes
     DRIVERS_WILL_RUN = "DriversWillRun"  # a driver publishes the devices of the node to be
     DEVICE_PLUGIN_CONFLICT = "DevicePluginConflict"  # a device plugin would hand out the same devices
 
@@ -24,7 +24,8 @@ class ConditionType(Enum):
 
 
 # What a provider answered may be otherwise at the next attempt: whether one is made is for the back-off to say.
-_TRIED_AGAIN = frozenset({Code.LAUNCH_FAILED, Code.PROVIDER_REFUSES})
+# Nodes of others are there already, whatever the pool does.
+_GOES_ON = frozenset({Code.LAUNCH_FAILED, Code.PROVIDER_REFUSES, Code.FOREIGN_NODES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class PoolCondition:
     @property
     def stops(self) -> bool:
         """Whether the pool must not act before a person has changed something."""
-        return any(reason.code not in _TRIED_AGAIN for reason in self.reasons)
+        return any(reason.code not in _GOES_ON for reason in self.reasons)
 
     @property
     def status(self) -> Literal["True", "False", "Unknown"]:

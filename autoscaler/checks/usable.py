@@ -49,8 +49,22 @@ def obstacles(
             yield refusal
     for backoff in backoffs:
         if backoff.pool == pool.name and backoff.until > now and _of_everything(backoff):
-            until = backoff.until.isoformat(timespec="seconds")
-            yield Reason.of(Code.LAUNCH_FAILED, until=until, error=backoff.reason, message=backoff.message)
+            yield _failed(backoff)
+
+
+def resting(
+    pool: CapacityPool, candidates: Iterable[Candidate], backoffs: Iterable[Backoff], *, now: datetime
+) -> Iterator[Reason]:
+    """What the provider answered where each answer is about some offerings only, and all that the pool buys rest: one
+    reason of a kind, with the first moment that something is tried again. `candidates`: as if nothing rested."""
+    live = [b for b in backoffs if b.pool == pool.name and b.until > now and b.reason not in _PASSING]
+    own = [c.offering for c in candidates if c.pool.name == pool.name and c.barred is None]
+    if any(map(_of_everything, live)) or not own or not all(any(b.covers(one) for b in live) for one in own):
+        return
+    first: dict[str, Backoff] = {}
+    for backoff in sorted(live, key=lambda one: one.until):
+        first.setdefault(backoff.reason, backoff)
+    yield from map(_failed, first.values())
 
 
 def slices_of_hosts(pool: CapacityPool, candidates: Iterable[Candidate]) -> Iterator[Reason]:
@@ -59,6 +73,11 @@ def slices_of_hosts(pool: CapacityPool, candidates: Iterable[Candidate]) -> Iter
     whole = next((c for c in own if not launches_slices(pool, c.hosts)), None)
     if whole is not None:
         yield Reason.of(Code.SLICE_NOT_LAUNCHED, hosts=whole.hosts, instance_type=whole.instance_type.name)
+
+
+def _failed(backoff: Backoff) -> Reason:
+    until = backoff.until.isoformat(timespec="seconds")
+    return Reason.of(Code.LAUNCH_FAILED, until=until, error=backoff.reason, message=backoff.message)
 
 
 def _of_everything(backoff: Backoff) -> bool:

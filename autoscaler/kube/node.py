@@ -35,6 +35,7 @@ def parse_node(raw: object, problems: Problems | None = None, *, origin: Origin 
         deleting=metadata.deleting,
         uid=metadata.uid,
         images=FrozenMap({name: image.integer("sizeBytes") for image in images for name in image.texts("names")}),
+        created=metadata.created,
         declared_features=status.texts("declaredFeatures"),
         origin=origin,
     )

@@ -36,6 +36,7 @@ class Node:
     declared_features: tuple[str, ...] | None = ()
     features_assumed: bool = False
     refused_sharing: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    created: float = field(default=0.0, compare=False)  # when the API server made it, seconds of the epoch; 0: unknown
     origin: Origin = field(default=CLUSTER, compare=False)
 
 

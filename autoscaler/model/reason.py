@@ -141,6 +141,7 @@ class Code(Enum):
     PROVIDER_REFUSES = "ProviderRefuses"  # provider, message: not even questions are answered
     SLICE_NOT_LAUNCHED = "SliceNotLaunched"  # hosts, instance_type: a TPU slice, which is planned only
     OTHER_AUTOSCALER = "OtherAutoscaler"  # kind, pods: it would launch for the same pods
+    FOREIGN_NODES = "ForeignNodes"  # count, example: nodes of the pool that nobody here has started
     NO_DRIVER = "NoDriver"  # profile: no DaemonSet runs it
     DRIVER_NEEDS_LABEL = "DriverNeedsLabel"  # driver, labels
     DRIVER_REFUSES_TAINT = "DriverRefusesTaint"  # driver, taint

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from autoscaler.lifecycle.leaving import checked_first, evicts
 from autoscaler.lifecycle.observing import acts_on_nodes
-from autoscaler.lifecycle.provisioned_node import has_failed, is_leaving, last_edge
+from autoscaler.lifecycle.provisioned_node import Why, has_failed, is_leaving, last_edge
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool
@@ -21,7 +21,7 @@ from autoscaler.model.plan import LeftOut, NodeAction, NodeDecision, Placement, 
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import ResourceClaim
-from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.model.virtual_pods import VirtualOwner, owner_of
 from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
@@ -95,7 +95,8 @@ def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
             yield _of_pod(left.pod, missing, waiting.pop(left.pod, []))
     for node in snapshot.provisioned:
         if has_failed(node):
-            yield ObjectEvents(Subject("ProvisionedNode", node.name), partial(_of_failed, node))
+            failed = partial(_of_failed, node, snapshot.backoffs)
+            yield ObjectEvents(Subject("ProvisionedNode", node.name), failed)
     nodes = {node.name: node for node in snapshot.provisioned}
     for decision in plan.nodes:
         decided = nodes.get(decision.provisioned_node)
@@ -145,8 +146,8 @@ def on_owner(event: Event, uid: str = "") -> Event:
     return replace(event, about=about, message=event.message.removeprefix("pod "))
 
 
-def _of_failed(node: ProvisionedNode) -> Iterator[Event]:
-    yield _failed(node)
+def _of_failed(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Iterator[Event]:
+    yield _failed(node, backoffs)
 
 
 def _of_decision(
@@ -292,10 +293,13 @@ def _left_out(left: LeftOut, uid: str) -> Event:
     return Event(about, "Warning", "NotTriggerScaleUp", message)
 
 
-def _failed(node: ProvisionedNode) -> Event:
-    """Why a node never became usable, as the last edge of its life says."""
+def _failed(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Event:
+    """Why a node never became usable, as the last edge of its life says, with what the provider answered."""
     why = last_edge(node) or node.phase.value
-    message = f"{offering_text(node.offering)} did not become a node; the next reconcile plans its pods again"
+    resting = (one for one in backoffs if one.pool == node.pool and one.covers(node.offering) and one.message)
+    answer = next(resting, None) if why == Why.NO_OFFERING_LEFT.value else None
+    told = f": {answer.message}" if answer is not None else ""
+    message = f"{offering_text(node.offering)} did not become a node{told}; the next reconcile plans its pods again"
     return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Warning", why, message)
 
 

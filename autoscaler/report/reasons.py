@@ -260,6 +260,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.OTHER_AUTOSCALER: (
         "{kind} would launch for {pods}, too: turn that off there, or narrow spec.scope of the pool",
     ),
+    Code.FOREIGN_NODES: (
+        "nodes with the pool's label that Foreslice has not started: {count}, such as {example} (an upgrade or repair "
+        "of a node pool makes such nodes, or a person). Pods may use them, no limit counts them, and Foreslice never "
+        "drains or ends them: end their machines when you do not need them any more",
+    ),
     Code.NO_DRIVER: (
         "no DaemonSet runs it (driver profile {profile}): install the driver, or list what runs in "
         "spec.drivers.profiles of the pool",

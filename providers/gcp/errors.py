@@ -118,6 +118,10 @@ _NEXT_STEPS: Final[Mapping[type[ProviderError], str]] = {
     RegionQuotaError: (
         "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another region or capacity type."
     ),
+    NotOfferedError: (
+        "`foreslice gcp check` names the zones that have it: make the node pool in one of them, or leave the zone out "
+        "of the pool's requirements."
+    ),
     AddressesExhaustedError: "Add a secondary range to the subnet of the node pool, or another node pool.",
 }
 _ENABLE: Final = "Enable it: gcloud services enable compute.googleapis.com container.googleapis.com"

@@ -34,7 +34,7 @@ from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, Instanc
 # What makes an offering no choice at all, rather than one that cannot be had now.
 _EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS})
 # What a provider answers when there is nothing to have, "" where that was not written down.
-_SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
+_SOLD_OUT = frozenset({"", "Capacity", "ReservationExhausted", "Shortage"})
 
 
 @dataclass(frozen=True)

@@ -244,10 +244,11 @@ class FakeGce:
                 raise ApiError(400, "invalid", f"Invalid value for field 'resource.instances[].name': '{name}'")
             self.unused(group, name)
         kind, now = "compute.instanceGroupManagers.createInstances", self.clock.now()
-        exceeded = self.project.quotas.refuse(self.project, group, len(names))
-        for name in names if exceeded is None else ():
+        late = self.project.late.get((group.machine_type, group.zone, group.model))
+        error = self.project.quotas.refuse(self.project, group, len(names)) or late
+        for name in names if error is None else ():
             group.members[name] = Member(name, "CREATING", now + self.behaviour.operation)
-        return self.begun(request, group, kind, exceeded)
+        return self.begun(request, group, kind, error)
 
     def _room(self, group: Group, more: int) -> None:
         """Refuse what does not fit in the NVLink domain that a group of A4X is; without a policy it has one machine."""

@@ -87,11 +87,12 @@ class NodePool:
 
 @dataclass
 class Clusters:
-    """One cluster with node pools. `autopilot`: Google sizes everything."""
+    """One cluster with node pools. `autopilot`: Google sizes everything, as in the clusters `autopilots` beside it."""
 
     name: str = "c1"
     location: str = "us-central1"
     autopilot: bool = False
+    autopilots: tuple[str, ...] = ()
     pools: dict[str, NodePool] = field(default_factory=dict)
 
     def answer(self, path: str, denied: bool) -> tuple[int, Mapping[str, Any]]:
@@ -99,11 +100,12 @@ class Clusters:
         found = _CLUSTER.fullmatch(path)
         if denied:
             return 403, ApiError(403, "forbidden", "Required 'container.clusters.get' permission").body()
-        if found is None or found[1] != PROJECT or (found[2], found[3]) != (self.location, self.name):
+        names = (self.name, *self.autopilots)
+        if found is None or found[1] != PROJECT or found[2] != self.location or found[3] not in names:
             return 404, ApiError(404, "notFound", f"Not found: {path.removeprefix('/v1/')}.").body()
         if not found[4]:
-            mode = {"enabled": True} if self.autopilot else {}
-            return 200, checked("Cluster", {"name": self.name, "autopilot": mode})
+            mode = {"enabled": True} if self.autopilot or found[3] in self.autopilots else {}
+            return 200, checked("Cluster", {"name": found[3], "autopilot": mode})
         if found[4] not in self.pools:
             return 404, ApiError(404, "notFound", f"Not found: {path.removeprefix('/v1/')}.").body()
         return 200, checked("NodePool", self.pools[found[4]].as_json(found[4]))

@@ -164,6 +164,7 @@ class Project:
         self.requests: dict[str, str] = {}  # request id: operation
         self.stock: dict[tuple[str, str, str], int] = {}
         self.errors: dict[tuple[str, str, str], Error] = {}  # what creation fails with instead
+        self.late: dict[tuple[str, str, str], Error] = {}  # what operations fail with that ask for machines, as stock
         self.quotas = Quotas()
         self.holdings: list[Holding] = []
         self.free: list[Free] = []

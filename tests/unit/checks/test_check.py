@@ -16,6 +16,7 @@ from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef, PodSc
 from autoscaler.model.node import Node
 from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
 from autoscaler.model.plan import Plan
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.planning.policy import Policy
@@ -177,6 +178,35 @@ def test_coexistence(other: Autoscaler, pool: CapacityPool, fields: dict[str, An
     finding = checked(state(driver(), pool=pool, autoscalers=(other,), **fields), ConditionType.COEXISTENCE)
     assert finding.status == str(alone)
     assert codes(finding) == ([] if alone else [Code.OTHER_AUTOSCALER])
+
+
+OLD = Node("n", labels=FrozenMap({labels.POOL: "team"}), provider_id="cloud://1", created=NOW.timestamp() - 3600)
+
+
+@pytest.mark.parametrize(
+    ("node", "provisioned", "told"),
+    [
+        pytest.param(OLD, (), True, id="of-somebody"),
+        pytest.param(OLD, (ours("n"),), False, id="ours-by-name"),
+        pytest.param(OLD, (replace(ours("m"), provider_id="cloud://1"),), False, id="ours-by-machine"),
+        pytest.param(replace(OLD, created=NOW.timestamp() - 60), (), False, id="perhaps-ours"),
+        pytest.param(replace(OLD, deleting=True), (), False, id="on-its-way-out"),
+        pytest.param(replace(OLD, labels=FrozenMap({labels.POOL: "other"})), (), False, id="of-another-pool"),
+        pytest.param(replace(OLD, labels=FrozenMap()), (), False, id="of-no-pool"),
+        pytest.param(replace(OLD, provider_id=""), (ours("m"),), True, id="without-a-machine"),
+    ],
+)
+def test_nodes_of_a_pool_that_others_started_are_told_and_the_pool_acts(
+    node: Node, provisioned: tuple[ProvisionedNode, ...], told: bool
+) -> None:
+    before = state(driver(), nodes=(node,), provisioned=provisioned)
+    finding = checked(before, ConditionType.COEXISTENCE)
+    assert codes(finding) == ([Code.FOREIGN_NODES] if told else [])
+    assert all(pool.acts for pool in held_back(before, (finding,)).pools)
+    if told:
+        assert verdict_of(finding)[2].startswith(
+            "nodes with the pool's label that Foreslice has not started: 1, such as n"
+        )
 
 
 def test_a_pool_with_a_bad_finding_only_proposes_and_others_act() -> None:

@@ -14,12 +14,16 @@ from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, Disrup
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import candidates_of
 from autoscaler.report.checks_text import verdict_of
 from tests.builders import CATALOG, NOW, plan, snapshot
 
 POOL = CapacityPool("team", mode=Mode.ACT, node_template=NodeTemplateRef("KwokNodeTemplate", "k"))
 SERVING: Mapping[str, Reason | None] = {"KwokNodeTemplate": None}
 LATER = NOW + timedelta(minutes=10)
+OFFERED = [
+    found for found in candidates_of(snapshot([], pools=(POOL,)), CATALOG, Policy(), now=NOW) if found.barred is None
+]
 
 
 def ready(state: Snapshot, serving: Mapping[str, Reason | None] | None = SERVING) -> tuple[PoolCondition, bool]:
@@ -93,3 +97,33 @@ def test_what_a_provider_answers_is_told_and_tried_again(
     status, _, message = verdict_of(finding)
     assert acts
     assert (status, message.startswith(told)) == ("False", True) if told else status == "True"
+
+
+KINDS = sorted({candidate.offering.instance_type for candidate in OFFERED})
+EACH = tuple(Backoff(LATER, instance_type=kind, pool="team", reason="NotOffered", message="none") for kind in KINDS)
+
+
+@pytest.mark.parametrize(
+    ("backoffs", "told"),
+    [
+        pytest.param(EACH, ("NotOffered",), id="all"),
+        pytest.param(EACH[1:], (), id="all-but-one"),
+        pytest.param((replace(EACH[0], until=NOW), *EACH[1:]), (), id="one-is-tried-again"),
+        pytest.param((replace(EACH[0], reason="Throttled"), *EACH[1:]), (), id="one-passes-by-itself"),
+        pytest.param((replace(EACH[0], pool="other"), *EACH[1:]), (), id="one-of-another-pool"),
+        pytest.param((replace(EACH[0], reason="Quota"), *EACH[1:]), ("NotOffered", "Quota"), id="of-two-kinds"),
+        pytest.param((REFUSED, *EACH), ("Configuration",), id="the-whole-pool-too"),
+    ],
+)
+def test_a_pool_of_which_every_offering_rests_says_why_and_acts(
+    backoffs: tuple[Backoff, ...], told: tuple[str, ...]
+) -> None:
+    finding, acts = ready(snapshot([], pools=(POOL,), backoffs=backoffs))
+    assert acts
+    assert sorted(str(reason.detail["error"]) for reason in finding.reasons) == list(told)
+
+
+def test_the_first_moment_at_which_something_is_tried_again_is_told() -> None:
+    sooner = replace(EACH[-1], until=LATER - timedelta(minutes=3), message="soon")
+    finding, _ = ready(snapshot([], pools=(POOL,), backoffs=(*EACH[:-1], sooner)))
+    assert "NotOffered: soon; tried again at" in verdict_of(finding)[2]

@@ -19,7 +19,7 @@ from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.provisioned_node import Phase, PhaseChange, Prediction, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
-from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.snapshot import Backoff, Snapshot
 from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.frozen_map import FrozenMap
 from tests.desk import POOL, SPEC, A, Desk, new_desk, planned
@@ -78,6 +78,18 @@ def test_a_node_that_failed_is_told_with_the_reason(desk: Desk) -> None:
     failed = replace(NODE, phase=Phase.FAILED, history=(PhaseChange(Phase.FAILED, EPOCH, "BootTimedOut"),))
     Publisher(desk.api).publish(Plan(), Snapshot(provisioned=(failed,)), desk.now)
     assert events(desk) == [("n1", "Warning", "BootTimedOut")]
+
+
+def test_a_node_that_no_offering_became_is_told_with_what_the_provider_answered(desk: Desk) -> None:
+    answer = Backoff(desk.now, pool=NODE.pool, reason="Shortage", message="none left. Nothing to do")
+    of_others = replace(answer, pool="other", message="of another pool")
+    failed = replace(NODE, phase=Phase.FAILED, history=(PhaseChange(Phase.FAILED, EPOCH, "NoOfferingLeft"),))
+    slow = replace(NODE, name="n2", phase=Phase.FAILED, history=(PhaseChange(Phase.FAILED, EPOCH, "BootTimedOut"),))
+    state = Snapshot(provisioned=(failed, slow), backoffs=(of_others, answer))
+    Publisher(desk.api).publish(Plan(), state, desk.now)
+    told = {event["reason"]: event["message"] for event in list_all(desk.api, EVENTS)[0]}
+    assert ") did not become a node: none left. Nothing to do; the next reconcile" in told["NoOfferingLeft"]
+    assert ") did not become a node; the next reconcile" in told["BootTimedOut"]
 
 
 def test_the_same_is_not_told_twice_not_even_after_a_restart(desk: Desk) -> None:
