@@ -9,7 +9,7 @@ from functools import partial
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.named_models import MACHINE_KEYS, keys_of_models
 from autoscaler.advice.situation import Situation
-from autoscaler.lint.other_systems import ACCELERATOR_KEYS, TYPE_KEYS, ec2_name, unknown_accelerator, unknown_type
+from autoscaler.lint.other_systems import TYPE_KEYS, ec2_name, unknown_accelerator, unknown_type
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
@@ -18,6 +18,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
+from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
 _MEBI = 2**20

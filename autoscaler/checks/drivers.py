@@ -18,10 +18,10 @@ from autoscaler.planning.demand.demand import unreadable
 from autoscaler.scheduling.daemons import runs_on, why_not_on
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.drivers.recognition import driver_recognition
-from instance_catalog.kubernetes.labels import GKE_NODE_POOL
+from instance_catalog.types.clouds import cloud_facts
 
 _CRITICAL = {found.value: found.name for found in SYSTEM_CLASSES}
-_SYSTEM_NAMESPACE = "kube-system"  # its critical pods need no quota (GKE)
+_SYSTEM_NAMESPACE = "kube-system"  # its critical pods need no quota
 
 
 def missing_drivers(pool: CapacityPool, to_be: NodeToBe, snapshot: Snapshot) -> Iterator[Reason]:
@@ -70,11 +70,12 @@ def _startup_taints(pool: CapacityPool, daemon_set: DaemonSet, profile: DriverPr
 
 
 def _quota(daemon_set: DaemonSet, profile: DriverProfile, snapshot: Snapshot) -> Iterator[Reason]:
-    """GKE admits critical pods outside kube-system only where a ResourceQuota selects their priority class."""
+    """Some clouds admit critical pods outside kube-system only where a ResourceQuota selects their priority class."""
     wanted = _CRITICAL.get(daemon_set.pod.priority)
     if wanted is None or daemon_set.namespace == _SYSTEM_NAMESPACE:
         return
-    if not any(GKE_NODE_POOL in node.labels for node in snapshot.nodes):
+    strict = {facts.group_per_type for facts in cloud_facts().values() if facts.critical_pods_need_quota}
+    if all(strict.isdisjoint(node.labels) for node in snapshot.nodes):
         return
     if "ResourceQuota" in snapshot.unreadable:
         yield from unreadable(snapshot, f"quota of namespace {daemon_set.namespace}", "ResourceQuota")

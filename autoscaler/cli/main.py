@@ -15,6 +15,7 @@ from autoscaler.cel.parser.kept_tables import keep_tables_in
 from autoscaler.cli.common.commands import LazyGroup
 from autoscaler.cli.common.extras import missing_extra
 from autoscaler.cli.common.terminal import guard_streams, guarded_streams, no_styles
+from autoscaler.composition.commands import CLOUD_COMMANDS
 from autoscaler.errors import ForesliceError
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check for problems that would stop nodes from launching or joining, and say what to do about each.",
     ),
     "blocks": ("autoscaler.cli.blocks.group:blocks", "List the capacity blocks of a cluster; find and buy blocks."),
-    "aws": ("autoscaler.cli.aws.group:aws", "Check that AWS is ready for launches."),
-    "gcp": ("autoscaler.cli.gcp.group:gcp", "Check that Google Cloud is ready for launches."),
+    **CLOUD_COMMANDS,
     "run": ("autoscaler.cli.run:run", "Run the controller: observe, or launch nodes for pools in mode Act."),
     "probe": ("autoscaler.cli.probe:probe", "Read this GPU node into a record that the catalog can import."),
     "demo": ("autoscaler.cli.demo:demo", "Run the whole autoscaler on an embedded cluster and a simulated cloud."),

@@ -40,7 +40,7 @@ def periods_of(settings: Settings) -> Mapping[Task, timedelta]:
     }
     if settings.cluster.catalog:
         periods[Task.CATALOG] = settings.periods.catalog
-    if settings.sync.aws or settings.sync.gcp:
+    if settings.sync.lists:
         periods[Task.SYNC] = settings.sync.every
     if set(settings.cluster.providers) - _WITHOUT_PRICES:
         periods[Task.PRICES] = settings.periods.prices

@@ -19,14 +19,15 @@ from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, MACHINE_KEYS, accelerator_names
 from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_facts
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 # Resources of GPUs that no cloud of the catalog sells: of which vendor.
 _HARDWARE: Final = {"intel.com/gpu": "Intel", "gpu.intel.com/i915": "Intel", "gpu.intel.com/xe": "Intel"}
 _SAGEMAKER: Final = "ml."
-ACCELERATOR_KEYS: Final = (labels.GKE_ACCELERATOR, labels.GKE_TPU_ACCELERATOR)
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
     *("/dev", "/sys", "/proc", "/lib", "/usr", "/etc", "/run", "/var/run", "/var/log", "/var/lib/kubelet", "/boot"),
@@ -34,13 +35,7 @@ _OF_EVERY_NODE: Final = (
 )
 TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
 # Who selects by one of these has said which machine it has to be.
-_OF_MACHINES: Final = TYPE_KEYS | {
-    labels.ACCELERATOR,
-    labels.GKE_ACCELERATOR,
-    labels.GKE_COMPUTE_CLASS,
-    labels.GKE_MACHINE_FAMILY,
-    labels.HOSTNAME,
-}
+_OF_MACHINES: Final = TYPE_KEYS | MACHINE_KEYS | {labels.ACCELERATOR, labels.HOSTNAME}
 
 
 def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
@@ -195,8 +190,9 @@ def _path(path: str) -> tuple[tuple[str, ...], str, str]:
 def _direct(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[CapacityPool]) -> str:
     """The image by which the pod shows that it uses the protocol, where it selects no machine. What a node pool has is
     known only of those that a CapacityPool names."""
-    groups = [name for names in _selected(pod, {labels.GKE_NODE_POOL}) for name in names]
-    known = {pool.labels.get(labels.GKE_NODE_POOL) for pool in pools}
+    keys = {facts.group_per_type for facts in cloud_facts().values() if facts.group_per_type}
+    groups = [name for names in _selected(pod, keys) for name in names]
+    known = {pool.labels.get(key) for pool in pools for key in keys}
     if known.intersection(groups) or _selected(pod, _OF_MACHINES):
         return ""
     images = (container.image for container in (*pod.containers, *pod.init_containers))
@@ -219,8 +215,8 @@ def unknown_type(pod: Pod, catalog: Catalog) -> str:
 
 
 def unknown_accelerator(pod: Pod, key: str, catalog: Catalog) -> str:
-    """An accelerator that the pod selects by this label of GKE and that no type of the catalog has; or nothing."""
-    known = _accelerators(key, catalog)
+    """An accelerator that the pod selects by this label of a cloud and that no type of the catalog has; or nothing."""
+    known = accelerator_names(key, catalog)
     return next((names[0] for names in _selected(pod, {key}) if not known & set(names)), "")
 
 
@@ -232,18 +228,8 @@ def _selected(pod: Pod, keys: Collection[str]) -> list[tuple[str, ...]]:
     return values + [tuple(r.values) for r in required if r.key in keys and r.operator == "In"]
 
 
-def _accelerators(key: str, catalog: Catalog) -> frozenset[str]:
-    """The values of a label of GKE that the catalog's types give to nodes."""
-    models = [one.accelerator for one in catalog if one.cloud == "gcp" and one.accelerator is not None]
-    if key == labels.GKE_TPU_ACCELERATOR:
-        return frozenset(model.node_label for model in models if model.vendor == "Google" and model.node_label)
-    return frozenset(
-        model.api_names["gcp"] for model in models if model.vendor != "Google" and "gcp" in model.api_names
-    )
-
-
 def _accelerator(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
-    near = completed(name, _accelerators(key, catalog), most=1)
+    near = completed(name, accelerator_names(key, catalog), most=1)
     hint = f"did you mean {near[0]}? If not, " if near else ""
     return (
         ("spec", "nodeSelector", key),

@@ -18,6 +18,7 @@ from instance_catalog.drivers.profile import assumed_profile
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.prediction.predict import PREDICTIONS
+from instance_catalog.prediction.system_labels import OF_ANY_MODEL
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
 
@@ -25,11 +26,9 @@ _GPU_CLASS: Final = "gpu.nvidia.com"
 # Labels of nodes that say nothing about which GPU they have.
 _OF_ANY_MODEL: Final = frozenset(
     {
-        *(labels.NVIDIA_GPU_PRESENT, labels.GKE_NVIDIA_GPU_DRA_DRIVER, labels.GKE_NO_DEVICE_PLUGIN),
-        *(labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.CLOUD, labels.GKE_METADATA_SERVER),
+        *(labels.NVIDIA_GPU_PRESENT, labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.CLOUD, labels.CAPACITY_TYPE),
         *(labels.ZONE, labels.ZONE_BETA, labels.REGION, labels.REGION_BETA),
-        *(labels.CAPACITY_TYPE, labels.KARPENTER_CAPACITY_TYPE, labels.EKS_CAPACITY_TYPE),
-        *(labels.GKE_SPOT, labels.GKE_FLEX_START, labels.GKE_PROVISIONING),
+        *OF_ANY_MODEL,
     }
 )
 

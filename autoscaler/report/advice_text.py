@@ -14,6 +14,8 @@ from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
 from autoscaler.report.words import counted, few, money
 from instance_catalog.kubernetes.labels import CLOUD
+from instance_catalog.prediction.system_labels import SYSTEM_KEYS
+from instance_catalog.types.clouds import cloud_facts
 
 NO_HELP: Final = "no single change that was tried places it"
 
@@ -78,11 +80,6 @@ _CREATE: Final = "create a CapacityPool with"
 _DAEMON_SET: Final = " (a plan knows of it by its DaemonSet, given with -f or read with --live)"
 
 
-_LABELS_OF_GKE: Final = ("cloud.google.com/", "iam.gke.io/")
-_COMPUTE_CLASS: Final = "cloud.google.com/compute-class="
-_NAMED_BY_PEOPLE: Final = (_COMPUTE_CLASS, "cloud.google.com/gke-nodepool=")
-
-
 def change_text(change: Change, *, nodes: int = 0) -> str:
     """ "pool gpu: add spot to spec.capacityTypes"; what is changed together in one object is one sentence.
 
@@ -145,14 +142,19 @@ def _guessed(advice: Advice) -> str:
     """That the machine is the cheapest one, where a pool gets labels of which only people know what they stand for."""
     parts = advice.change.parts or (advice.change,)
     labels = {str(label) for part in parts if part.kind is ChangeKind.ADD_LABELS for label in _texts(part, "labels")}
-    own = [label for label in labels if not label.startswith(_LABELS_OF_GKE) or label.startswith(_NAMED_BY_PEOPLE)]
+    clouds = tuple(cloud_facts().values())
+    chosen = {key: who for facts in clouds for key, who in facts.chosen_labels.items()}
+    domains = tuple(domain for facts in clouds for domain in facts.domains)
+    keys = [label.partition("=")[0] for label in labels]
+    own = [key for key in keys if key in chosen or not (key.startswith(domains) or key in SYSTEM_KEYS)]
     required = {part.detail["key"] for part in parts if part.kind is ChangeKind.ADD_REQUIREMENT}
     named = any(_texts(part, "machine") for part in parts if part.kind is ChangeKind.ADD_LABELS)
     if not own or not advice.result.launches or required - {CLOUD} or named:
         return ""
-    if any(label.startswith(_COMPUTE_CLASS) for label in own):
-        return ": the cheapest that fits, because only the ComputeClass says which machines it means"
-    return ": the cheapest that fits, because labels of your own do not say which machines they mean"
+    who = next(
+        (chosen[key] for key in own if chosen.get(key)), "labels of your own do not say which machines they mean"
+    )
+    return f": the cheapest that fits, because {who}"
 
 
 def _texts(change: Change, name: str) -> Sequence[object]:

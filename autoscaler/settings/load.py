@@ -60,7 +60,7 @@ def _check(settings: Settings) -> None:
             )
     _check_lease(settings.lease)
     _check_staleness(settings.loop)
-    if (settings.sync.aws or settings.sync.gcp) and not settings.sync.directory:
+    if settings.sync.lists and not settings.sync.directory:
         raise ConfigurationError(
             "sync lists a cloud, and sync.directory does not say where to keep it",
             next_step="give a directory that can be written to; the chart mounts one",

@@ -194,6 +194,11 @@ class SyncSettings:
     gcp_prices: str = ""
     """Path of a file with Google's prices, instead of sums of what the billing catalogue lists apart."""
 
+    @property
+    def lists(self) -> bool:
+        """Whether any cloud is listed."""
+        return bool(self.aws or self.gcp)
+
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class LeaseSettings:

@@ -16,6 +16,7 @@ aws/karpenter-provider-aws 027ed24 pkg/providers/instancetype/types.go, computeR
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -65,6 +66,29 @@ SYSTEM_KEYS: Final = frozenset(
         labels.KARPENTER_GPU_MEMORY,
     }
 )
+
+# Labels whose value is a model of accelerator, for which a misspelling can be found.
+ACCELERATOR_KEYS: Final = (labels.GKE_ACCELERATOR, labels.GKE_TPU_ACCELERATOR)
+# Who selects by one of these has said which machine it has to be.
+MACHINE_KEYS: Final = frozenset({labels.GKE_ACCELERATOR, labels.GKE_COMPUTE_CLASS, labels.GKE_MACHINE_FAMILY})
+# Labels that nodes with any model, or none, may have: they do not choose a machine.
+OF_ANY_MODEL: Final = frozenset(
+    {
+        *(labels.GKE_NVIDIA_GPU_DRA_DRIVER, labels.GKE_NO_DEVICE_PLUGIN, labels.GKE_METADATA_SERVER),
+        *(labels.GKE_SPOT, labels.GKE_FLEX_START, labels.GKE_PROVISIONING),
+        *(labels.KARPENTER_CAPACITY_TYPE, labels.EKS_CAPACITY_TYPE),
+    }
+)
+
+
+def accelerator_names(key: str, types: Iterable[InstanceType]) -> frozenset[str]:
+    """The values of one of ACCELERATOR_KEYS that nodes of these types have."""
+    models = [one.accelerator for one in types if one.cloud == "gcp" and one.accelerator is not None]
+    if key == labels.GKE_TPU_ACCELERATOR:
+        return frozenset(model.node_label for model in models if model.vendor == "Google" and model.node_label)
+    return frozenset(
+        model.api_names["gcp"] for model in models if model.vendor != "Google" and "gcp" in model.api_names
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -32,11 +32,15 @@ class CloudFacts:
 
     `domains` are those of labels that only its nodes have; `machine_labels` choose the machine, `pool_labels` name a
     group of nodes. `group_per_type`: nodes of one group are of one type, and the label names the group; "" elsewhere.
-    `driver_labels` are on nodes that have devices of a driver, by its profile's name.
+    `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label by
+    which pods select a model of accelerator. `chosen_labels` have values that people choose, so that nothing says which
+    machines they mean; the text says who knows.
 
     `cards` are the kinds of the primary and of the RDMA network card of types that are listed; () where the listing
     says nothing. `storage_drivers` make volumes that only its machines mount. `huge_pages` are by extended resource.
-    `root_disk` says where people set the size of root disks.
+    `root_disk` says where people set the size of root disks. `critical_pods_need_quota`: critical pods outside
+    kube-system start only where a ResourceQuota selects their priority class. `sdk`: Python packages that the extra of
+    foreslice with the cloud's name installs.
     """
 
     region: re.Pattern[str] = _NOTHING
@@ -54,6 +58,10 @@ class CloudFacts:
     huge_pages: FrozenMap[str, HugePages] = field(default_factory=FrozenMap)
     storage_drivers: frozenset[str] = frozenset()
     root_disk: str = "in its node template"
+    model_label: str = ""
+    chosen_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    critical_pods_need_quota: bool = False
+    sdk: tuple[str, ...] = ()
 
 
 _ELSEWHERE = CloudFacts()
@@ -90,6 +98,10 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         huge_pages=FrozenMap({k: HugePages(v["resource"], Quantity.parse(v["amount"])) for k, v in huge.items()}),
         storage_drivers=frozenset(row.get("storage_drivers", ())),
         root_disk=row["root_disk"],
+        model_label=row["model_label"],
+        chosen_labels=FrozenMap(row["chosen_labels"]),
+        critical_pods_need_quota=row.get("critical_pods_need_quota", False),
+        sdk=tuple(row["sdk"]),
     )
 
 

@@ -16,6 +16,7 @@ from autoscaler.errors import BadInputError
 from instance_catalog.files.editing import EntryName, new_document
 from instance_catalog.files.file_entry import type_entry
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_facts
 
 _NOT_TAKEN_OVER = ("name", "provenance", "prices", "zonePrices", "zones", "notes", "allocatable")
 _GROUPS = ("cpu", "accelerator", "pci", "fabric", "network")
@@ -82,7 +83,11 @@ def add(name: str, target: Path, directories: tuple[Path, ...], in_editor: bool,
         raise BadInputError(f"{path} exists", next_step=f"add the type there: `foreslice catalog edit {path}`")
     today = SystemClock().now().date().isoformat()
     blank = not any(facts.values())
-    text = _TEMPLATE.format(name=name, cloud="aws", date=today) if blank else _entry_text(name, facts, opened, today)
+    text = (
+        _TEMPLATE.format(name=name, cloud=min(cloud_facts()), date=today)
+        if blank
+        else _entry_text(name, facts, opened, today)
+    )
     if blank or in_editor:
         found = edited(path, text, directories)
         if found is None and blank:

@@ -9,23 +9,22 @@ import click
 
 from autoscaler.catalog_refresh.sync import Synced, layers_of, synced
 from autoscaler.cli.catalog.diff import print_changes
-from autoscaler.cli.catalog.edit import present
-from autoscaler.cli.common.choices import chosen_catalog
-from autoscaler.cli.common.commands import below_option, into_option
+from autoscaler.cli.common.commands import LazyGroup
 from autoscaler.cli.common.output import print_table
 from autoscaler.cli.common.terminal import show_progress
 from autoscaler.clock import SystemClock
+from autoscaler.composition.commands import SYNC_COMMANDS
 from autoscaler.errors import BadInputError
 from providers.errors import ProviderError
 from providers.listing import Listing, Progress
 
-_write_option = click.option("--write", is_flag=True, help="Write what was shown, as synced-CLOUD-SCOPE.yaml.")
-_removals_option = click.option(
+write_option = click.option("--write", is_flag=True, help="Write what was shown, as synced-CLOUD-SCOPE.yaml.")
+removals_option = click.option(
     "--accept-removals", is_flag=True, help="Believe a listing that lost more than 20 % of its types."
 )
 
 
-@click.group("sync")
+@click.group("sync", cls=LazyGroup, lazy=SYNC_COMMANDS)
 def sync() -> None:
     """Reads only; nothing is launched or bought.
 
@@ -35,88 +34,10 @@ def sync() -> None:
     """
 
 
-@sync.command("aws")
-@click.option("--region", default="", metavar="REGION", help="[default: as the AWS command line]")
-@click.option("--profile", default="", metavar="NAME", help="Profile of ~/.aws/config.")
-@click.option("--no-spot", is_flag=True, help="Leave out spot prices, which change by the hour.")
-@click.option("--endpoint", default="", hidden=True, help="Instead of AWS, for tests.")
-@into_option
-@_write_option
-@_removals_option
-@below_option
-def sync_aws(
-    region: str,
-    profile: str,
-    no_spot: bool,
-    endpoint: str,
-    target: Path,
-    write: bool,
-    accept_removals: bool,
-    directories: tuple[Path, ...],
+def sync_listing(
+    listing: Listing, target: Path, directories: tuple[Path, ...], *, write: bool, accept_removals: bool
 ) -> None:
-    """Types with accelerators of an AWS region: sizes, zones, how they are sold, spot and on-demand prices.
-
-    Needs ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings, ec2:DescribeSpotPriceHistory and
-    pricing:GetProducts.
-
-    \b
-    Try:
-      foreslice catalog sync aws --region us-east-1 --into my-types/
-      foreslice catalog sync aws --region us-east-1 --into my-types/ --write
-    """
-    from providers.aws.sales.listing import AwsListing
-    from providers.aws.session import Aws
-
-    aws = Aws(region, profile=profile, endpoint=endpoint)
-    _sync(
-        AwsListing(aws, SystemClock(), spot=not no_spot),
-        target,
-        directories,
-        write=write,
-        accept_removals=accept_removals,
-    )
-
-
-@sync.command("gcp")
-@click.option("--project", required=True, metavar="ID", help="Project whose zones and machine types are listed.")
-@click.option(
-    "--prices",
-    metavar="FILE",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Prices instead of those of the billing catalogue; see docs/catalog.md.",
-)
-@click.option("--endpoint", default="", hidden=True, help="Instead of Google, for tests.")
-@into_option
-@_write_option
-@_removals_option
-@below_option
-def sync_gcp(
-    project: str,
-    prices: Path | None,
-    endpoint: str,
-    target: Path,
-    write: bool,
-    accept_removals: bool,
-    directories: tuple[Path, ...],
-) -> None:
-    """Machine types with accelerators of a Google Cloud project: sizes, zones, and prices from the billing catalogue.
-
-    Needs the role roles/compute.viewer and, without --prices, the Cloud Billing API. Prices of the catalogue are sums
-    of what is billed apart, for some families only, and without local SSDs: give your own where it matters.
-
-    \b
-    Try:
-      foreslice catalog sync gcp --project my-project --into my-types/
-      foreslice catalog sync gcp --project my-project --prices prices.yaml --into my-types/ --write
-    """
-    from providers.gcp.listing import GcpListing
-
-    known = [machine.name for machine in chosen_catalog(present(directories, target)) if machine.cloud == "gcp"]
-    listing = GcpListing(project, known=known, prices=prices, endpoint=endpoint)
-    _sync(listing, target, directories, write=write, accept_removals=accept_removals)
-
-
-def _sync(listing: Listing, target: Path, directories: tuple[Path, ...], *, write: bool, accept_removals: bool) -> None:
+    """Show what a listing changes, and write it with `write`."""
     try:
         found = synced(
             listing,

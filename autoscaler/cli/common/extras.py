@@ -7,9 +7,6 @@ from typing import Final
 from autoscaler.errors import ConfigurationError
 
 _EXTRAS: Final = {
-    "boto3": "aws",
-    "botocore": "aws",
-    "google": "gcp",
     "grpc": "grpc",
     "kubernetes": "cluster",
     "opentelemetry": "tracing",
@@ -20,8 +17,11 @@ _EXTRAS: Final = {
 
 def missing_extra(error: ModuleNotFoundError) -> ConfigurationError | None:
     """What to install for a module that is missing; None for a module of no extra."""
+    from instance_catalog.types.clouds import cloud_facts  # reads files, and is needed only here
+
     package = (error.name or "").partition(".")[0]
-    extra = _EXTRAS.get(package)
+    clouds = {name: cloud for cloud, facts in cloud_facts().items() for name in facts.sdk}
+    extra = _EXTRAS.get(package) or clouds.get(package)
     if extra is None:
         return None
     return ConfigurationError(

@@ -18,6 +18,7 @@ from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, c
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import GangRef, Pod
 from instance_catalog.kubernetes import labels as keys
+from instance_catalog.types.clouds import cloud_facts
 
 _CLUSTER_IGNORED = (
     "authOptions",
@@ -155,8 +156,7 @@ def _accelerator_types(spec: Fields, found: Expansion) -> None:
             f"asks Ray for accelerator_type {' and '.join(models)}, which no field of the workers' pods asks for: "
             "on nodes with another model Ray starts no replica",
             "name the model in the pod template of the workers: in a resource claim with a CEL selector on "
-            "productName, or in the nodeSelector by cloud.google.com/gke-accelerator or "
-            "karpenter.k8s.aws/instance-gpu-name",
+            f"productName, or in the nodeSelector by {' or '.join(c.model_label for c in cloud_facts().values())}",
         )
 
 

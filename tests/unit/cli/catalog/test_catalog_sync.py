@@ -27,6 +27,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEc2:
     shipped = load_catalog()
     sold = Catalog.of([shipped.get("p5.48xlarge"), shipped.get("g6.xlarge")], shipped.accelerators.values())
     monkeypatch.setattr("autoscaler.cli.catalog.sync.SystemClock", lambda: CLOCK)
+    monkeypatch.setattr("autoscaler.cli.aws.sync.SystemClock", lambda: CLOCK)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAFAKE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "fake")
     return FakeEc2(CLOCK, geography=replace(standard(), catalog=sold))
