@@ -24,7 +24,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
 from autoscaler.planning.awaiting_blocks import await_blocks
 from autoscaler.planning.companions import without_companions
-from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
+from autoscaler.planning.demand.bundles import Bundle, BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.disruption.baseline import holds
@@ -44,10 +44,10 @@ from autoscaler.planning.placement.existing import (
     present_nodes,
     with_room,
 )
-from autoscaler.planning.placement.launches import Launches, launch
+from autoscaler.planning.placement.launches import Launches, Purchase, launch
 from autoscaler.planning.placement.nothing_has import PassedOver, no_type_has
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input, started_members
-from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone
+from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone, packed_again
 from autoscaler.planning.placement.topology import PlacedGang, place_gang
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.unplaced import Outcome, unplaced
@@ -214,13 +214,38 @@ def _attempt(
         catalog_digest=catalog.digest,
         together=packing.pods_relate,
     )
-    launches, refused = replay(buying.purchases), dict[str, Verdict]()
-    if launches.failed:
-        # Pods that look at other pods (spreading, anti-affinity) may refuse company that the packing gave them.
-        refused = {bundle.key: verdict for bundle, verdict in launches.failed}
-        again = each_alone(packing, buying.purchases, [bundle for bundle, _ in launches.failed], launches.world)
-        launches = replay(again)
+    launches, refused = _replayed(packing, buying.purchases, assigned, replay, policy)
     return _Decided(assigned, buying, launches, dropped, refused)
+
+
+def _replayed(
+    packing: PackingInput,
+    purchases: Sequence[Purchase],
+    assigned: Assigned,
+    replay: Callable[[Sequence[Purchase]], Launches],
+    policy: Policy,
+) -> tuple[Launches, dict[str, Verdict]]:
+    """What comes of the purchases, and what was said of the bundles that did not hold at once, by key.
+
+    Pods that look at other pods (spreading, anti-affinity) may refuse company that the packing gave them. Those are
+    packed once more, and what fails again gets nodes of its own.
+    """
+    launches = replay(purchases)
+    failed = _by_key(launches.failed)
+    if failed:
+        started = started_members(packing, _members((*assigned.placed, *launches.placed)))
+        purchases = packed_again(packing, purchases, launches, started, policy)
+        launches = replay(purchases)
+        failed |= _by_key(launches.failed)
+    refused = {key: verdict for key, (_, verdict) in failed.items()}
+    placed = {entry.bundle.key for entry in launches.placed}
+    if left := [bundle for key, (bundle, _) in failed.items() if key not in placed]:
+        launches = replay(each_alone(packing, purchases, left, launches.world))
+    return launches, refused
+
+
+def _by_key(failed: Iterable[tuple[Bundle, Verdict]]) -> dict[str, tuple[Bundle, Verdict]]:
+    return {bundle.key: (bundle, verdict) for bundle, verdict in failed}
 
 
 def _bound_to_a_domain(packing: PackingInput, dropped: Mapping[str, int]) -> list[Gang]:

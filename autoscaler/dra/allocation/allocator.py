@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
+from autoscaler.cel.common.evaluation import pay
 from autoscaler.dra.allocation.capacity import guessed
 from autoscaler.dra.allocation.constraints import attribute_of
 from autoscaler.dra.allocation.context import AllocationContext
@@ -46,6 +48,11 @@ __all__ = [
 ]
 
 
+# Up to so many requests a search costs its steps; each further one some 30 µs for reading it and saying why it fails.
+_FEW_REQUESTS: Final = 8
+_REQUEST: Final = 150
+
+
 def allocate(
     claims: Sequence[ResourceClaim],
     *,
@@ -82,6 +89,8 @@ def _allocated(claims: Sequence[ResourceClaim], scene: AllocationContext, budget
         feature = f"sharedCounters, by {scene.profile.name}"
         reason = Reason.of(Code.UNSUPPORTED, f"ResourceSlice {scene.pools.undecided}", feature=feature)
         return UnknownAllocation((reason,))
+    requests = sum(len(request.alternatives) for claim in claims for request in claim.requests)
+    pay(_REQUEST * max(0, requests - _FEW_REQUESTS))
     try:
         validation = validate(claims, scene)
     except FatalError as error:

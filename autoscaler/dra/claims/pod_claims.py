@@ -42,7 +42,7 @@ def claims_of(
 
     `claims` is keyed by namespace/name, `classes` by name. Entries that intentionally have no claim are left out.
     """
-    found: list[ResourceClaim] = []
+    found: dict[str, ResourceClaim] = {}
     for entry in pod.claims:
         if entry.claim == "":
             continue
@@ -52,16 +52,15 @@ def claims_of(
             return problem
         if claim is None:
             continue
-        if claim in found and claim.allocation is None:
+        if claim.key in found and claim.allocation is None:
             # The allocator would allocate it twice, and writing the second allocation would fail.
             return DoesNotFit((Reason.of(Code.MALFORMED_REQUEST, _subject(claim), problem="named twice by the pod"),))
-        if claim not in found:
-            found.append(claim)
-    for claim in found:
+        found[claim.key] = claim
+    for claim in found.values():
         verdict = _check_classes(claim, profile, classes) if claim.allocation is None else None
         if verdict is not None:
             return verdict
-    return tuple(found)
+    return tuple(found.values())
 
 
 def unavailable(claim: ResourceClaim, node: Node, *, now: float | None = None) -> Reason | None:

@@ -133,7 +133,7 @@ def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: s
         for demand in demands_of(selector.expression, market.snapshot.profile)
         if demand.path[0] == "driver"
     }
-    unknown = named - _predicted_drivers(market)
+    unknown = named - market.described_drivers
     if unknown:  # this takes long: it looks at all devices
         unknown -= {driver for _, driver, _ in _devices(market)}
     if not unknown:
@@ -142,12 +142,6 @@ def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: s
     there = {piece.reach.node_name for piece in market.snapshot.slices if piece.driver == driver}
     facts: dict[str, str | int] = {"nodes": len(there)} if there else {}
     return Reason.of(Code.NOT_PREDICTED, subject, driver=driver, device_class=request.device_class, **facts)
-
-
-def _predicted_drivers(market: PackingInput) -> set[str]:
-    """Drivers that some profile describes, of the shipped facts or of the catalog's own; whether on offer or not."""
-    own = {driver.driver for c in market.candidates for driver in c.instance_type.custom_drivers.values()}
-    return own | {facts.driver for facts in driver_facts().values()}
 
 
 def _demands(market: PackingInput, request: DeviceRequest) -> Iterator[Demand]:

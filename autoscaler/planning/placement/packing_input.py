@@ -7,10 +7,11 @@ pod) asks it for a Problem again and shares all verdicts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
+from typing import TypeAlias
 
 from autoscaler.dra.claims.extended_resources import extended_resource_classes
 from autoscaler.model.reason import Code, Reason
@@ -42,6 +43,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 
 ADMITTED = Admission()
+PoolAndZone: TypeAlias = tuple[str, str]
 _PLACES = (labels.ZONE, labels.REGION)
 
 
@@ -67,6 +69,12 @@ class PackingInput:
     def gangs(self) -> tuple[str, ...]:
         """Keys of the classes' gangs."""
         return tuple(dict.fromkeys(c.sample.gang for c in self.classes if c.sample.gang))
+
+    @cached_property
+    def described_drivers(self) -> frozenset[str]:
+        """Drivers that some profile describes, of the shipped facts or the catalog's own, whether on offer or not."""
+        own = {driver.driver for c in self.candidates for driver in c.instance_type.custom_drivers.values()}
+        return frozenset(own | {facts.driver for facts in driver_facts().values()})
 
     @cached_property
     def oracle(self) -> SliceOracle:
@@ -145,17 +153,19 @@ class PackingInput:
         return Supply(
             Problem(
                 items=items,
-                kinds=tuple(self._kind(i) for i in buyable),
+                kinds=tuple(self._kind(i, offered.places) for i in buyable),
                 limits=(*limits, Decimal("Infinity") if offered.most_nodes is None else Decimal(offered.most_nodes)),
                 gangs=tuple(self._rule(key, items, index, started) for index, key in enumerate(self.gangs)),
             ),
             buyable,
         )
 
-    def _kind(self, index: int) -> Kind:
+    def _kind(self, index: int, places: Mapping[int, PoolAndZone | None]) -> Kind:
         candidate = self.candidates[index]
         restricted = index in self._restricted
         admissions = [self.admission(index, item) for item in range(len(self.classes))] if restricted else []
+        refuses = {i for i, a in enumerate(admissions) if a.refusal}
+        refuses |= {item for item, place in places.items() if place != pool_and_zone(candidate)}
         spot = candidate.offering.capacity_type is CapacityType.SPOT
         return Kind(
             shape=self.shape_of[index],
@@ -163,7 +173,7 @@ class PackingInput:
             rank=candidate.rank,
             weight=candidate.pool.weight,
             uses=(*(limit.uses(candidate) * candidate.hosts for limit in self.limits), Decimal(candidate.hosts)),
-            refuses=frozenset(i for i, a in enumerate(admissions) if a.refusal),
+            refuses=frozenset(refuses),
             risk=tuple(len(c.sample.pods) for c in self.classes) if spot else tuple(a.at_risk for a in admissions),
             nodes=candidate.hosts,
         )
@@ -179,13 +189,20 @@ class PackingInput:
 class Offered:
     """The candidates that may be bought, after what was bought before; at most `most_nodes` more nodes.
 
-    `protected` are the classes whose pods must not be broken by what is bought.
+    `protected` are the classes whose pods must not be broken by what is bought. `places`: of classes that may be in one
+    pool and zone only, that place; None: nowhere.
     """
 
     candidates: frozenset[int]
     protected: tuple[int, ...] = ()
     bought: tuple[Candidate, ...] = ()
     most_nodes: int | None = None
+    places: Mapping[int, PoolAndZone | None] = field(default_factory=dict)
+
+
+def pool_and_zone(candidate: Candidate) -> PoolAndZone:
+    """Where a node of the candidate is."""
+    return candidate.pool.name, candidate.offering.zone
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Pattern, Solution
 from autoscaler.planning.placement.considered import Bought, preference_of, why_chosen
-from autoscaler.planning.placement.launches import Purchase
-from autoscaler.planning.placement.packing_input import Offered, PackingInput, Supply
+from autoscaler.planning.placement.launches import Launches, Purchase
+from autoscaler.planning.placement.packing_input import Offered, PackingInput, PoolAndZone, Supply, pool_and_zone
 from autoscaler.planning.placement.trial import Filled
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
@@ -210,26 +210,60 @@ def _takes(packing: PackingInput, candidate: int, pattern: Pattern) -> bool:
     return state is not None
 
 
+def packed_again(
+    packing: PackingInput,
+    purchases: Sequence[Purchase],
+    launches: Launches,
+    started: Mapping[str, int],
+    policy: Policy,
+) -> tuple[Purchase, ...]:
+    """The purchases with the bundles that failed in their replay packed once more.
+
+    Each class goes where the best node is that takes one of it beside all others: one pod that wants no others in its
+    zone does not make each of them buy a node of its own.
+    What does not fit there together fails again. `started`: the members of gangs that have a place after the replay.
+    """
+    kept, free = _parted(packing, purchases, (bundle for bundle, _ in launches.failed))
+    rest: dict[int, list[Bundle]] = {}
+    for bundle, item in free:
+        rest.setdefault(item, []).append(bundle)
+    retries, bought = _Retries(packing, launches.world), tuple(p.candidate for p in kept)
+    places = {item: retries.place_for(bundles[0], item, bought) for item, bundles in rest.items()}
+    offered = replace(packing.everything(), protected=tuple(rest), bought=bought, places=places)
+    again = buy(packing, {item: tuple(bundles) for item, bundles in rest.items()}, started, offered, policy)
+    return (*kept, *again.purchases)
+
+
 def each_alone(
     packing: PackingInput, purchases: Sequence[Purchase], failed: Iterable[Bundle], world: World
 ) -> tuple[Purchase, ...]:
     """The purchases with every failed bundle on a node of its own: the best that takes it beside all the others.
 
-    A gang that has to be in one domain gets no such node, which may be in another; what is left of it is too little, or
-    runs without these pods. `world` is the world after the replay in which they failed.
+    `world` is the world after the replay in which they failed.
     """
-    alone = {bundle.key: bundle for bundle in failed}
-    kept = [replace(p, bundles=tuple(b for b in p.bundles if b.key not in alone)) for p in purchases]
-    used = {p.whole for p in kept if p.bundles}
-    kept = [p for p in kept if p.bundles or (p.whole and p.whole in used)]
-    item_of = {bundle.key: i for i, c in enumerate(packing.classes) for bundle in c.members}
-    anywhere = {key: bundle for key, bundle in alone.items() if not _bound_to_a_domain(bundle, packing)}
+    kept, free = _parted(packing, purchases, failed)
     retries = _Retries(packing, world)
-    for key, bundle in anywhere.items():
-        candidate = retries.node_for(bundle, item_of[key], [p.candidate for p in kept])
+    for bundle, item in free:
+        candidate = retries.node_for(bundle, item, [p.candidate for p in kept])
         if candidate is not None:
             kept.append(Purchase(candidate, (bundle,)))
     return tuple(kept)
+
+
+def _parted(
+    packing: PackingInput, purchases: Sequence[Purchase], failed: Iterable[Bundle]
+) -> tuple[list[Purchase], list[tuple[Bundle, int]]]:
+    """The purchases without the failed bundles; and those of these that may go to any node, with their classes.
+
+    A gang that has to be in one domain may not; what is left of it is too little, or runs without these pods.
+    """
+    out = {bundle.key: bundle for bundle in failed}
+    kept = [replace(p, bundles=tuple(b for b in p.bundles if b.key not in out)) for p in purchases]
+    used = {p.whole for p in kept if p.bundles}
+    kept = [p for p in kept if p.bundles or (p.whole and p.whole in used)]
+    item_of = {bundle.key: i for i, c in enumerate(packing.classes) for bundle in c.members}
+    free = [(bundle, item_of[key]) for key, bundle in out.items() if not _bound_to_a_domain(bundle, packing)]
+    return kept, free
 
 
 class _Retries:
@@ -245,6 +279,15 @@ class _Retries:
             (i for i, candidate in enumerate(packing.candidates) if candidate.hosts == 1),  # a slice is not for one
             key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i),
         )
+
+    def place_for(self, bundle: Bundle, item: int, bought: Sequence[Candidate]) -> PoolAndZone | None:
+        """Where the best candidate is that takes the bundle beside everything; None if there is none."""
+        for index in self._best_first(item, bought):
+            if self._packing.trials.ledger.refused(item):
+                return None
+            if self._takes(bundle, item, self._packing.shape_of[index]):
+                return pool_and_zone(self._packing.candidates[index])
+        return None
 
     def node_for(self, bundle: Bundle, item: int, bought: Sequence[Candidate]) -> Candidate | None:
         """The best candidate that takes the bundle, which is placed there; None if none does, or the class has spent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from autoscaler.model.verdict import Verdict
 from autoscaler.planning import planner
 from autoscaler.planning.placement.launches import Purchase
 from autoscaler.planning.placement.packing_input import PackingInput
-from autoscaler.planning.placement.purchases import each_alone
+from autoscaler.planning.placement.purchases import each_alone, packed_again
 from autoscaler.planning.supply import hypothetical as supply
 from autoscaler.planning.work import Ledger
 from instance_catalog.kubernetes import labels
@@ -91,7 +92,7 @@ def test_a_search_for_a_node_of_its_own_is_paid_by_the_class_that_needs_it(monke
     """And what has refused one of equal pods, which nothing draws anywhere, is not asked about the next."""
     paid: list[str] = []
 
-    def watched(packing: PackingInput, *rest: Any) -> tuple[Purchase, ...]:
+    def watched(real_search: Any, packing: PackingInput, *rest: Any) -> tuple[Purchase, ...]:
         real = Ledger.fit
 
         def fit(ledger: Ledger, item: int, pods: Any, *where: Any) -> Verdict:
@@ -100,9 +101,10 @@ def test_a_search_for_a_node_of_its_own_is_paid_by_the_class_that_needs_it(monke
 
         with monkeypatch.context() as patched:
             patched.setattr(Ledger, "fit", fit)
-            return each_alone(packing, *rest)
+            return real_search(packing, *rest)
 
-    monkeypatch.setattr(planner, "each_alone", watched)
+    monkeypatch.setattr(planner, "packed_again", partial(watched, packed_again))
+    monkeypatch.setattr(planner, "each_alone", partial(watched, each_alone))
     equal = [replace(hostile(created=200.0 + number), name=f"hostile-{number}") for number in range(2)]
     equal = [replace(one, claims=(PodClaim("c", f"c{number}"),)) for number, one in enumerate(equal)]
     pods, claims = pairs(TENANTS, gpus(), created=100.0)
@@ -116,9 +118,9 @@ def test_a_class_that_has_spent_its_share_gets_no_second_look(monkeypatch: pytes
     def spent(packing: PackingInput, *rest: Any) -> tuple[Purchase, ...]:
         for account in packing.trials.ledger.accounts:
             account.refused = BudgetSpentError()
-        return each_alone(packing, *rest)
+        return packed_again(packing, *rest)
 
-    monkeypatch.setattr(planner, "each_alone", spent)
+    monkeypatch.setattr(planner, "packed_again", spent)
     found = planned(hostile(), TWO_ZONES)
     assert len(places(found)) == TENANTS
     assert why_left(found, "hostile")[:2] == [Code.WORK_BUDGET, Code.POD_ANTI_AFFINITY]
