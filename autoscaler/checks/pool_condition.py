@@ -24,8 +24,8 @@ class ConditionType(Enum):
 
 
 # What a provider answered may be otherwise at the next attempt: whether one is made is for the back-off to say.
-# Nodes of others are there already, whatever the pool does.
-_GOES_ON = frozenset({Code.LAUNCH_FAILED, Code.PROVIDER_REFUSES, Code.FOREIGN_NODES})
+# Groups are read again, and nodes of others are there already, whatever the pool does.
+_GOES_ON = frozenset({Code.LAUNCH_FAILED, Code.PROVIDER_REFUSES, Code.NOT_IN_GROUPS, Code.FOREIGN_NODES})
 
 
 @dataclass(frozen=True, slots=True)

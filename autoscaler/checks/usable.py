@@ -55,10 +55,19 @@ def obstacles(
 def resting(
     pool: CapacityPool, candidates: Iterable[Candidate], backoffs: Iterable[Backoff], *, now: datetime
 ) -> Iterator[Reason]:
-    """What the provider answered where each answer is about some offerings only, and all that the pool buys rest: one
-    reason of a kind, with the first moment that something is tried again. `candidates`: as if nothing rested."""
+    """Why nothing that the pool may buy can be launched now. `candidates`: as if nothing rested.
+
+    No group of its node template starts any of it. Or the provider answered something else, each time about some
+    offerings only: one reason of a kind, with the first moment that something is tried again.
+    """
     live = [b for b in backoffs if b.pool == pool.name and b.until > now and b.reason not in _PASSING]
-    own = [c.offering for c in candidates if c.pool.name == pool.name and c.barred is None]
+    all_of = [c for c in candidates if c.pool.name == pool.name]
+    absent = [c for c in all_of if c.barred is not None and c.barred.code is Code.NOT_IN_GROUPS]
+    if absent and all(c.excluded for c in all_of):
+        kind, template = pool.node_template.kind, pool.node_template.name
+        yield Reason.of(Code.NOT_IN_GROUPS, of="what the pool may buy", kind=kind, template=template)
+        return
+    own = [c.offering for c in all_of if c.barred is None]
     if any(map(_of_everything, live)) or not own or not all(any(b.covers(one) for b in live) for one in own):
         return
     first: dict[str, Backoff] = {}

@@ -181,7 +181,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "has {share}: set spec.fractional to Allow in a CapacityPool to be offered parts of a card",
         "offer only a part of a GPU (a CapacityPool with spec.fractional: Allow admits them)",
     ),
-    Code.NOT_IN_GROUPS: ("no group of {kind} {template} starts it", "are started by no group of the node template"),
+    Code.NOT_IN_GROUPS: (
+        "no group of {kind} {template} starts {of}: its status has the groups, and what is wrong with them",
+        "no group of {kind} {template} starts it: its status has the groups, and what is wrong with them",
+        "are started by no group of the node template",
+    ),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: (
         "{architecture} nodes are offered to pods that select kubernetes.io/arch, by pools that require it or a type",

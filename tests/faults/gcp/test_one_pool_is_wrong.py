@@ -249,6 +249,10 @@ def test_one_pool_is_wrong_and_the_others_launch_in_the_same_pass(case: Case) ->
     for text in case.told:
         assert text in message
         assert any(text in told for _, told in simulation.warnings(case.about, "wrong")), text
+    pool = simulation.condition("CapacityPool", "wrong", "Ready")
+    assert pool[:2] == (
+        ("True", "Accepted") if case.machines else ("False", "LaunchFailed" if case.asks else "NotInGroups")
+    )
     for about in ("GCPNodeTemplate", "CapacityPool"):
         assert simulation.condition(about, "right", "Ready")[0] == "True"
         assert list(simulation.warnings(about, "right")) == []

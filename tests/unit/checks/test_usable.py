@@ -10,7 +10,15 @@ import pytest
 
 from autoscaler.checks.check import held_back, pool_conditions
 from autoscaler.checks.pool_condition import ConditionType, PoolCondition
-from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Mode, NodeTemplateRef
+from autoscaler.model.capacity import (
+    Baseline,
+    CapacityPool,
+    Disruption,
+    DisruptionBudget,
+    GroupOffering,
+    Mode,
+    NodeTemplateRef,
+)
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.planning.policy import Policy
@@ -127,3 +135,25 @@ def test_the_first_moment_at_which_something_is_tried_again_is_told() -> None:
     sooner = replace(EACH[-1], until=LATER - timedelta(minutes=3), message="soon")
     finding, _ = ready(snapshot([], pools=(POOL,), backoffs=(*EACH[:-1], sooner)))
     assert "NotOffered: soon; tried again at" in verdict_of(finding)[2]
+
+
+_FIRST = OFFERED[0].offering
+ONE_OF = GroupOffering(_FIRST.instance_type, _FIRST.zone, _FIRST.capacity_type)
+NOTHING = replace(POOL, groups=frozenset())
+
+
+@pytest.mark.parametrize(
+    ("pool", "told"),
+    [
+        pytest.param(NOTHING, True, id="no-group"),
+        pytest.param(POOL, False, id="no-groups-at-all"),
+        pytest.param(replace(POOL, groups=frozenset({ONE_OF})), False, id="a-group-of-one-offering"),
+    ],
+)
+def test_a_pool_of_which_no_group_starts_anything_says_so_and_acts(pool: CapacityPool, told: bool) -> None:
+    finding, acts = ready(snapshot([], pools=(pool,)))
+    assert acts
+    assert [reason.code for reason in finding.reasons] == ([Code.NOT_IN_GROUPS] if told else [])
+    if told:
+        text = "no group of KwokNodeTemplate k starts what the pool may buy: its status has the groups"
+        assert verdict_of(finding)[2].startswith(text)
