@@ -16,6 +16,7 @@ from autoscaler.externalgrpc.wire import Json, decode, encode
 from autoscaler.kube.exemplar import is_exemplar
 from instance_catalog.kubernetes import labels
 from tests.e2e.harness.audit import answered
+from tests.e2e.harness.control_plane import PATIENCE
 from tests.e2e.harness.gpu_pods import TEMPLATE, pod
 from tests.e2e.harness.installation import ACCOUNT, BRISK, Controller, Installation
 
@@ -71,7 +72,7 @@ def test_an_exemplar_is_shown_for_a_group_without_a_node_and_goes(cluster: Insta
         def call(method: str, **asked: Any) -> Json:
             question, answer = METHODS[method]
             send = channel.unary_unary(f"/{PROVIDER}/{method}")
-            return decode(answer, send(encode(question, asked), timeout=20.0))
+            return decode(answer, send(encode(question, asked), timeout=PATIENCE))
 
         def groups() -> list[Json]:
             call("Refresh")

@@ -27,7 +27,7 @@ from autoscaler.serve.site import LatestTick, page_app
 from autoscaler.simulation.scenario import load_scenario, parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.files.loader import load_catalog
-from tests.e2e.harness.control_plane import ApiError, ControlPlane
+from tests.e2e.harness.control_plane import PATIENCE, ApiError, ControlPlane
 
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 SERVER: Final = "status-page"
@@ -134,20 +134,22 @@ def address(control_plane: ControlPlane, readers: dict[str, str], tick: Tick) ->
 )
 def test_real_roles_decide(address: str, readers: dict[str, str], path: str, reader: str, status: int) -> None:
     headers = {"Authorization": f"Bearer {readers[reader]}"}
-    answer = httpx.get(f"http://{address}{path}", headers=headers, trust_env=False)
+    answer = httpx.get(f"http://{address}{path}", headers=headers, trust_env=False, timeout=PATIENCE)
     assert answer.status_code == status, answer.text
 
 
 @pytest.mark.parametrize("token", ["x", "nonsense", "a.b.c"])
 def test_the_api_server_knows_its_own_tokens_only(address: str, token: str) -> None:
-    answer = httpx.get(f"http://{address}/", headers={"Authorization": f"Bearer {token}"}, trust_env=False)
+    answer = httpx.get(
+        f"http://{address}/", headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=PATIENCE
+    )
     assert answer.status_code == 401
 
 
 def test_a_waiting_pod_is_explained_to_who_may_read_it(address: str, readers: dict[str, str], tick: Tick) -> None:
     pod = tick.plan.left_out[0].pod
     headers = {"Authorization": f"Bearer {readers['some']}"}
-    answer = httpx.get(f"http://{address}/explain/{pod}", headers=headers, trust_env=False)
+    answer = httpx.get(f"http://{address}/explain/{pod}", headers=headers, trust_env=False, timeout=PATIENCE)
     assert answer.status_code == 200
     assert f"Pod {pod}" in answer.text
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -31,6 +32,7 @@ from tests.e2e.harness.binary import control_plane_binary
 
 Json: TypeAlias = dict[str, Any]
 SERVING = ("apiserver", "controller-manager", "scheduler")
+PORTS = range(20_000, 30_000)
 PATIENCE = 180.0  # seconds; what is waited for takes 3 on an idle machine, and a busy one proves nothing
 
 
@@ -343,9 +345,13 @@ def _message(body: bytes) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on just now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+    """Ports of loopback that nobody listens on just now. They are below those that Linux gives to whoever asks for any
+    (net.ipv4.ip_local_port_range), so that no other process gets one of them before it is used here."""
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        with contextlib.suppress(OSError), socket.socket() as asking:
+            asking.bind(("127.0.0.1", port))
+            found.append(port)
+            if len(found) == count:
+                break
+    return found

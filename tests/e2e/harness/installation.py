@@ -219,7 +219,7 @@ class Controller:
         """What it answers over HTTP; the log says where it listens."""
         lines = (json.loads(line) for line in self.log.splitlines())
         (address,) = (line["address"] for line in lines if line["event"] == "listening" and line["serves"] == serves)
-        return httpx.get(f"http://{address}{path}", trust_env=False)
+        return httpx.get(f"http://{address}{path}", trust_env=False, timeout=PATIENCE)
 
     @property
     def lives(self) -> bool:
