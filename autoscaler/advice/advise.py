@@ -25,6 +25,7 @@ from autoscaler.advice.named_models import nearest_models, renamed_models, renam
 from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
     gives_up_accelerator,
+    keys_dropped,
     lower_requests,
     node_selectors,
     renamed_types,
@@ -61,7 +62,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.offering_labels import capacity_type_facts
 from instance_catalog.prediction.system_labels import capacity_labels
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts
+from instance_catalog.types.clouds import cloud_facts, queue_labels
 from instance_catalog.types.instance_type import CapacityType
 
 _PAIRS = 10  # tried at most, of the smallest changes
@@ -202,8 +203,10 @@ def _takes_back(change: Change, first: Change) -> bool:
 
 
 def _prepares(change: Change) -> bool:
-    """Whether it only makes nodes of a pool what the pod selects, or says that in other words; it gives up nothing."""
-    return all(part.kind in _PREPARING for part in change.parts or (change,))
+    """Whether it only makes nodes of a pool what the pod selects, or says that in other words; it gives up nothing. The
+    label of queued node pools says who sizes them, and nothing about their machines."""
+    parts = change.parts or (change,)
+    return all(part.kind in _PREPARING or queue_labels() & keys_dropped(part) for part in parts)
 
 
 def _selected(change: Change, asked: Situation) -> bool:
@@ -275,12 +278,14 @@ def _leaves_cloud(change: Change) -> bool:
 
 
 def _undone(one: Change, other: Change) -> bool:
-    """Whether one gives nodes the label that the pod no longer selects after the other."""
-    if (one.kind, other.kind) != (ChangeKind.ADD_LABELS, ChangeKind.DROP_NODE_SELECTOR):
-        return (other.kind, one.kind) == (ChangeKind.ADD_LABELS, ChangeKind.DROP_NODE_SELECTOR) and _undone(other, one)
-    label = f"{other.detail['key']}={other.detail['value']}"
-    given = (part.detail.get("labels") for part in one.parts or (one,))
-    return any(isinstance(labels, tuple) and label in labels for labels in given)
+    """Whether one gives nodes a label that the pod no longer selects after the other."""
+    return _ungiven(one, other) or _ungiven(other, one)
+
+
+def _ungiven(change: Change, dropping: Change) -> bool:
+    given = [label for part in change.parts or (change,) for label in _labels_given(part)]
+    dropped = [part.detail for part in dropping.parts or (dropping,) if keys_dropped(part)]
+    return any(label.startswith(f"{each['key']}={each.get('value', '')}") for label in given for each in dropped)
 
 
 def _answered(change: Change, found: Change) -> bool:
@@ -292,9 +297,9 @@ def _answered(change: Change, found: Change) -> bool:
 def _gives_up(change: Change, found: Change) -> bool:
     """Whether it drops the label for which another has been found that selects the same accelerator or the nearest, or
     has nodes carry a label that is not true of them."""
-    dropped = change.kind in (ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY)
+    dropped = keys_dropped(change)
     if dropped and found.kind in (ChangeKind.REWRITE_LABEL, ChangeKind.NEAREST_MODEL):
-        return change.detail["key"] == found.detail["key"]
+        return found.detail["key"] in dropped
     given = [label for part in change.parts or (change,) for label in _labels_given(part)]
     return found.kind is ChangeKind.NEAREST_MODEL and any(
         label.startswith(f"{found.detail['key']}=") for label in given

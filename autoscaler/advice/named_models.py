@@ -38,10 +38,11 @@ _WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
 _MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")
 _COUNT: Final = re.compile(r"\b[0-9]+x(?=[a-z])")  # "8xH100"
 _COUNTED: Final = re.compile(r"\b([a-z]+[0-9]+[a-z]?)x[0-9]{1,2}\b")  # "a100x2"
+_TPU: Final = re.compile(r"\btpu[-_ ](?=[0-9])")  # "tpu-7x" for tpu7x
 # Words of values that name no whole GPU, or one that a node must not have.
 _OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
 # What shows that a label speaks of an accelerator: "l4" alone may be a rack.
-_ABOUT: Final = ("gpu", "accelerator", "nvidia", "tesla", "cuda", "device", "card")
+_ABOUT: Final = ("gpu", "tpu", "accelerator", "nvidia", "tesla", "cuda", "device", "card")
 
 # What shows that a label names a group of machines: "p5" alone may be a rack.
 _OF_GROUPS: Final = ("nodepool", "node-pool", "nodegroup", "node-group", "instance", "machine", "provisioner")
@@ -93,7 +94,7 @@ def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...
 
 def _words_of(value: str) -> frozenset[str]:
     """The words of a label's value without how many accelerators there are."""
-    return frozenset(_WORDS.findall(_COUNTED.sub(r"\1", _COUNT.sub("", value.lower()))))
+    return frozenset(_WORDS.findall(_TPU.sub("tpu", _COUNTED.sub(r"\1", _COUNT.sub("", value.lower())))))
 
 
 def _about_a_card(key: str, value: str) -> bool:

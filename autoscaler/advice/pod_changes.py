@@ -19,6 +19,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS
+from instance_catalog.types.clouds import queue_labels
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
 _MEBI = 2**20
@@ -127,9 +128,25 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
         yield Change.of(ChangeKind.DROP_NODE_AFFINITY, _subject(asked), edit, key=key)
 
 
+def leaving_queue(asked: Situation) -> Iterator[Change]:
+    """Without the label of groups of nodes that another autoscaler sizes for a queue: no plan buys there."""
+    for key in sorted(queue_labels() & asked.pod.selected_labels):
+        if value := asked.pod.node_selector.get(key):
+            edit = on_pods(asked.keys, partial(_without_key, key=key))
+            yield Change.of(ChangeKind.DROP_NODE_SELECTOR, _subject(asked), edit, key=key, value=value)
+        else:
+            edit = on_pods(asked.keys, partial(_without_affinity, key=key))
+            yield Change.of(ChangeKind.DROP_NODE_AFFINITY, _subject(asked), edit, key=key)
+
+
 def gives_up_accelerator(change: Change) -> bool:
-    dropped = change.kind in (ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY)
-    return dropped and change.detail["key"] in MACHINE_KEYS
+    return not keys_dropped(change).isdisjoint(MACHINE_KEYS)
+
+
+def keys_dropped(change: Change) -> frozenset[object]:
+    """The keys of the labels that the pod no longer selects after it."""
+    dropped = (ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY)
+    return frozenset(part.detail["key"] for part in change.parts or (change,) if part.kind in dropped)
 
 
 def _without_key(pod: Pod, key: str) -> Pod:

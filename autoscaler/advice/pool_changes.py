@@ -10,11 +10,13 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
 from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, accelerators_named, families_named
+from autoscaler.advice.pod_changes import leaving_queue
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.other_systems import type_named
 from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
 from autoscaler.model.plan import ConsideredOutcome
+from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
@@ -30,6 +32,7 @@ from instance_catalog.types.clouds import cloud_facts, clouds_of_labels
 from instance_catalog.types.instance_type import CapacityType
 
 _BOUGHT_ANY_TIME: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
+_ABOUT_LABELS = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.GANG_TOPOLOGY})
 _LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
 # Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
 _LABELLED_BY_TYPE = (
@@ -38,6 +41,7 @@ _LABELLED_BY_TYPE = (
 )
 _NAMES_OF_POOLS = frozenset({"karpenter.sh/nodepool"}).union(*(facts.pool_labels for facts in cloud_facts().values()))
 _GROUPS_PER_TYPE = frozenset(facts.group_per_type for facts in cloud_facts().values())
+_ANYTHING = "true"  # of a label that only has to be there
 _GROUP = "NAME"  # of a group of nodes that people name
 _MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
@@ -143,13 +147,14 @@ def widen_scope(pool: CapacityPool) -> Change:
 
 def node_labels(asked: Situation) -> Iterator[Change]:
     """The labels that the pod selects and that people give to nodes, in spec.labels of each pool."""
-    for pool in asked.pools if asked.codes & {Code.NODE_SELECTOR_MISMATCH, Code.GANG_TOPOLOGY} else ():
+    for pool in asked.pools if asked.codes & _ABOUT_LABELS else ():
         yield from add_labels(asked, pool)
 
 
 def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     """Those of the labels that the pool does not have yet."""
-    wanted = {key: value for key, value in asked.pod.node_selector.items() if _given_by_people(key)}
+    wanted = {**_of_affinity(asked.pod, pool), **asked.pod.node_selector}
+    wanted = {key: value for key, value in wanted.items() if _given_by_people(key)}
     # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
     # is a slice or nothing that a label makes.
     groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE}
@@ -162,7 +167,17 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
         labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown, machine=machine)
         requirements = tuple(_meant(labels, pool, asked.catalog))
-        yield Change.together(*(_requiring(pool, r) for r in requirements), labelled)
+        yield Change.together(*(_requiring(pool, r) for r in requirements), labelled, *leaving_queue(asked))
+
+
+def _of_affinity(pod: Pod, pool: CapacityPool) -> dict[str, str]:
+    """A label for each requirement of the first term of node affinity, any of which would do: the first value, or none
+    where the pool has one of the others already."""
+    terms = pod.affinity.terms[:1] if pod.affinity else ()
+    found = [r for term in terms for r in term.match_expressions if pool.labels.get(r.key) not in r.values]
+    values = {r.key: r.values[0] for r in found if r.operator == "In" and r.values}
+    anything = {r.key: _ANYTHING for r in found if r.operator == "Exists" and r.key not in pool.labels}
+    return {**anything, **values}
 
 
 def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> Iterator[Requirement]:

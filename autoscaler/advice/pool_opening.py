@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind
-from autoscaler.advice.pod_changes import missing_volume_claims
+from autoscaler.advice.pod_changes import leaving_queue, missing_volume_claims
 from autoscaler.advice.pool_changes import add_labels, add_scheduler, set_drivers, widen_scope
 from autoscaler.advice.situation import Situation
 from autoscaler.model.capacity import CapacityPool, PodScope
@@ -39,6 +39,7 @@ def openings(asked: Situation) -> Iterator[Change]:
         serving, labelling = tuple(_serving(asked, pool)), tuple(add_labels(asked, pool))
         if not serving:
             continue
+        labelling = labelling or tuple(leaving_queue(asked))
         if labelling and not pool.implicit:
             yield Change.together(*serving, *volumes, *plugins)
         yield Change.together(*serving, *labelling, *volumes, *plugins)

@@ -22,7 +22,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, MACHINE_KEYS, accelerator_names
 from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts
+from instance_catalog.types.clouds import cloud_facts, queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 # Resources of GPUs that no cloud of the catalog sells: of which vendor.
@@ -51,6 +51,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     for protocol in gpudirect_protocols():
         direct = partial(_direct, protocol=protocol, pools=snapshot.pools)
         yield from _of_first(snapshot, direct, partial(_gpudirect, protocol=protocol))
+    yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
@@ -205,6 +206,21 @@ def _gpudirect(image: str, protocol: GpuDirectProtocol) -> tuple[tuple[str, ...]
         f"uses {protocol.name} of Google Cloud (image {image}){{rest}}, which works only on "
         f"{', '.join(protocol.types)}, and selects no machine: on any other that a plan chooses it does not work",
         f"add {labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool",
+    )
+
+
+def _in_queue(pod: Pod) -> str:
+    """The label, and its value, by which the pod selects nodes that another autoscaler sizes; or nothing."""
+    found = ((key, names) for key in sorted(queue_labels()) for names in _selected(pod, {key}))
+    return next((f"{key}={names[0]}" for key, names in found), "")
+
+
+def _queued(label: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("spec", "nodeSelector", label.partition("=")[0]),
+        f"selects {label}{{rest}}, which only node pools with queued provisioning have: GKE's autoscaler sizes these, "
+        "for ProvisioningRequests, and no plan launches anything there",
+        "`foreslice gcp provisioning-request` writes the request; for machines that a plan chooses, drop the label",
     )
 
 

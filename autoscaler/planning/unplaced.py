@@ -16,6 +16,7 @@ from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.missing_labels import missing_labels
 from autoscaler.planning.placement.considered import Bought, why_not
 from autoscaler.planning.placement.nothing_has import nothing_has
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
@@ -43,6 +44,7 @@ _FARNESS = {
     Code.INSUFFICIENT_WITH_CLAIMS: 1,
 }
 _MIDDLE = 5
+_SELECTING = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH})
 _SELECTED = _FARNESS[Code.SELECTOR_FALSE]
 _WORD = re.compile(r"[^ ,]+")
 # What a node may lack only because all pods of the bundle must be on it.
@@ -144,7 +146,8 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     anything = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
     # Where nothing would run is no answer beside what could be had after a change.
     fitting = [i for i in anything if not packing.candidates[i].excluded] or anything
-    misses = near_misses(verdicts, packing, policy)
+    lacking = _lacking(packing, item)
+    misses = near_misses(verdicts, packing, policy, lacking)
     types = len({candidate.instance_type.name for candidate in packing.candidates})
     diagnosis = partial(_Diagnosis, misses=misses, types=types)
     if fitting:
@@ -168,7 +171,7 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
             return diagnosis(name, _few(reasons, policy))
-    everywhere = {_reasons(verdict) for _, verdict in verdicts}
+    everywhere = {tuple(_of_all(reason, lacking) for reason in _reasons(verdict)) for _, verdict in verdicts}
     crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
     split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item))
     if len(everywhere) == 1:
@@ -215,9 +218,23 @@ def _split(packing: PackingInput, item: int) -> Iterable[Reason]:
         yield Reason.of(Code.BUNDLE_SPLIT, f"claim {shared[0]}", pods=len(packing.classes[item].sample.pods))
 
 
-def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, policy: Policy) -> tuple[NearMiss, ...]:
+def _lacking(packing: PackingInput, item: int) -> dict[str, Reason]:
+    """By pod: the labels that nothing on offer has."""
+    nodes = [shape.node.labels for shape in packing.shapes]
+    found = (missing_labels(pod, nodes) for pod in packing.classes[item].sample.pods)
+    return {reason.subject: reason for reason in found if reason}
+
+
+def _of_all(reason: Reason, lacking: Mapping[str, Reason]) -> Reason:
+    """A label that one node lacks is no news where others keep the pod from all."""
+    return lacking.get(reason.subject, reason) if reason.code in _SELECTING else reason
+
+
+def near_misses(
+    verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, policy: Policy, lacking: Mapping[str, Reason]
+) -> tuple[NearMiss, ...]:
     """Each type's nearest miss over its variants, equal findings counted; nearest first. What some variant of a type
-    lacks is no news where another fits."""
+    lacks is no news where another fits, nor where `lacking` says which labels all lack, by pod."""
     nearest: dict[str, Reason] = {}
     verdicts = tuple(verdicts)
     fit = {packing.candidates[i].instance_type.name for i, verdict in verdicts if _would_run(packing, i, verdict)}
@@ -225,7 +242,7 @@ def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, 
         name = packing.candidates[index].instance_type.name
         if name in fit:
             continue
-        for reason in _misses(packing.candidates[index], verdict):
+        for reason in (_of_all(miss, lacking) for miss in _misses(packing.candidates[index], verdict)):
             if name not in nearest or _farness_in_type(reason) < _farness_in_type(nearest[name]):
                 nearest[name] = reason
     groups: dict[object, list[tuple[str, Reason]]] = {}

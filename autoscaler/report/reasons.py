@@ -97,7 +97,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "pod level request for {resource} is insufficient to cover the aggregated container and node-allocatable DRA "
         "requests",
     ),
-    Code.NODE_SELECTOR_MISMATCH: ("node selector wants {key}={wanted}",),
+    Code.NODE_SELECTOR_MISMATCH: (
+        "node selector wants {labels}, node affinity {affinity}",
+        "node selector wants {labels}",
+        "node selector wants {key}={wanted}",
+    ),
     Code.NODE_AFFINITY_MISMATCH: ("node affinity wants {wanted}", "node affinity on {keys} does not match"),
     Code.NODE_NAME_MISMATCH: ("is pinned to node {wanted}",),
     Code.TAINT_NOT_TOLERATED: ("does not tolerate {key}={value}:{effect}",),

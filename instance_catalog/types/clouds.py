@@ -32,6 +32,7 @@ class CloudFacts:
 
     `domains` are those of labels that only its nodes have; `machine_labels` choose the machine, `pool_labels` name a
     group of nodes. `group_per_type`: nodes of one group are of one type, and the label names the group; "" elsewhere.
+    `queue_label` is on groups that another autoscaler sizes for requests that wait in a queue.
     `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label by
     which pods select a model of accelerator. `chosen_labels` have values that people choose, so that nothing says which
     machines they mean; the text says who knows.
@@ -53,6 +54,7 @@ class CloudFacts:
     machine_labels: frozenset[str] = frozenset()
     pool_labels: frozenset[str] = frozenset()
     group_per_type: str = ""
+    queue_label: str = ""
     driver_labels: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)
     cards: tuple[str, ...] = ()
     huge_pages: FrozenMap[str, HugePages] = field(default_factory=FrozenMap)
@@ -93,6 +95,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         machine_labels=frozenset(row["machine_labels"]),
         pool_labels=frozenset(row["pool_labels"]),
         group_per_type=row.get("group_per_type", ""),
+        queue_label=row.get("queue_label", ""),
         driver_labels=FrozenMap({name: FrozenMap(found) for name, found in row.get("driver_labels", {}).items()}),
         cards=tuple(row.get("cards", ())),
         huge_pages=FrozenMap({k: HugePages(v["resource"], Quantity.parse(v["amount"])) for k, v in huge.items()}),
@@ -108,6 +111,12 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
 def clouds_of_labels(keys: Iterable[str]) -> frozenset[str]:
     """The clouds whose nodes alone have a label of these keys."""
     return frozenset(cloud for key in keys for cloud, facts in cloud_facts().items() if key.startswith(facts.domains))
+
+
+@cache
+def queue_labels() -> frozenset[str]:
+    """The labels of groups of nodes in which no plan buys: another autoscaler sizes them for requests in a queue."""
+    return frozenset(facts.queue_label for facts in cloud_facts().values()) - {""}
 
 
 def is_regular_region(name: str) -> bool:
