@@ -14,6 +14,7 @@ from autoscaler.advice.pod_changes import leaving_queue
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.other_systems import type_named
+from autoscaler.lint.tpu_advice import hosts_meant
 from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
 from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.pod import Pod
@@ -199,6 +200,14 @@ def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> I
         yield from (Requirement(ACCELERATOR, "In", tuple(sorted(cards))) for _ in {ACCELERATOR} - there)
     if len(named_clouds) == 1:
         yield from (Requirement(CLOUD, "In", tuple(named_clouds)) for _ in {CLOUD} - there)
+
+
+def one_host_each(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
+    """Only machines that make a slice with a host for each pod, where the pods look like its hosts and a single machine
+    with all the chips would do as well."""
+    types = hosts_meant(asked.pod, asked.pods, asked.catalog)
+    if types and pool.implicit:
+        yield _requiring(pool, Requirement(INSTANCE_TYPE, "In", types))
 
 
 def staying_in_cloud(change: Change, asked: Situation) -> Change:

@@ -12,7 +12,7 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.pod_changes import leaving_queue, missing_volume_claims
-from autoscaler.advice.pool_changes import add_labels, add_scheduler, set_drivers, widen_scope
+from autoscaler.advice.pool_changes import add_labels, add_scheduler, one_host_each, set_drivers, widen_scope
 from autoscaler.advice.situation import Situation
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.plan import LeftOut, Plan
@@ -40,6 +40,8 @@ def openings(asked: Situation) -> Iterator[Change]:
         if not serving:
             continue
         labelling = labelling or tuple(leaving_queue(asked))
+        if hosts := tuple(one_host_each(asked, pool)):
+            yield Change.together(*serving, *hosts, *labelling, *volumes, *plugins)
         if labelling and not pool.implicit:
             yield Change.together(*serving, *volumes, *plugins)
         yield Change.together(*serving, *labelling, *volumes, *plugins)

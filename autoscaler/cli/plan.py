@@ -31,6 +31,7 @@ from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
 from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.releases import names_advice
 from autoscaler.lint.supply_advice import supply_advice
+from autoscaler.lint.tpu_advice import tpu_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
@@ -184,6 +185,7 @@ def _decide(
         *names_advice(loaded.snapshot),
         *plan_advice(loaded.snapshot, decided),
         *supply_advice(loaded.snapshot, decided, catalog),
+        *tpu_advice(loaded.snapshot, decided, catalog),
         *_disks(cheaper_with_larger_disks(decided, loaded.snapshot, catalog, used, now)),
         *_of_clouds(used, policy, clouds_of(decided, catalog), pools=bool(loaded.snapshot.pools)),
         *_asked_for(cheaper_if_asked_for(decided, loaded.snapshot, catalog, used, now)),

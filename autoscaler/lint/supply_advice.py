@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -23,6 +24,11 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
 
 _GPU_CLASS: Final = "gpu.nvidia.com"
+_GPU_RESOURCE: Final = "nvidia.com/gpu"
+# Words by which people name pods, or their namespace, that share GPUs.
+_SHARING: Final = re.compile(
+    r"\b(gpus?\b.*\b(share|shared|sharing)|(share|shared|sharing)\b.*\bgpus?|time-?slic(e|ed|ing)|mps)\b"
+)
 # Labels of nodes that say nothing about which GPU they have.
 _OF_ANY_MODEL: Final = frozenset(
     {
@@ -41,6 +47,8 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
         return
     used = {profile for node in plan.launches for profile in node.drivers}
     yield from _any_gpu(snapshot, plan, catalog)
+    if not any(_GPU_RESOURCE in machine.allocatable for machine in catalog):
+        yield from _named_for_sharing(snapshot)
     yield from _discovered(plan)
     yield from _workload_identity(snapshot, plan)
     yield from _made_up(used)
@@ -122,6 +130,11 @@ def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:
     """Whether the pod asks for NVIDIA GPUs and nothing that it says depends on the model."""
     if any(key not in _OF_ANY_MODEL and not key.startswith(labels.NVIDIA_DEPLOY_PREFIX) for key in pod.selected_labels):
         return False
+    return _asks_for_gpus(pod, snapshot)
+
+
+def _asks_for_gpus(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether it asks for NVIDIA GPUs as such, by claims or as a resource."""
     named = (snapshot.claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
     claims = [claim for claim in named if claim is not None]
     requests = [request for claim in claims for request in claim.requests]
@@ -132,6 +145,42 @@ def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:
     served = {one.extended_resource_name for one in snapshot.classes if one.name == _GPU_CLASS} - {None}
     asked = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
     return plain and not any(claim.config for claim in claims) and bool(requests or served & asked)
+
+
+def _named_for_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Pods of one workload that get a GPU each, where the name of the workload or its namespace says that they share
+    one, once. How a cluster shares GPUs is a setting of its driver or device plugin, which manifests do not show."""
+    groups: dict[tuple[str, str], list[Pod]] = {}
+    for pod in snapshot.pods:
+        if not pod.bound and any(_SHARING.search(name.lower()) for name in (pod.namespace, pod.owner or pod.name)):
+            groups.setdefault((pod.namespace, pod.owner), []).append(pod)
+    for pods in groups.values():
+        own = {entry.claim for pod in pods for entry in pod.claims}
+        if len(pods) < 2 or not all(_asks_for_gpus(pod, snapshot) for pod in pods) or 0 < len(own) < len(pods):
+            continue
+        yield surprise(
+            f"Pod {pods[0].key}",
+            (),
+            f"it and {len(pods) - 1} more are named as pods that share a GPU, and each gets a whole one",
+            _how_to_share(claimed=bool(own)),
+            pods[0].origin,
+        )
+        return
+
+
+def _how_to_share(*, claimed: bool) -> str:
+    """Where the driver or the device plugin lets them, that is said to a plan."""
+    if not claimed:
+        return (
+            "if your device plugin shares GPUs, say how many a node hands out: `foreslice catalog set TYPE "
+            f"allocatable.{_GPU_RESOURCE}=… --into DIR --reason WHY`, and plan with --catalog DIR"
+        )
+    profile = next(facts.sharing_profile for facts in driver_facts().values() if facts.driver == _GPU_CLASS)
+    unlimited = f"{profile.rpartition('=')[0]}=unlimited"
+    return (
+        "let them use one ResourceClaim; or, if your driver shares GPUs between claims, name it in a CapacityPool: "
+        f"spec.drivers.profiles: ['{unlimited}']"
+    )
 
 
 def _discovered(plan: Plan) -> Iterator[Diagnostic]:

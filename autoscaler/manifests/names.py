@@ -1,4 +1,4 @@
-"""Names that an API server refuses, wherever they stand in an object.
+"""Names and values of labels that an API server refuses, wherever they stand in an object.
 
 Source: k8s.io/apimachinery pkg/util/validation and k8s.io/kubernetes pkg/apis/{core,resource}/validation, v1.37.2.
 Names that it takes as they are have no check here: of a scheduler, of pull secrets, and of the PersistentVolumeClaim,
@@ -8,7 +8,7 @@ Secret or ConfigMap of a volume.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
@@ -19,6 +19,7 @@ _SEGMENT: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_SEGMENT}(\.{_SEGMENT})*")
 _LABEL: Final = re.compile(_SEGMENT)
 _LONGEST: Final = {_SUBDOMAIN: 253, _LABEL: 63}
+_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")  # of a label
 _LABEL_KINDS: Final = frozenset({"Namespace", "Service"})
 _OF_SPEC: Final = {
     "serviceAccountName": _SUBDOMAIN,
@@ -42,8 +43,14 @@ def check_names(value: object, kind: str, pods: Iterator[Fields], problems: Prob
     if not name and prefix:
         _check(("metadata", "generateName"), f"{prefix}x", form, problems, shown=prefix)
     _check(("metadata", "namespace"), metadata.text("namespace"), _LABEL, problems)
-    for pod in pods:
+    _check_labels(metadata, "labels", problems)
+    given = list(pods)
+    for pod in given:
+        if pod.path:  # of a template
+            _check_labels(pod.child("metadata"), "labels", problems)
+        _check_labels(pod.child("spec"), "nodeSelector", problems)
         _check_pod(pod.child("spec"), problems)
+    _check_images(given, problems)
     claim = {"ResourceClaim": fields.child("spec"), "ResourceClaimTemplate": fields.child("spec").child("spec")}
     if kind in claim:
         for request in claim[kind].child("devices").children("requests"):
@@ -65,6 +72,29 @@ def _check_pod(spec: Fields, problems: Problems) -> None:
             _check((*entry.path, field), entry.text(field), form, problems)
     for volume in spec.children("volumes"):
         _check((*volume.path, "name"), volume.text("name"), _LABEL, problems)
+
+
+def _check_labels(holder: Fields, field: str, problems: Problems) -> None:
+    """The values of a field that holds labels (ValidateLabels)."""
+    found = holder.raw(field)
+    for key, value in found.items() if isinstance(found, dict) else ():
+        if isinstance(value, str) and not (_VALUE.fullmatch(value) and len(value) <= _LONGEST[_LABEL]):
+            step = left_by_template(value) or (
+                f"write at most {_LONGEST[_LABEL]} letters, digits, '-', '_' and '.', a letter or digit at both ends"
+            )
+            problems.error((*holder.path, field, str(key)), f"the API server refuses the label value {value!r}", step)
+
+
+def _check_images(pods: Iterable[Fields], problems: Problems) -> None:
+    """The first image with a variable in it: the API server takes it, and the kubelet pulls nothing."""
+    for pod in pods:
+        for part in ("initContainers", "containers"):
+            for container in pod.child("spec").children(part):
+                image = container.text("image")
+                if (step := left_by_template(image)) and step != PLACEHOLDER:
+                    message = f"no node can pull {image}: the pod is planned, and will not start"
+                    problems.warn((*container.path, "image"), message, step)
+                    return
 
 
 def _referred(container: Fields) -> Iterator[Fields]:

@@ -23,6 +23,7 @@ _DEEPEST = 100  # Kubernetes objects nest about 20 deep; custom resources a litt
 _MOST_REPEATED = 100_000  # lists and objects that aliases repeat in one document: stops "billion laughs"
 _SAFE_NESTING = 1000
 _VARIABLE: Final = re.compile(r"\s*\$(\w+|\{\w+[^{}]*\})\s*")
+_FLOW_VARIABLE: Final = re.compile(r"[{\[,][^#'\"]*[:,\[]\s*\$\{\w+[^{}]*\}")  # {cpu: ${CPU}}
 # Brackets that begin a value and are followed by more text, which YAML does not allow, and <name>: <name>.
 _BRACKETS: Final = re.compile(r"(?::|-)\s+(\{\w[\w .-]*\}(?=[^\s,\]}#])|\[\w[\w .-]*\](?=[^\s,\]}#])|<\w[\w .-]*>)")
 _INDENTATION = re.compile(r"^[ ?-]+", re.MULTILINE)
@@ -209,9 +210,10 @@ def _next_step(text: str, line: int) -> str:
     if "{{" in text:
         return "this looks like a Helm template: give the output of `helm template` instead"
     # The parser finds out a line later that a bare ${NAME} is no field. One within a text is the shell's.
-    if any(_VARIABLE.fullmatch(one) for one in text.splitlines()[max(0, line - 2) : line]):
+    near = text.splitlines()[max(0, line - 2) : line]
+    if any(_VARIABLE.fullmatch(one) or _FLOW_VARIABLE.search(one) for one in near):
         return UNREPLACED
-    for one in text.splitlines()[max(0, line - 2) : line]:
+    for one in near:
         if found := _BRACKETS.search(one):
             return f"{found[1]} looks like a placeholder: write what belongs there, or put the whole value in quotes"
     if "\t" in text:

@@ -39,6 +39,7 @@ NAMED = {
     "autoscaler/kube/custom/generate.py": "a row for each node template",
     "autoscaler/lint/other_systems.py": "SageMaker, and an annotation of GKE's slice controller",
     "autoscaler/lint/supply_advice.py": "GKE's Workload Identity, which plans assume",
+    "autoscaler/lint/tpu_advice.py": "the topology of TPU slices",
     "autoscaler/manifests/queued/requests.py": "ProvisioningRequests, which GKE's node pools answer",
     "autoscaler/manifests/readers.py": "a row for each node template",
     "autoscaler/planning/placement/packing_input.py": "the topology of TPU slices",

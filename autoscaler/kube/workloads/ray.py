@@ -71,6 +71,8 @@ _CRON_JOB_IGNORED = (
 # In the text of serveConfigV2, which is YAML or JSON.
 _COMMENT: Final = re.compile(r"(?:^|\s)#.*")
 _ACCELERATOR_TYPE: Final = re.compile(r"""\baccelerator_type["']?[ \t]*:[ \t]*["']?([A-Za-z][\w.-]*)""")
+_REPLICAS: Final = re.compile(r"""\b(?:max_replicas|num_replicas)["']?[ \t]*:[ \t]*([0-9]{1,4})\b""")
+_GPUS: Final = re.compile(r"""\bnum_gpus["']?[ \t]*:[ \t]*([0-9]{1,3}(?:\.[0-9]{1,4})?)\b""")
 # Batch schedulers by the value of the label ray.io/scheduler-name, and the schedulerName that KubeRay writes into pods.
 # It read the label up to v1.2; since v1.3 the operator's option --batch-scheduler decides for all clusters.
 _SCHEDULERS: Final = {
@@ -137,11 +139,24 @@ def expand_ray_service(fields: Fields, workload: Workload) -> Expansion:
     spec = fields.child("spec")
     spec.ignore(*_SERVICE_IGNORED)
     found = _cluster(spec.child("rayClusterConfig"), workload)
+    _old_config(spec)
     _accelerator_types(spec, found)
+    _more_replicas(spec, found)
     if suspended(spec):
         found = Expansion()
     spec.unread()
     return found
+
+
+def _old_config(spec: Fields) -> None:
+    """The deployments of Serve's first API, without which KubeRay is since v1.1.0 (ray-project/kuberay#1779)."""
+    if "serveConfig" in spec:
+        spec.ignore("serveConfig")
+        spec.warn(
+            "serveConfig",
+            "KubeRay has not had it since v1.1.0, so no application starts; planned are the pods of the Ray cluster",
+            "write its application into serveConfigV2, as text: `applications: [{name: …, import_path: …}]`",
+        )
 
 
 def _accelerator_types(spec: Fields, found: Expansion) -> None:
@@ -158,6 +173,29 @@ def _accelerator_types(spec: Fields, found: Expansion) -> None:
             "name the model in the pod template of the workers: in a resource claim with a CEL selector on "
             f"productName, or in the nodeSelector by {' or '.join(c.model_label for c in cloud_facts().values())}",
         )
+
+
+def _more_replicas(spec: Fields, found: Expansion) -> None:
+    """Replicas of deployments that need more GPUs than the pods have that are planned. The largest numbers of the text
+    count; pods with claims are left out, as nobody can see here how many GPUs they have."""
+    config = spec.raw("serveConfigV2")
+    text = _COMMENT.sub("", config) if isinstance(config, str) else ""
+    replicas = max(map(int, _REPLICAS.findall(text)), default=1)
+    each = max(map(float, _GPUS.findall(text)), default=0.0)
+    requests = [c.requests.items() for pod in found.pods for c in pod.containers]
+    planned = sum(amount.value for entries in requests for name, amount in entries if name.endswith("/gpu"))
+    if found.pods and replicas * each > planned and not any(pod.claims for pod in found.pods):
+        spec.warn(
+            "serveConfigV2",
+            f"asks Ray for up to {_counted(replicas, 'replica')} with num_gpus {each:g}, and the planned pods have "
+            f"{_counted(int(planned), 'GPU')}: planned are replicas of workerGroupSpecs, whatever Ray adds later",
+            "to plan for more, set replicas of the worker group to as many as you expect; Ray adds workers up to its "
+            "maxReplicas where enableInTreeAutoscaling is on",
+        )
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" + "s" * (number != 1)
 
 
 def _batch_scheduler(fields: Fields, workload: Workload) -> None:

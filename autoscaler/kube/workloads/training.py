@@ -25,7 +25,6 @@ TRAINING_JOBS: Final = {
 _V2: Final = "kubeflow.org/v2beta1"  # of mpi-operator, which labels pods by role
 _IGNORED = (
     "cleanPodPolicy",
-    "elasticPolicy",  # an autoscaler may change the replicas later
     "enableDynamicWorker",
     "launcherCreationPolicy",
     "mainContainer",
@@ -52,6 +51,7 @@ def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
     policy.ignore("schedulingPolicy")
     kind_label = keys.TRAINING_ROLE if fields.raw("apiVersion") == _V2 else keys.TRAINING_REPLICA_TYPE
     replicas = spec.child(TRAINING_JOBS.get(workload.kind, ""))
+    _elastic(spec, replicas)
     found = Expansion()
     for name in replicas.names():
         found += _replicas(replicas.child(name), workload, name.lower(), kind_label)
@@ -61,6 +61,23 @@ def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
     policy.unread()
     spec.unread()
     return found
+
+
+def _elastic(spec: Fields, replicas: Fields) -> None:
+    """How many workers are planned of a job whose number of workers may change while it runs."""
+    policy = spec.raw("elasticPolicy")
+    spec.ignore("elasticPolicy")
+    if not isinstance(policy, dict):
+        return
+    least, most = policy.get("minReplicas"), policy.get("maxReplicas")
+    given = Fields(replicas.raw("Worker")).raw("replicas")
+    number = given if isinstance(given, int) else 1
+    spec.warn(
+        "elasticPolicy",
+        f"planned for {number} worker{'s' * (number != 1)} (replicas of Worker), with which the job starts"
+        + (f"; it may have {least or 1} to {most} later" if most else ""),
+        "to plan for more, set replicas of Worker to as many as you expect",
+    )
 
 
 def _replicas(entry: Fields, workload: Workload, kind: str, kind_label: str) -> Expansion:

@@ -212,3 +212,35 @@ def test_what_submits_a_job_has_the_scheduler_and_is_in_no_gang() -> None:
     found, _ = expanded(expand_ray_job, job, metadata={"name": "r", "namespace": "ns", "labels": labels})
     (submitter,) = (pod for pod in found.pods if pod.name == "r-submitter")
     assert (submitter.scheduler_name, submitter.gang) == ("volcano", None)
+
+
+def gpu_workers(replicas: int) -> dict[str, Any]:
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}, "requests": {"nvidia.com/gpu": 1}}}
+    return group(replicas=replicas, template={"spec": {"containers": [container]}})
+
+
+@pytest.mark.parametrize(
+    ("config", "replicas", "expected"),
+    [
+        pytest.param("max_replicas: 4\nnum_gpus: 1", 1, "up to 4 replicas with num_gpus 1, and the planned", id="more"),
+        pytest.param("max_replicas: 4\nnum_gpus: 0.5", 2, "", id="enough"),
+        pytest.param("max_replicas: 4 # num_gpus: 1", 1, "", id="in a comment"),
+        pytest.param("num_gpus: 2", 1, "up to 1 replica with num_gpus 2, and the planned pods have 1 GPU:", id="one"),
+        pytest.param("max_replicas: 4", 1, "", id="no GPUs"),
+    ],
+)
+def test_what_serve_asks_ray_for_beyond_the_planned_pods(config: str, replicas: int, expected: str) -> None:
+    spec = {"serveConfigV2": config, "rayClusterConfig": cluster(gpu_workers(replicas))}
+    _, problems = expanded(expand_ray_service, spec)
+    assert len(problems) == bool(expected)
+    assert all(expected in problem for problem in problems)
+
+
+def test_the_config_of_serves_first_api() -> None:
+    spec = {"serveConfig": {"importPath": "a:b"}, "rayClusterConfig": cluster(group(replicas=1))}
+    found, problems = expanded(expand_ray_service, spec)
+    assert len(found.pods) == 2
+    assert problems == [
+        "spec.serveConfig: KubeRay has not had it since v1.1.0, so no application starts; planned are the pods of the "
+        "Ray cluster"
+    ]

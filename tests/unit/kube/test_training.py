@@ -85,3 +85,21 @@ def test_a_mistake_in_a_template_is_told_with_its_place() -> None:
 def test_the_time_that_a_job_may_take_is_that_of_its_pods() -> None:
     found, _ = expanded("PyTorchJob", {"Master": REPLICA}, spec={"runPolicy": {"activeDeadlineSeconds": 60}})
     assert [pod.active_deadline_seconds for pod in found.pods] == [60]
+
+
+@pytest.mark.parametrize(
+    ("policy", "workers", "planned", "later"),
+    [
+        pytest.param({"minReplicas": 2, "maxReplicas": 36}, 2, "2 workers", "; it may have 2 to 36 later", id="both"),
+        pytest.param({"maxReplicas": 4}, 1, "1 worker", "; it may have 1 to 4 later", id="most"),
+        pytest.param({"nProcPerNode": 8}, 3, "3 workers", "", id="neither"),
+    ],
+)
+def test_how_many_workers_of_an_elastic_job_are_planned(
+    policy: dict[str, int], workers: int, planned: str, later: str
+) -> None:
+    replicas = {"Worker": {**REPLICA, "replicas": workers}}
+    found, problems = expanded("PyTorchJob", replicas, spec={"elasticPolicy": policy})
+    assert len(found.pods) == workers
+    said = f"planned for {planned} (replicas of Worker), with which the job starts{later}"
+    assert problems == [f"spec.elasticPolicy: {said}"]

@@ -13,11 +13,13 @@ from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import assumes_root_disk
-from tests.builders import CATALOG, NOW, claim, gpus, pod, shipped, snapshot
+from tests.builders import CATALOG, GPU, NOW, claim, gpus, pod, shipped, snapshot
 
 STATE = snapshot([pod("p", "c")], [claim("c")])
 SHIPPED = load_catalog()
@@ -118,3 +120,46 @@ def test_the_gpu_that_a_pod_gets_which_says_nothing_of_it(
     plan = plan_for(state, shipped("g6.xlarge"), Policy(), NOW)
     assert len(plan.placements) == 2
     assert [one.message for one in supply_advice(state, plan, SHIPPED) if "names no" in one.message] == expected
+
+
+def replica(index: int, *, owner: str, claims: tuple[str, ...] = (), namespace: str = "default") -> Pod:
+    gpu = FrozenMap({} if claims else {"nvidia.com/gpu": Quantity.of(1)})
+    found = replace(pod(f"p{index}", *claims), owner=owner, namespace=namespace)
+    return replace(found, containers=(Container("c", gpu),))
+
+
+def hints(*pods: Pod, catalog: Catalog = CATALOG) -> list[Diagnostic]:
+    served = replace(GPU, extended_resource_name="nvidia.com/gpu")
+    given = snapshot(pods, [replace(claim(n), namespace=pods[0].namespace) for n in ("a", "b")], classes=(served,))
+    found = supply_advice(given, plan_for(given, catalog, Policy(), NOW), catalog)
+    return [one for one in found if "share a GPU" in one.message]
+
+
+@pytest.mark.parametrize(
+    ("owner", "namespace", "expected"),
+    [
+        ("Deployment/time-slicing-test", "default", 1),
+        ("Deployment/web", "gpu-share-unlimited", 1),
+        ("Deployment/shared-gpu", "default", 1),
+        ("Deployment/web", "shared", 0),
+        ("Deployment/trainer", "default", 0),
+    ],
+)
+def test_names_that_say_that_gpus_are_shared(owner: str, namespace: str, expected: int) -> None:
+    assert len(hints(*(replica(n, owner=owner, namespace=namespace) for n in (1, 2)))) == expected
+
+
+def test_who_shares_already_or_has_nobody_to_share_with_is_told_nothing() -> None:
+    owner = "Deployment/gpu-sharing"
+    assert hints(replica(1, owner=owner)) == []
+    assert hints(replica(1, owner=owner, claims=("a",)), replica(2, owner=owner, claims=("a",))) == []
+    sliced = replace(CATALOG.get("s1"), allocatable=FrozenMap({"nvidia.com/gpu": Quantity.of(4)}))
+    assert hints(*(replica(n, owner=owner) for n in (1, 2)), catalog=Catalog.of([sliced])) == []
+
+
+def test_how_to_say_that_gpus_are_shared() -> None:
+    owner = "Deployment/gpu-sharing"
+    (claimed,) = hints(replica(1, owner=owner, claims=("a",)), replica(2, owner=owner, claims=("b",)))
+    assert "consumable-shares=unlimited" in claimed.next_step
+    (counted,) = hints(replica(1, owner=owner), replica(2, owner=owner))
+    assert "foreslice catalog set TYPE allocatable.nvidia.com/gpu=…" in counted.next_step

@@ -359,3 +359,42 @@ def test_variables_in_what_is_left_out_are_named() -> None:
     spec = "spec: {mlPolicy: {numNodes: '${NODES}'}, template: {spec: {args: ['echo ${HOME}', '${GPUS}']}}}"
     text = f"apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainingRuntime\nmetadata: {{name: x}}\n{spec}\n"
     assert "has ${GPUS}, ${NODES} as values" in problems(read(text))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "step"),
+    [
+        ("metadata.labels.model", "$MODEL", "variable"),
+        ("metadata.labels.model", "google/gemma", "at most 63 letters"),
+        ("spec.nodeSelector.pool", "'${POOL}'", "variable"),
+        ("spec.nodeSelector.pool", "<pool>", "placeholder"),
+    ],
+)
+def test_values_of_labels_that_the_api_server_refuses(field: str, value: str, step: str) -> None:
+    part, name, key = field.split(".")
+    given = {"metadata.labels": "{}", "spec.nodeSelector": "{}", f"{part}.{name}": f"{{{key}: {value}}}"}
+    (found,) = read(
+        f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  labels: {given['metadata.labels']}\n"
+        f"spec:\n  nodeSelector: {given['spec.nodeSelector']}\n  containers: [{{name: c, image: i}}]\n"
+    ).errors
+    assert found.field == field
+    assert "the API server refuses the label value" in found.message
+    assert step in found.next_step
+
+
+@pytest.mark.parametrize(("image", "expected"), [("${REGISTRY}/app:1", 1), ("{{ image }}", 1), ("your/app:1", 0)])
+def test_an_image_with_a_variable_is_planned_and_told(image: str, expected: int) -> None:
+    found = read(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"
+        f"  - {{name: c, image: '{image}'}}\n  - {{name: d, image: '{image}'}}\n"
+    )
+    assert found.ok
+    assert len([problem for problem in found.problems if "no node can pull" in problem.message]) == expected
+
+
+@pytest.mark.parametrize("value", ["{cpu: ${CPU}}", "{memory: 1Gi, cpu: ${CPU}, ephemeral-storage: 1Gi}"])
+def test_a_variable_in_braces_breaks_the_document(value: str) -> None:
+    (found,) = read(
+        f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - resources:\n      limits: {value}\n"
+    ).problems
+    assert "variable" in found.next_step
