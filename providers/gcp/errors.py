@@ -131,6 +131,10 @@ _CREDENTIALS: Final = (
 )
 
 
+# Codes of credentials that Google does not accept: no role helps there.
+_NOBODY: Final = frozenset({"authError", "required.login", "401"})
+
+
 @contextmanager
 def translated(what: str) -> Iterator[None]:
     """Raise what Google's clients raise as ProviderErrors, the cause chained. `what` names the call in the message."""
@@ -189,6 +193,7 @@ def _error(kind: type[ProviderError], what: str, code: str, message: str) -> Pro
     if kind is PermissionDeniedError:
         disabled = code == "accessNotConfigured" or "it is disabled" in message
         step = _ENABLE if disabled else "Give the controller's service account the role of deploy/gcp."
+        step = _CREDENTIALS if code in _NOBODY else step
     return kind(f"{what}: {message or code} ({code})", code=code, next_step=step)
 
 

@@ -15,6 +15,10 @@ from providers.gcp.node_template.tpu import slice_topology
 # Without the first, GKE's device plugin runs; the kubelet plugin of the NVIDIA DRA driver selects nodes by the second;
 # the third says to GKE and to pods that the GPUs come by claims. Plans assume all of them.
 _DRA_LABELS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT, labels.GKE_NVIDIA_GPU_DRA_DRIVER)
+_NO_DRIVER: Final = "INSTALLATION_DISABLED"
+# GKE installs its default driver then, since 1.30.1-gke.1156000; claims need 1.34 (gcloud container node-pools create,
+# option --accelerator; Terraform's google_container_node_pool; read 2026-11-27).
+_UNSAID: Final = frozenset({"", "GPU_DRIVER_VERSION_UNSPECIFIED"})
 # Pods on a node that the catalog assumes (instance_catalog/data/nodes.yaml): GKE's default on Standard clusters.
 PODS: Final = 110
 # GKE gives it to pools with GPUs by itself.
@@ -125,10 +129,11 @@ def _not_ours_to_size(pool: Pool, hosts: int) -> Iterator[PoolFault]:
 
 def _not_made_for_claims(pool: Pool) -> Iterator[PoolFault]:
     of = f"{pool.name} {pool.place}"
-    if pool.driver and pool.driver != "INSTALLATION_DISABLED":
+    if pool.has_gpus and pool.driver != _NO_DRIVER:
+        why = "its default, since the node pool names none" if pool.driver in _UNSAID else pool.driver
         yield PoolFault(
             "DriverInstalled",
-            f"GKE installs GPU drivers on node pool {pool.name} ({pool.driver}), and its device plugin takes the GPUs",
+            f"GKE installs GPU drivers on node pool {pool.name} ({why}), and its device plugin takes the GPUs",
             create(pool),
             blocking=False,
         )

@@ -270,11 +270,18 @@ def no_credentials(simulation: ThreePools, patch: pytest.MonkeyPatch) -> None:
     simulation.new_loop()
 
 
+def credentials_are_refused(simulation: ThreePools, _: pytest.MonkeyPatch) -> None:
+    simulation.fake.expired = True
+
+
 @pytest.mark.parametrize(
     ("spoils", "reason", "step"),
     [
         pytest.param(no_api, "Permission", "gcloud services enable compute.googleapis.com", id="no API"),
         pytest.param(no_credentials, "RefreshError", "gcloud auth application-default login", id="no credentials"),
+        pytest.param(
+            credentials_are_refused, "Permission", "gcloud auth application-default login", id="refused credentials"
+        ),
     ],
 )
 def test_a_project_cannot_be_called_and_the_other_cloud_launches_in_the_same_pass(

@@ -50,6 +50,7 @@ def test_a_template_that_is_right() -> None:
             "gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true "
             "--node-taints team=a:NoSchedule",
         ),
+        ({"driver": ""}, "DriverInstalled", "--accelerator type=nvidia-h100-80gb,count=8,gpu-driver-version=disabled"),
         (
             {"labels": {"team": "research", "nvidia.com/gpu.present": "true"}},
             "LabelsMissing",
