@@ -6,7 +6,7 @@ and multiset of bundles: it fits or it does not. Answers are kept for one packin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic
@@ -23,6 +23,7 @@ from autoscaler.planning.packing.problem import (
     by_price,
     with_one,
 )
+from autoscaler.planning.packing.room import Bits
 
 
 class OutOfStepsError(Exception):
@@ -33,10 +34,11 @@ class OutOfStepsError(Exception):
 class _Useful:
     """What is known about an item alone: the kinds by price that take it, of the first `asked`; answers by shape.
 
-    `refused` are the shapes that take no item of its kin.
+    `refused` are the shapes that take no item of its kin, `roomy` those that have room for it.
     """
 
     refused: set[int]
+    roomy: Bits
     kinds: list[int] = field(default_factory=list)
     asked: int = 0
     answers: dict[int, bool] = field(default_factory=dict)
@@ -87,14 +89,12 @@ class Fillings(Generic[State]):
 
         Ends before the oracle is asked about a kind for which it is `enough`, as it is then for all that follow.
         """
-        if item not in self._useful:
-            self._useful[item] = _Useful(self._refused.setdefault(self._oracle.kin(item), set()))
-        known = self._useful[item]
+        known = self._known(item)
         for place in count():
             while place == len(known.kinds):
-                if known.asked == len(self._order) or enough(self._problem.kinds[self._order[known.asked]]):
+                index = self._next(known)
+                if index is None or enough(self._problem.kinds[index]):
                     return
-                index = self._order[known.asked]
                 known.asked += 1
                 if self._is_useful(index, item, known):
                     known.kinds.append(index)
@@ -102,17 +102,37 @@ class Fillings(Generic[State]):
                 return
             yield known.kinds[place]
 
+    def _next(self, known: _Useful) -> int | None:
+        """The next kind by price that has room for the item."""
+        while known.asked < len(self._order):
+            index = self._order[known.asked]
+            if known.roomy >> self._problem.kinds[index].shape & 1:
+                return index
+            known.asked += 1
+        return None
+
+    def _known(self, item: int) -> _Useful:
+        if item not in self._useful:
+            refused = self._refused.setdefault(self._oracle.kin(item), set())
+            self._useful[item] = _Useful(refused, self._oracle.roomy(item))
+        return self._useful[item]
+
     def _is_useful(self, index: int, item: int, known: _Useful) -> bool:
         kind = self._problem.kinds[index]
-        shape = kind.shape
-        if item in kind.refuses or shape in known.refused:
-            return False
+        return item not in kind.refuses and kind.shape not in known.refused and self._takes(kind.shape, item, known)
+
+    def _takes(self, shape: int, item: int, known: _Useful) -> bool:
+        """Whether the shape takes the item alone and is worth trying for it."""
         if shape not in known.answers:
-            takes = self._oracle.worth_trying(shape, item) and self.state(shape, (item,)) is not None
+            takes = self._oracle.worth_trying(shape, item) and self._oracle.fits(shape, item)
             known.answers[shape] = takes
             if not takes and self._oracle.refuses_kin(shape, item):
                 known.refused.add(shape)
         return known.answers[shape]
+
+    def refuses(self, shape: int, item: int) -> bool:
+        """Whether it is known that no node of the shape takes the item or others of its kin, whatever is on it."""
+        return shape in self._known(item).refused
 
     def column(self, kind: int, pattern: Pattern) -> Column | None:
         """A node of the kind with these bundles; None if they do not fit or are not welcome."""
@@ -121,6 +141,14 @@ class Fillings(Generic[State]):
             return None
         state = self.state(bought.shape, pattern)
         return None if state is None else Column(kind, pattern, self._score(kind, bought, pattern, state))
+
+    def sizes(self, item: int) -> Mapping[Hashable, int] | None:
+        """What a bundle of the item takes of a node at least, by dimension; None if that is not known."""
+        return self._oracle.sizes(item)
+
+    def room(self, shape: int) -> Mapping[Hashable, int]:
+        """How much the bundles on a node of the shape take together at most, in each dimension that has a bound."""
+        return self._oracle.room(shape)
 
     def _score(self, index: int, kind: Kind, pattern: Pattern, state: State) -> Score:
         return Score(

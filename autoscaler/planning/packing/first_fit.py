@@ -11,6 +11,7 @@ from decimal import Decimal
 from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.greedy import units_of
+from autoscaler.planning.packing.open_nodes import OpenNodes
 from autoscaler.planning.packing.problem import Column, Problem, Solution, State
 
 
@@ -19,18 +20,18 @@ def solve_by_first_fit(problem: Problem, fillings: Fillings[State]) -> Solution:
     packer = _Packer(problem, fillings)
     for unit in sorted(units_of(problem), key=packer.urgency):
         packer.serve(unit)
-    return assemble(problem, packer.columns)
+    return assemble(problem, packer.open.columns)
 
 
 class _Packer:
-    """The open nodes. `_prices`: what the cheapest node for one bundle of each item costs."""
+    """`_prices`: what the cheapest node for one bundle of each item costs."""
 
     def __init__(self, problem: Problem, fillings: Fillings[State]) -> None:
         self._problem = problem
         self._fillings = fillings
         self._used = (Decimal(0),) * len(problem.limits)
         self._prices = [self._price(item) for item in range(len(problem.items))]
-        self.columns: list[Column] = []
+        self.open = OpenNodes(problem, fillings)
 
     def _price(self, item: int) -> Decimal:
         wanted = self._fillings.useful(item) if self._problem.items[item].count else ()
@@ -42,27 +43,34 @@ class _Packer:
 
     def serve(self, unit: tuple[int, ...]) -> None:
         """Place these items; of a gang that stays incomplete, nothing."""
-        before = (list(self.columns), self._used)
+        self.open.begin()
+        used = self._used
         dearest_first = sorted(unit, key=lambda item: -self._prices[item])
         left = sum(self._pack(item) * self._problem.items[item].pods for item in dearest_first)
         gang = self._problem.items[unit[0]].gang
         if gang is not None and left > self._problem.gangs[gang].may_leave:
-            self.columns, self._used = before
+            self.open.take_back()
+            self._used = used
 
     def _pack(self, item: int) -> int:
         """Place the bundles of an item, on nodes that are open and then on new ones; say how many have no place."""
         left = self._problem.items[item].count
-        for place, column in enumerate(self.columns):
-            left, self.columns[place] = self._filled(column, item, left)
         if not left:
             return 0
+        for place in self.open.places(item):
+            column = self.open.columns[place]
+            left, larger = self._filled(column, item, left)
+            if larger is not column:
+                self.open.replace(place, larger)
+            if not left:
+                return 0
         for kind in self._fillings.useful(item):
             while left and self._problem.allows(used := self._after(kind)):
                 fresh = self._fillings.column(kind, (item,))
                 if fresh is None:
                     break
                 left, column = self._filled(fresh, item, left - 1)
-                self.columns.append(column)
+                self.open.open(column)
                 self._used = used
             if not left:  # nothing is asked about the next kind
                 break
@@ -71,7 +79,7 @@ class _Packer:
     def _filled(self, column: Column, item: int, left: int) -> tuple[int, Column]:
         """The node with as many of `left` bundles as it takes, and how many are left then."""
         kind, pattern = self._problem.kinds[column.kind], column.pattern
-        if item in kind.refuses:
+        if item in kind.refuses or self._fillings.refuses(kind.shape, item):
             return left, column
         while left and (larger := self._fillings.larger(kind.shape, pattern, item)) is not None:
             left, pattern = left - 1, larger

@@ -2,11 +2,13 @@
 
 A heuristic for many small knapsacks at once, in vectors: a node begins with each of the most valuable bundles in turn
 and is filled with what is worth most for the part of the remaining room that it takes. Sizes are whole numbers below
-2**53, which floats hold exactly.
+2**53, which floats hold exactly. Sums go by dimension and not through a linear algebra library, whose last digit
+depends on the processor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,31 +23,13 @@ _ENDLESS: Final = float(2**53)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Knapsack:
-    """A kind with the items that it takes: `sizes` has a row for each of them, `room` a number for each dimension."""
+    """A kind with the items that it takes: `sizes` has a row for each dimension, `room` a number."""
 
     kind: int
     usd_per_hour: float
     items: Any
     sizes: Any
     room: Any
-
-    @staticmethod
-    def of(problem: Problem, relaxation: Relaxation) -> list[Knapsack]:
-        """One for each kind that costs something."""
-        # Imported late: loading numpy costs as much as a small plan.
-        import numpy
-
-        dimensions = list(dict.fromkeys(d for group in relaxation.groups for d in group.sizes))
-        found: list[Knapsack] = []
-        for kind in relaxation.kinds:
-            price, rooms = problem.kinds[kind].usd_per_hour, relaxation.rooms[problem.kinds[kind].shape]
-            taken = [(item, group.sizes) for group in relaxation.groups if kind in group.kinds for item in group.items]
-            if not price:
-                continue
-            sizes = numpy.array([[float(size.get(d, 0)) for d in dimensions] for _, size in taken])
-            room = numpy.array([float(rooms.get(d, _ENDLESS)) for d in dimensions])
-            found.append(Knapsack(kind, float(price), numpy.array([item for item, _ in taken]), sizes, room))
-        return found
 
     def proposals(self, prices: Any, left: Any, *, seeds: int) -> list[tuple[float, Pattern]]:
         """What is worth more than the node costs, best first; `prices` and `left` (how many there are) are by item."""
@@ -54,48 +38,85 @@ class Knapsack:
         wanted = numpy.nonzero((prices[self.items] > _WORTHLESS) & (left[self.items] > 0))[0]
         if not len(wanted):
             return []
-        items, sizes = self.items[wanted], self.sizes[wanted]
+        items, sizes = self.items[wanted], self.sizes[:, wanted]
         prices, left = prices[items], left[items]
-        shares = sizes / numpy.maximum(self.room, 1.0)
-        with numpy.errstate(divide="ignore"):
-            rates = prices[:, None] / shares
-        # A full node is worth at most what its room is worth in any one dimension.
-        if rates.max(axis=0).min() <= self.usd_per_hour * _WORTH:
-            return []
-        parts = numpy.maximum(shares.max(axis=1), _WORTHLESS)
+        parts = numpy.maximum((sizes / numpy.maximum(self.room, 1.0)[:, None]).max(axis=0), _WORTHLESS)
         by_part, by_price = numpy.argsort(-prices / parts, kind="stable"), numpy.argsort(-prices, kind="stable")
         first = numpy.unique(numpy.concatenate([by_part[: seeds // 2], by_price[: seeds // 2]]))
+        taken = _filled(sizes, self.room, prices, left, first)
+        worth = (taken * prices).sum(axis=1)
         found: set[tuple[float, Pattern]] = set()
-        for largest in (True, False):
-            taken = _filled(sizes, self.room, prices, left, first, largest=largest)
-            worth = taken @ prices
-            for row in numpy.nonzero(worth > self.usd_per_hour * _WORTH)[0]:
-                found.add((float(worth[row]), _pattern(items, taken[row])))
+        for row in numpy.nonzero(worth > self.usd_per_hour * _WORTH)[0]:
+            found.add((float(worth[row]), _pattern(items, taken[row])))
         return sorted(found, key=lambda entry: (-entry[0], entry[1]))
 
 
-def _filled(sizes: Any, room: Any, prices: Any, left: Any, first: Any, *, largest: bool) -> Any:
-    """How many bundles of each item are on the nodes that begin with `first`.
+class Knapsacks:
+    """One for each kind that costs something."""
 
-    The part of the remaining room that a bundle takes is that of its scarcest dimension, or the sum of all.
+    def __init__(self, problem: Problem, relaxation: Relaxation) -> None:
+        # Imported late: loading numpy costs as much as a small plan.
+        import numpy
+
+        self._numpy = numpy
+        self._all: list[Knapsack] = []
+        dimensions = list(dict.fromkeys(d for group in relaxation.groups for d in group.sizes))
+        rates = []
+        for kind in relaxation.kinds:
+            price, rooms = problem.kinds[kind].usd_per_hour, relaxation.rooms[problem.kinds[kind].shape]
+            taken = [(item, group.sizes) for group in relaxation.groups if kind in group.kinds for item in group.items]
+            if not price:
+                continue
+            sizes = numpy.array([[float(size.get(d, 0)) for _, size in taken] for d in dimensions])
+            room = numpy.array([float(rooms.get(d, _ENDLESS)) for d in dimensions])
+            items = numpy.array([item for item, _ in taken])
+            self._all.append(Knapsack(kind, float(price), items, sizes, room))
+            rate = numpy.zeros((len(dimensions), len(problem.items)))
+            rate[:, items] = numpy.maximum(room, 1.0)[:, None] / numpy.maximum(sizes, _WORTHLESS)
+            rates.append(rate)
+        self._rates: Any = numpy.array(rates)  # by kind, dimension and item: how often it fits, 0 if it never does
+        self._costs: Any = numpy.array([knapsack.usd_per_hour for knapsack in self._all])
+
+    def worthwhile(self, prices: Any, left: Any) -> Iterator[Knapsack]:
+        """Those whose full node may be worth its price: it is worth at most what its room is in any one dimension."""
+        wanted = self._numpy.nonzero((prices > _WORTHLESS) & (left > 0))[0]
+        if not (len(wanted) and self._all):
+            return
+        worth = (self._rates[:, :, wanted] * prices[wanted]).max(axis=2).min(axis=1)
+        for place in self._numpy.nonzero(worth > self._costs * _WORTH)[0]:
+            yield self._all[place]
+
+
+def _filled(sizes: Any, room: Any, prices: Any, left: Any, first: Any) -> Any:
+    """How many bundles of each item are on the nodes that begin with `first`, filled in two ways.
+
+    The part of the remaining room that a bundle takes is that of its scarcest dimension on the first half of the nodes,
+    and the sum of all on the second.
     """
     import numpy
 
-    nodes = numpy.arange(len(first))
-    rooms = room[None, :] - sizes[first]
-    taken = numpy.zeros((len(first), len(prices)))
-    taken[nodes, first] = 1
+    begun, dimensions = numpy.concatenate([first, first]), range(len(room))
+    nodes = numpy.arange(len(begun))
+    rooms = room[:, None] - sizes[:, begun]
+    taken = numpy.zeros((len(begun), len(prices)))
+    taken[nodes, begun] = 1
     while True:
-        fits = (sizes[None, :, :] <= rooms[:, None, :]).all(axis=2) & (taken < left[None, :])
-        open_nodes = fits.any(axis=1)
-        if not open_nodes.any():
+        fits = taken[nodes] < left
+        for d in dimensions:
+            fits &= sizes[d] <= rooms[d, nodes, None]
+        more = fits.any(axis=1)
+        if not more.any():
             return taken
-        parts = sizes[None, :, :] / numpy.maximum(rooms, _WORTHLESS)[:, None, :]
-        part = parts.max(axis=2) if largest else parts.sum(axis=2)
-        rate = numpy.where(fits, prices[None, :] / numpy.maximum(part, _WORTHLESS), -1.0)
-        best, rows = rate.argmax(axis=1)[open_nodes], nodes[open_nodes]
-        rooms[rows] -= sizes[best]
-        taken[rows, best] += 1
+        nodes, fits = nodes[more], fits[more]
+        scarcest = int(numpy.searchsorted(nodes, len(first)))
+        part = numpy.zeros(fits.shape)
+        for d in dimensions:
+            of_room = sizes[d] / numpy.maximum(rooms[d, nodes], _WORTHLESS)[:, None]
+            numpy.maximum(part[:scarcest], of_room[:scarcest], out=part[:scarcest])
+            part[scarcest:] += of_room[scarcest:]
+        best = numpy.where(fits, prices / numpy.maximum(part, _WORTHLESS), -1.0).argmax(axis=1)
+        rooms[:, nodes] -= sizes[:, best]
+        taken[nodes, best] += 1
 
 
 def _pattern(items: Any, taken: Any) -> Pattern:

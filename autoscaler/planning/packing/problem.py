@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Protocol, TypeAlias, TypeVar
 
 from autoscaler.planning.packing.objective import Score
+from autoscaler.planning.packing.room import Bits
 
 State = TypeVar("State")
 Counts: TypeAlias = tuple[int, ...]  # how many bundles of each item
@@ -24,6 +25,9 @@ class Oracle(Protocol[State]):
 
     def put(self, state: State, item: int) -> State | None:
         """The node with one more bundle of the item, or None if it does not fit."""
+
+    def fits(self, shape: int, item: int) -> bool:
+        """Whether an empty node of the shape takes one bundle of the item: as `put` says, at a lower price."""
 
     def preference(self, state: State) -> int:
         """Sum of the firstAvailable indexes chosen on the node."""
@@ -55,8 +59,11 @@ class Oracle(Protocol[State]):
     def room(self, shape: int) -> Mapping[Hashable, int]:
         """How much the bundles on a node of the shape take together at most, in each dimension that has a bound."""
 
-    def may_take(self, shape: int, item: int) -> bool:
-        """False only if an empty node of the shape certainly does not take the item."""
+    def roomy(self, item: int) -> Bits:
+        """Shapes that have room for the item; empty nodes of the others certainly do not take it."""
+
+    def may_take(self, item: int, among: Bits) -> Bits:
+        """Of these shapes those whose empty nodes may take the item; the others certainly do not."""
 
 
 @dataclass(frozen=True, slots=True)

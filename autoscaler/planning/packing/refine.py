@@ -20,7 +20,7 @@ from autoscaler.planning.packing.bound import Bound
 from autoscaler.planning.packing.cover import Cover
 from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
-from autoscaler.planning.packing.knapsack import Knapsack
+from autoscaler.planning.packing.knapsack import Knapsacks
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Column, Pattern, Problem, Solution, State, total
 from autoscaler.planning.packing.relaxation import Relaxation
@@ -59,7 +59,7 @@ def refine(
     refiner = _Refiner(
         problem,
         fillings,
-        Knapsack.of(problem, relaxation),
+        Knapsacks(problem, relaxation),
         enough=bound.usd_per_hour * NEAR_ENOUGH if bound else Decimal(0),
         guess={
             item: price
@@ -80,7 +80,7 @@ class _Refiner(Generic[State]):
 
     problem: Problem
     fillings: Fillings[State]
-    knapsacks: Sequence[Knapsack]
+    knapsacks: Knapsacks
     enough: Decimal
     guess: Mapping[int, float]
     known: list[Column] = field(default_factory=list)
@@ -128,7 +128,7 @@ class _Refiner(Generic[State]):
 
     def _propose(self, cover: Cover, prices: Any, wanted: Any, seeds: int, *, tried: int = _TRIED) -> int:
         added = 0
-        for knapsack in self.knapsacks:
+        for knapsack in self.knapsacks.worthwhile(prices, wanted):
             for _, pattern in knapsack.proposals(prices, wanted, seeds=seeds)[:tried]:
                 column = self.fillings.column(knapsack.kind, pattern)
                 added += column is not None and cover.add(column)

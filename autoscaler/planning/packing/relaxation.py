@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TypeAlias
 
 from autoscaler.planning.packing.problem import Counts, Oracle, Problem, Solution, State
+from autoscaler.planning.packing.room import Bits, Room, bits_of
 
 Sizes: TypeAlias = Mapping[Hashable, int]
 
@@ -51,26 +53,22 @@ def _groups(
     problem: Problem, oracle: Oracle[State], rooms: Mapping[int, Sizes], *, offered: Sequence[int], placed: Counts
 ) -> tuple[Group, ...]:
     found: dict[tuple[frozenset[tuple[Hashable, int]], frozenset[int]], list[int]] = {}
-    shapes = [(i, problem.kinds[i].shape, problem.kinds[i].refuses) for i in offered]
+    kinds_of: dict[Bits, frozenset[int]] = {}
+    room, among = Room(rooms, missing=inf), bits_of(rooms)
+    choosy = [index for index in offered if problem.kinds[index].refuses]
     for item, count in enumerate(placed):
         sizes = oracle.sizes(item) if count else None
         if sizes is None:
             continue  # nothing is known of it, so it counts for nothing
-        takers = {shape for shape, room in rooms.items() if _within(sizes, room) and oracle.may_take(shape, item)}
-        kinds = frozenset(i for i, shape, refuses in shapes if shape in takers and item not in refuses)
+        takers = oracle.may_take(item, among & room.of(sizes))
+        if takers not in kinds_of:
+            kinds_of[takers] = frozenset(i for i in offered if takers >> problem.kinds[i].shape & 1)
+        kinds = kinds_of[takers].difference(i for i in choosy if item in problem.kinds[i].refuses)
         found.setdefault((frozenset(sizes.items()), kinds), []).append(item)
     return tuple(
         Group(dict(sizes), kinds, tuple(items), sum(placed[item] for item in items))
         for (sizes, kinds), items in found.items()
     )
-
-
-def _within(sizes: Sizes, room: Sizes) -> bool:
-    """Whether the room suffices, where it has a bound."""
-    for dimension, size in sizes.items():  # noqa: SIM110  # a generator takes twice as long
-        if size > room.get(dimension, size):
-            return False
-    return True
 
 
 def _undominated(

@@ -26,6 +26,7 @@ from autoscaler.planning.packing.milp import improve
 from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solution, State
 from autoscaler.planning.packing.refine import NEAR_ENOUGH, refine
 from autoscaler.planning.packing.relaxation import Relaxation
+from autoscaler.planning.packing.room import Bits
 
 
 def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
@@ -93,7 +94,7 @@ def _placeable(problem: Problem, oracle: Oracle[State]) -> frozenset[int]:
             if item in before or item in kind.refuses or kin[item] in refused:
                 continue
             before.add(item)
-            if oracle.put(oracle.empty(kind.shape), item) is not None:
+            if oracle.fits(kind.shape, item):
                 found.add(item)
             elif oracle.refuses_kin(kind.shape, item):
                 refused.add(kin[item])
@@ -136,6 +137,9 @@ class _Narrowed(Generic[State]):
     def put(self, state: State, item: int) -> State | None:
         return self._oracle.put(state, self._wanted[item])
 
+    def fits(self, shape: int, item: int) -> bool:
+        return self._oracle.fits(shape, self._wanted[item])
+
     def kin(self, item: int) -> Hashable:
         """Equal for items of which a shape may refuse all for the same reason."""
         return self._oracle.kin(self._wanted[item])
@@ -157,5 +161,8 @@ class _Narrowed(Generic[State]):
     def sizes(self, item: int) -> Mapping[Hashable, int] | None:
         return self._oracle.sizes(self._wanted[item])
 
-    def may_take(self, shape: int, item: int) -> bool:
-        return self._oracle.may_take(shape, self._wanted[item])
+    def roomy(self, item: int) -> Bits:
+        return self._oracle.roomy(self._wanted[item])
+
+    def may_take(self, item: int, among: Bits) -> Bits:
+        return self._oracle.may_take(self._wanted[item], among)

@@ -106,7 +106,6 @@ class Step:
     verdict: Verdict
     after: DeviceState | None = None
     units: frozenset[Unit] = frozenset()
-    asked_by: set[int] = field(default_factory=set)  # what those want who were answered
 
     @property
     def refused(self) -> bool:

@@ -14,13 +14,14 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
-from autoscaler.planning.placement.amounts import FULL, fits_amounts, lacks_amounts, short_of
+from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
 from autoscaler.planning.placement.class_counts import devices_wanted
 from autoscaler.planning.placement.device_states import DeviceState, DeviceStates, PodApart, Step, claims_apart
+from autoscaler.planning.placement.first_verdicts import FULL, FirstVerdicts, fits_amounts, lacks_amounts, short_of
 from autoscaler.planning.placement.matching import Requests
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit, devices_of
-from autoscaler.planning.work import Ledger
+from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.filters import AMOUNTS
 from autoscaler.scheduling.fit import filtered
 from autoscaler.scheduling.world import World
@@ -94,23 +95,50 @@ class PackingOracle:
         self._apart: dict[tuple[int, int], PodApart | None] = {}
         self._seen: tuple[int, tuple[tuple[str, ...], tuple[str, ...]]] = (0, ((), ()))
         self._passes: set[tuple[int, int]] = set()  # shapes and what selects a node: only amounts are left to ask
-        # Shapes whose devices do not suffice for what claims want, of pods that select the node.
-        self._refused: dict[tuple[int, int, int], Verdict] = {}
+        self._firsts = FirstVerdicts(lambda: [shape.free for shape in shapes], lambda *key: self._first_on(*key)[0])
+        self._answered: dict[int, Bits] = {}  # by class, the shapes that were asked about
 
     def verdict(self, shape: int, item: int) -> Verdict:
         """What kube-scheduler says about one bundle of the class on an empty node of the shape.
 
-        Its reasons may name equal claims of another class: `explained` names those of this one.
+        Its reasons may name pods and claims of another class, and amounts that are short are not named: `explained`
+        names those of this one.
         """
-        return self._first_on(shape, item)[0]
+        pod = self._pod_apart(item, 0)
+        if pod is None:
+            return self._first_on(shape, item)[0]
+        known = self._first.get((shape, item))
+        if known is not None:
+            return known[0]
+        if not self._answered.get(item, 0) >> shape & 1:
+            if self.ledger.refused(item):
+                return self._first_on(shape, item)[0]
+            self._answered[item] = self._answered.get(item, 0) | 1 << shape
+        # What the plain machine lacks in other resources, its special preparations lack as well.
+        plain = self._shapes[shape].plain
+        if plain is not None and lacks_amounts(self.verdict(plain, item)):
+            return FULL
+        found = self._firsts.of(shape, item, pod)
+        if isinstance(found, Fits):
+            self._fitting.add(item)
+        return found
+
+    def fits(self, shape: int, item: int) -> bool:
+        """Whether an empty node of the shape takes one bundle of the class."""
+        return isinstance(self.verdict(shape, item), Fits)
 
     def explained(self, shape: int, item: int) -> Verdict:
-        """The same for people to read."""
+        """The verdict for people to read."""
         verdict, pod = self.verdict(shape, item), self._pod_apart(item, 0)
         devices, states = self.empty(shape).devices, self._states[shape]
-        step = states.known(devices, pod) if pod and devices else None
-        if pod is None or devices is None or step is None or step.verdict is not verdict:
+        if pod is None or devices is None:
             return verdict
+        step = states.known(devices, pod)
+        if step is None or step.verdict is not verdict:
+            own = self._first_on(shape, item)[0]
+            return (
+                own if not over_budget(own) else short_of(self._shapes[shape].free, pod) if verdict is FULL else verdict
+            )
         key = (id(step), item)  # shapes with the same devices share the step
         if key not in self._told:
             self._told[key] = states.told(devices, step, pod)
@@ -121,20 +149,23 @@ class PackingOracle:
         devices, pod = self._shapes[shape].whole_devices, self._pod_apart(item, 0)
         if pod is not None and devices is not None and pod.devices > devices and not self.devices_anywhere:
             return False
-        return self.has_room(self.empty(shape), item) and isinstance(self.verdict(shape, item), Fits)
+        return self.has_room(self.empty(shape), item) and self.fits(shape, item)
 
     def known(self, shape: int, item: int) -> bool:
         """Whether the verdict has been worked out already."""
-        return (shape, item) in self._first or self._refused_like(shape, item) is not None
+        pod = self._pod_apart(item, 0)
+        known = (shape, item) in self._first
+        return known or (pod is not None and bool(self._known(item, pod) >> shape & 1))
 
-    def known_shapes(self, item: int) -> list[int]:
+    def known_shapes(self, item: int) -> Sequence[int]:
         """The shapes of which `known` is true for the class, in their order."""
-        first, refused, pod = self._first, self._refused, self._pod_apart(item, 0)
-        shapes = range(len(self._shapes))
+        pod = self._pod_apart(item, 0)
         if pod is None:
-            return [shape for shape in shapes if (shape, item) in first]
-        wants, selects = pod.wants, pod.selects
-        return [shape for shape in shapes if (shape, item) in first or (shape, wants, selects) in refused]
+            return [shape for shape in range(len(self._shapes)) if (shape, item) in self._first]
+        return list(numbers_in(self._known(item, pod)))
+
+    def _known(self, item: int, pod: PodApart) -> Bits:
+        return self._answered.get(item, 0) | self._firsts.refused(pod)
 
     def kin(self, item: int) -> Hashable:
         """Equal for classes that differ in amounts only."""
@@ -143,12 +174,8 @@ class PackingOracle:
 
     def refuses_kin(self, shape: int, item: int) -> bool:
         """Whether a node of the shape takes no class of this kin, whatever its amounts. False if that is not known."""
-        return self._refused_like(shape, item) is not None
-
-    def _refused_like(self, shape: int, item: int) -> Verdict | None:
-        """What the devices of the shape said of a class of this kin, if they do not suffice for it."""
         pod = self._pod_apart(item, 0)
-        return self._refused.get((shape, pod.wants, pod.selects)) if pod is not None else None
+        return pod is not None and bool(self._firsts.refused(pod) >> shape & 1)
 
     def breaks(self, shape: int, items: Iterable[int]) -> int | None:
         """Which of the classes could not be scheduled anywhere once a node of the shape exists, or None.
@@ -172,15 +199,14 @@ class PackingOracle:
             if devices not in self._alike:
                 self._alike[devices] = DeviceStates(self._shapes[shape], world, self._requests)
             self._states[shape] = self._alike[devices]
-            free = {resource: node.free(resource) for resource in node.allocatable}
-            self._empty[shape] = Filled(shape, world, free, self._states[shape].empty)
+            self._empty[shape] = Filled(shape, world, seen.free, self._states[shape].empty)
         return self._empty[shape]
 
     def put(self, state: Filled, item: int) -> Filled | None:
         """The node with the next bundle of the class on it."""
-        if not state.counts:
-            return self._first_on(state.shape, item)[1]
-        return self._put(state, item)[1]
+        if state.counts:
+            return self._put(state, item)[1]
+        return self._first_on(state.shape, item)[1] if self.fits(state.shape, item) else None
 
     def preference(self, state: Filled) -> int:
         """Sum of the firstAvailable indexes chosen on the node."""
@@ -244,9 +270,18 @@ class PackingOracle:
             self._seen = len(self._apart), (tuple(resources), tuple(classes))
         return self._seen[1]
 
-    def may_take(self, shape: int, item: int) -> bool:
-        """False only if an empty node of the shape certainly does not take the class."""
-        return self._refused_like(shape, item) is None and not isinstance(self.verdict(shape, item), DoesNotFit | Fatal)
+    def may_take(self, item: int, among: Bits) -> Bits:
+        """Of these shapes those whose empty nodes may take the class: the others certainly do not."""
+        pod = self._pod_apart(item, 0)
+        if pod is not None and not self.ledger.refused(item):
+            return self._firsts.possible(item, pod, among)
+        refusing = (DoesNotFit, Fatal)
+        return bits_of(s for s in numbers_in(among) if not isinstance(self.verdict(s, item), refusing))
+
+    def roomy(self, item: int) -> Bits:
+        """The shapes whose empty nodes have room for the amounts of the class, where nothing else changes them."""
+        pod = self._pod_apart(item, 0)
+        return -1 if pod is None else self._firsts.roomy(item, pod)
 
     def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
         key = (shape, item)
@@ -256,8 +291,9 @@ class PackingOracle:
             if found is None and self.ledger.refused(item):  # asking would come to the same, and takes far longer
                 found = self.ledger.unknown(item, self._classes[item].members[0].pods[0]), None
             if found is None:
-                found = self._as_kin(shape, item) or self._put(self.empty(shape), item)
+                found = self._put(self.empty(shape), item)
             self._first[key] = found
+            self._answered[item] = self._answered.get(item, 0) | 1 << shape
             if isinstance(found[0], Fits):
                 self._fitting.add(item)
         return found
@@ -265,14 +301,6 @@ class PackingOracle:
     def given_up(self, item: int) -> bool:
         """Whether the class has spent its share, or waits, and no shape is known to take it."""
         return item not in self._fitting and self.ledger.refused(item)
-
-    def _as_kin(self, shape: int, item: int) -> tuple[Verdict, None] | None:
-        """Where devices do not suffice for equal claims, they do not for these, if the amounts get as far as that."""
-        refused = self._refused_like(shape, item)
-        pod = self._pod_apart(item, 0)
-        if refused is None or pod is None or self.ledger.refused(item) or not fits_amounts(self.empty(shape).free, pod):
-            return None
-        return refused, None
 
     def _as_plain(self, shape: int, item: int) -> tuple[Verdict, None] | None:
         """What the plain machine lacks in other resources, its special preparations lack as well."""
@@ -307,8 +335,6 @@ class PackingOracle:
         if step is None or not (state.counts and passes) or self.ledger.refused(item):
             if passes and (known is not None or not fits_amounts(state.free, pod)):
                 verdict = self.ledger.glance(item, pod.pod, lambda: _remembered(state, known, pod))
-                if known is not None and verdict is known.verdict and pod.wants not in known.asked_by:
-                    self._remember_refusal(state, known, pod)
             else:
                 verdict = self.ledger.decide(
                     item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid)
@@ -347,14 +373,7 @@ class PackingOracle:
             self._passes.add(passes)
         if not fits_amounts(state.free, pod):
             return _short(state, pod)
-        step = self._states[state.shape].step(devices, pod)
-        self._remember_refusal(state, step, pod)
-        return step.verdict
-
-    def _remember_refusal(self, state: Filled, step: Step, pod: PodApart) -> None:
-        step.asked_by.add(pod.wants)
-        if not state.counts and step.refused:
-            self._refused[state.shape, pod.wants, pod.selects] = step.verdict
+        return self._states[state.shape].step(devices, pod).verdict
 
     def _pod_apart(self, item: int, number: int) -> PodApart | None:
         """The bundle of the class with this number, if it can be decided in two halves."""

@@ -32,11 +32,13 @@ class SliceOracle:
     def __init__(self, oracle: PackingOracle, hosts: Sequence[int]) -> None:
         self._oracle = oracle
         self._hosts = hosts
+        self.fits = oracle.fits
         self.kin = oracle.kin
         self.refuses_kin = oracle.refuses_kin
         self.given_up = oracle.given_up
         self.worth_trying = oracle.worth_trying
         self.sizes = oracle.sizes
+        self.roomy = oracle.roomy
         self.may_take = oracle.may_take
 
     def empty(self, shape: int) -> Filling:

@@ -7,7 +7,7 @@ predictions and selector answers are shared; a node that is planned gets its own
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -25,6 +25,7 @@ from autoscaler.planning.supply.places import OLD_KEYS
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
+from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog.drivers.profile import refused_sharing
 from instance_catalog.frozen_map import EMPTY, FrozenMap
@@ -68,6 +69,12 @@ class Shape:
     def sample(self) -> Hypothetical:
         """The node with what its drivers publish."""
         return Hypothetical(self.node, _slices(self.candidate, self.profile, self.node.name), self.daemons)
+
+    @cached_property
+    def free(self) -> Mapping[str, int]:
+        """What the pods of DaemonSets leave of each resource, in scheduler units."""
+        state = NodeState.of(self.node, self.daemons)
+        return {resource: state.free(resource) for resource in state.allocatable}
 
     @cached_property
     def whole_devices(self) -> int | None:

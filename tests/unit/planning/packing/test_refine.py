@@ -14,6 +14,7 @@ from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.problem import Budget, GangRule, Item, Kind, Problem, Solution
 from autoscaler.planning.packing.refine import refine
 from autoscaler.planning.packing.relaxation import Relaxation
+from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
 from autoscaler.planning.packing.solve import solve
 
 BUDGET = Budget(demands=0, puts=200)
@@ -78,8 +79,14 @@ class Vectors:
     def room(self, shape: int) -> dict[Hashable, int]:
         return dict(enumerate(self.shapes[shape]))
 
-    def may_take(self, shape: int, item: int) -> bool:
+    def fits(self, shape: int, item: int) -> bool:
         return self.has_room(self.empty(shape), item)
+
+    def roomy(self, item: int) -> Bits:
+        return self.may_take(item, bits_of(range(len(self.shapes))))
+
+    def may_take(self, item: int, among: Bits) -> Bits:
+        return bits_of(shape for shape in numbers_in(among) if self.fits(shape, item))
 
     def _left(self, state: Node) -> Vector:
         room = self.shapes[state.shape]

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.cel.common.evaluation import Purse
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import Unknown
+from autoscaler.model.verdict import Unknown, Verdict
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.demand.demand import pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
@@ -17,6 +17,8 @@ from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from tests.builders import NOW, SMALL, claim, gpus, machine, pod, snapshot
 
@@ -49,14 +51,14 @@ def _left(market: PackingInput) -> tuple[int, ...]:
 def test_what_is_given_up_is_asked_once_and_others_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
     market = _market(STATE)
     item, asked = _four(market), list[tuple[int, int]]()
-    first = PackingOracle.put
+    first = PackingOracle.verdict
 
-    def counted(oracle: PackingOracle, state: object, index: int) -> object:
-        if index == item and not state.counts:  # type: ignore[attr-defined]
-            asked.append((state.shape, index))  # type: ignore[attr-defined]
-        return first(oracle, state, index)  # type: ignore[arg-type]
+    def counted(oracle: PackingOracle, shape: int, index: int) -> Verdict:
+        if index == item:
+            asked.append((shape, index))
+        return first(oracle, shape, index)
 
-    monkeypatch.setattr(PackingOracle, "put", counted)
+    monkeypatch.setattr(PackingOracle, "verdict", counted)
     _spend(market, item)
     assert sum(_left(market)) == 1
     assert len(asked) == 1, "the first question finds out that the share is spent"
@@ -85,3 +87,49 @@ def test_whatever_is_asked_of_it_has_one_answer() -> None:
     assert all(isinstance(verdict, Unknown) for verdict in found)
     assert {reason.code for verdict in found for reason in verdict.reasons} == {Code.WORK_BUDGET}
     assert len(set(map(id, found[1:]))) == 1
+
+
+def test_answers_serve_all_of_a_kin_but_not_what_one_cannot_pay() -> None:
+    """Equal claims, other amounts: what is refused to who has spent its share is not refused to others."""
+    state = snapshot([pod("p", "c"), pod("q", "d", cpu="2")], [claim("c", gpus(1)), claim("d", gpus(1))])
+    market = _market(state)
+    spent, other = _four(market), 1 - _four(market)
+    assert market.trials.kin(spent) == market.trials.kin(other)
+    _spend(market, spent)
+    shapes = range(len(market.shapes))
+    assert not any(market.trials.fits(shape, spent) for shape in shapes)
+    assert all(market.trials.fits(shape, other) for shape in shapes)
+
+
+def test_who_selects_other_nodes_is_no_kin() -> None:
+    tolerating = pod("q", "d", node_selector=FrozenMap({labels.INSTANCE_TYPE: "four"}))
+    market = _market(snapshot([pod("p", "c"), tolerating], [claim("c", gpus(1)), claim("d", gpus(1))]))
+    anywhere = _four(market)
+    names = [shape.candidate.instance_type.name for shape in market.shapes]
+    assert {names[s] for s in range(len(names)) if market.trials.fits(s, anywhere)} == {"one", "two", "four"}
+    assert {names[s] for s in range(len(names)) if market.trials.fits(s, 1 - anywhere)} == {"four"}
+
+
+def test_a_reason_names_the_pod_that_it_is_about() -> None:
+    """A verdict of a kin is shared, its reasons for people are not; amounts come before claims."""
+    claims = {"p": claim("c", gpus(5)), "q": claim("d", gpus(5)), "r": claim("e", gpus(5))}
+    pods = [pod(name, wanted.name, cpu={"p": "9999", "q": "1", "r": "2"}[name]) for name, wanted in claims.items()]
+    market = _market(snapshot(pods, claims.values()))
+    asked = {found.sample.pods[0].name: item for item, found in enumerate(market.classes)}
+    for shape in range(len(market.shapes)):
+        for name in "rqp":
+            found = market.trials.explained(shape, asked[name])
+            short = [Code.INSUFFICIENT_RESOURCE] if name == "p" else [Code.TOO_FEW_DEVICES]
+            subject = "pod default/p" if name == "p" else f"claim {claims[name].key}"
+            assert [reason.code for reason in found.reasons] == short
+            assert all(reason.subject.startswith(subject) for reason in found.reasons)
+
+
+def test_who_lacks_room_is_not_told_what_its_kin_is_told() -> None:
+    claims = [claim("c", gpus(1)), claim("d", gpus(1))]
+    market = _market(snapshot([pod("p", "c", cpu="9999"), pod("q", "d")], claims))
+    for item, found in sorted(enumerate(market.classes), key=lambda entry: entry[1].sample.pods[0].name, reverse=True):
+        fits = [market.trials.fits(shape, item) for shape in range(len(market.shapes))]
+        puts = [market.trials.put(market.trials.empty(shape), item) for shape in range(len(market.shapes))]
+        assert fits == [found.sample.pods[0].name == "q"] * len(market.shapes)
+        assert [state is not None for state in puts] == fits
