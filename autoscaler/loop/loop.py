@@ -125,6 +125,7 @@ class Loop:
         self._observer = Observer(
             api, self._store, self._journal, backoffs, self._account, catalogs, clock, settings.loop
         )
+        self._backoffs = backoffs
         self._executor = Executor(api, self._journal, backoffs, providers, clock)
         self._publisher = TickPublisher(api, at_once=at_once, events=events)
         self._announce = announce
@@ -276,7 +277,8 @@ class Loop:
 
     def _report(self, observed: Observation, recorded: Recorded, failed: tuple[Trouble, ...]) -> TickReport:
         decisions = recorded.decisions
-        after = replace(without_virtual_pods(decisions.snapshot), provisioned=self._journal.nodes)
+        after = without_virtual_pods(decisions.snapshot)
+        after = replace(after, provisioned=self._journal.nodes, backoffs=self._backoffs.current)
         odd = tuple(Trouble(odd.kind, odd.subject.name, odd.error, odd.namespace) for odd in decisions.odd.values())
         return TickReport(
             now=observed.now,

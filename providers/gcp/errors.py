@@ -8,6 +8,7 @@ answers are uncertain.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -124,6 +125,8 @@ _NEXT_STEPS: Final[Mapping[type[ProviderError], str]] = {
     ),
     AddressesExhaustedError: "Add a secondary range to the subnet of the node pool, or another node pool.",
 }
+# The client begins messages with the request, which `what` names already.
+_REQUEST: Final = re.compile(r"\A[A-Z]+ https?://\S+: ")
 _ENABLE: Final = "Enable it: gcloud services enable compute.googleapis.com container.googleapis.com"
 _CREDENTIALS: Final = (
     "Give this process credentials of the project: Workload Identity Federation in a pod (docs/gcp.md), "
@@ -144,7 +147,8 @@ def translated(what: str) -> Iterator[None]:
         code = type(error).__name__
         raise PermissionDeniedError(f"{what}: {error}", code=code, next_step=_CREDENTIALS) from error
     except api.GoogleAPICallError as error:
-        raise of_http(what, int(error.code or 0), _reason(error), str(error.message)) from error
+        text = _REQUEST.sub("", str(error.message))
+        raise of_http(what, int(error.code or 0), _reason(error), text) from error
     except (api.GoogleAPIError, http.RequestException, http.InvalidJSONError) as error:
         step = "Nothing to do if it passes. If it stays, check the network to compute.googleapis.com."
         raise AmbiguousError(f"{what}: {error}", code=type(error).__name__, next_step=step) from error

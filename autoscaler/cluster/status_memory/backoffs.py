@@ -43,6 +43,11 @@ class Backoffs:
         saved = (backoff for backoff in written if backoff.pool not in self._unsaved)
         return (*saved, *(backoff for backoffs in self._unsaved.values() for backoff in backoffs))
 
+    @property
+    def current(self) -> tuple[Backoff, ...]:
+        """All that are known, those of this reconcile included."""
+        return tuple(backoff for backoffs in self._known.values() for backoff in backoffs)
+
     def resume(self, backoffs: Iterable[Backoff]) -> None:
         """Start from these: with_unsaved, without what a clock that was set back has put into the future."""
         self._known = {}

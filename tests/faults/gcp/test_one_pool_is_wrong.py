@@ -111,6 +111,10 @@ class ThreePools(BothClouds):
             if event["type"] == "Warning" and (about["kind"], about["name"]) == (kind, name):
                 yield event["reason"], event["message"]
 
+    def failures(self) -> Iterator[str]:
+        """What Events say of ProvisionedNodes that came to nothing."""
+        return (one["message"] for one in list_all(self.api, EVENTS)[0] if one["reason"] == "NoOfferingLeft")
+
 
 def three_pools(cluster: str = "c1") -> ThreePools:
     simulation = ThreePools(catalog=small_catalog(*SMALL, *ACCELERATORS), start=START)
@@ -249,6 +253,10 @@ def test_one_pool_is_wrong_and_the_others_launch_in_the_same_pass(case: Case) ->
     for text in case.told:
         assert text in message
         assert any(text in told for _, told in simulation.warnings(case.about, "wrong")), text
+    assert "http://" not in message
+    failures = list(simulation.failures())
+    assert bool(failures) == (case.about == "CapacityPool")
+    assert all(case.told[1] in failure for failure in failures)
     pool = simulation.condition("CapacityPool", "wrong", "Ready")
     assert pool[:2] == (
         ("True", "Accepted") if case.machines else ("False", "LaunchFailed" if case.asks else "NotInGroups")
@@ -258,6 +266,48 @@ def test_one_pool_is_wrong_and_the_others_launch_in_the_same_pass(case: Case) ->
         assert list(simulation.warnings(about, "right")) == []
     if not case.machines:
         assert [reason for reason, _ in simulation.warnings("Pod", "work-wrong")] == ["NotTriggerScaleUp"]
+
+
+def is_deleted_with_its_machines(simulation: ThreePools) -> None:
+    for group in simulation.groups_of("wrong"):
+        for member in list(group.members.values()):
+            simulation.fake.end(group, member)
+    simulation.clock.advance(MINUTE)
+    simulation.fake.project.catch_up()
+    its_groups_are_deleted(simulation)
+    is_deleted(simulation)
+
+
+@pytest.mark.parametrize(
+    ("spoils", "where", "reason", "machines"),
+    [
+        pytest.param(gke_sizes_it, "GCPNodeTemplate", "Autoscaling", 1, id="autoscaling"),
+        pytest.param(is_in_another_project, "GCPNodeTemplate", "OtherProject", 1, id="another project"),
+        pytest.param(is_deleted_with_its_machines, "GCPNodeTemplate", "NoNodePool", 0, id="deleted"),
+        pytest.param(quota(Way.ATTEMPT), "CapacityPool", "LaunchFailed", 1, id="quota"),
+    ],
+)
+def test_a_pool_that_goes_wrong_later_keeps_its_machines_and_starts_no_more(
+    spoils: Callable[[ThreePools], None], where: str, reason: str, machines: int
+) -> None:
+    """What a node pool is, is read again every five minutes."""
+    simulation = three_pools()
+    simulation.run(START + 5 * MINUTE)
+    running = {machine.id for machine in simulation.machines_of("wrong")}
+    assert len(running) == 1
+    spoils(simulation)
+    simulation.run(START + 11 * MINUTE)
+    simulation.add(scenario(POD_OF.replace("{name: work-NAME}", "{name: more}").replace("NAME", "wrong")))
+    for name in ("right", "gpu-aws"):
+        pod = POD_OF.replace("{name: work-NAME}", f"{{name: more-{name}}}").replace("NAME", name)
+        simulation.add(scenario(pod))
+    for minutes in (12, 13, 20):
+        simulation.run(START + minutes * MINUTE)
+    assert {machine.id for machine in simulation.machines_of("wrong")} == (running if machines else set())
+    assert simulation.condition(where, "wrong", "Ready")[:2] == ("False", reason)
+    assert any(why == reason for why, _ in simulation.warnings(where, "wrong"))
+    assert len(simulation.machines_of("right")) == 2
+    assert simulation.ours_by_cloud()["aws"] == 2
 
 
 def no_api(simulation: ThreePools, _: pytest.MonkeyPatch) -> None:
