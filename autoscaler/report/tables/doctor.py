@@ -13,6 +13,7 @@ from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.checks.publishing import devices_handed_out_twice, silent_drivers, without_gpudirect
 from autoscaler.checks.rights import Right
 from autoscaler.dra.claims.node_allocatable import NODE_ALLOCATABLE_GATE
+from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from autoscaler.report.checks_text import verdict_of
@@ -159,7 +160,14 @@ def _pools(snapshot: Snapshot, found: Iterable[PoolCondition]) -> Iterator[Item]
     for finding in found:
         _, reason, message = verdict_of(finding)
         text = f"{finding.type.value} ({reason}): {message}"
-        yield Item(Level.OK if finding.good else Level.ERROR, f"pool {finding.pool} ({modes[finding.pool]})", text)
+        yield Item(_level(finding), f"pool {finding.pool} ({modes[finding.pool]})", text)
+
+
+def _level(finding: PoolCondition) -> Level:
+    """Nodes that others have started keep nothing from working."""
+    if finding.good:
+        return Level.OK
+    return Level.WARNING if {reason.code for reason in finding.reasons} == {Code.FOREIGN_NODES} else Level.ERROR
 
 
 def _rights(missing: Sequence[Right] | None, needed: int) -> Iterator[Item]:

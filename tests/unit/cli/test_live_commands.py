@@ -308,6 +308,16 @@ class TestDoctor:
         errors = [item["message"] for item in data(api, doctor) if item["level"] == "error"]
         assert any(message.startswith("Coexistence (OtherAutoscaler)") for message in errors)
 
+    def test_nodes_that_others_have_started_are_a_warning(self, api: HttpApi) -> None:
+        kwok = pool(nodeTemplateRef={"kind": "KwokNodeTemplate", "name": "default"})
+        api.objects.create(CAPACITY_POOLS, kwok)
+        ready = {"allocatable": {"cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}
+        named = {"name": "n1", "labels": {"foreslice.dev/pool": kwok["metadata"]["name"]}}
+        api.objects.create(NODES, {"metadata": named, "status": ready})
+        found = [item for item in data(api, doctor) if "ForeignNodes" in item["message"]]
+        assert [(item["level"], "such as n1" in item["message"]) for item in found] == [("warning", True)]
+        assert run(api, doctor).exit_code == 0
+
     def test_a_driver_that_is_silent_and_devices_that_are_handed_out_twice(self, api: HttpApi) -> None:
         api.objects.create(DAEMON_SETS, workload("plugin", DRIVER_IMAGE, "gpu-kubelet-plugin"))
         ready = {"allocatable": {"nvidia.com/gpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}
