@@ -32,6 +32,8 @@ _SELECTING = frozenset(
 _NOT_BY_DEFAULT: Final = tuple(name.split("/", 1) for name in (*renamed_attributes(), *gated_attributes()))
 # Attributes whose values no two devices of a node share, and which nobody knows before it runs.
 _ONE_DEVICE: Final = re.compile(r"\b(ifName|uuid|pciBusID|pciAddress|serialNumber|mac)\b")
+# Whole cards or parts of them, for whom people write a claim.
+_KIND_OF_DEVICE: Final = re.compile(r"""\]\.type\s*==\s*["'][\w-]+["']""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +105,16 @@ def conditions_of(asked: Situation, place: RequestPlace) -> tuple[Condition, ...
 
 
 def dropped_conditions(asked: Situation) -> Iterator[Change]:
-    """Without one condition of a selector; not where it asks for what is made on nodes, for one device of one node, or
-    by a name that its driver has changed: no type is nearer to that."""
+    """Without one condition of a selector; not where it asks for what is made on nodes, for one device of one node, for
+    a kind of device (a part of a card), or by a name that its driver has changed: no type is nearer to that."""
     if any(r.code is Code.NOTHING_HAS and "driver" in r.detail for r in asked.reasons):
         return
     for place in requests_of(asked):
         found = (
             one
             for one in conditions_of(asked, place)
-            if not (_ONE_DEVICE.search(one.text) or _not_by_default(one.text))
+            if not any(pattern.search(one.text) for pattern in (_ONE_DEVICE, _KIND_OF_DEVICE))
+            and not _not_by_default(one.text)
         )
         yield from (one.change(ChangeKind.DROP_CONDITION) for one in found)
 

@@ -13,16 +13,16 @@ from typing import Final
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.pod_changes import leaving_queue, missing_volume_claims
 from autoscaler.advice.pool_changes import add_labels, add_scheduler, one_host_each, set_drivers, widen_scope
-from autoscaler.advice.situation import Situation
+from autoscaler.advice.situation import Situation, worth_serving
 from autoscaler.model.capacity import CapacityPool, PodScope
-from autoscaler.model.plan import LeftOut, Plan
+from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.planning.demand.scope import network_card_alone, requested_resources, served_resources
 from autoscaler.planning.supply.drivers import beside_plugins, handed_out, readable
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.prediction.device_plugins import EFA, plugin_of
+from instance_catalog.prediction.device_plugins import plugin_of
 
 _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
 
@@ -91,19 +91,6 @@ def _running(snapshot: Snapshot, driver: str) -> Snapshot:
     """With a DaemonSet of the plugin; what it takes of a node is not known."""
     plugin = DaemonSet("", f"{driver}-device-plugin", _NOWHERE, device_plugin=driver)
     return replace(snapshot, daemon_sets=(*snapshot.daemon_sets, plugin))
-
-
-def worth_serving(entry: LeftOut) -> bool:
-    """Whether the pod is left to others and worth a node: it claims devices, or asks for what device plugins hand out.
-
-    No machine with an accelerator is advice for a pod that asks for no device, whichever scheduler it names. Nobody
-    wants a network card alone: such a pod has lost its accelerators.
-    """
-    reasons = {reason.code: reason for reason in entry.reasons}
-    if Code.OUT_OF_SCOPE not in reasons:
-        return Code.OTHER_SCHEDULER in reasons
-    resources = reasons[Code.OUT_OF_SCOPE].detail.get("resources")
-    return bool(resources) and resources != (EFA,)
 
 
 def _serving(asked: Situation, pool: CapacityPool) -> Iterator[Change]:

@@ -18,6 +18,7 @@ from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.places import clouds_of_volumes
 from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import clouds_of_labels
 
@@ -38,7 +39,9 @@ class Situation:
     def of(pod: Pod, snapshot: Snapshot, catalog: Catalog, plan: Plan, where: Where = _ANYWHERE) -> Situation | None:
         """The pod with those that are left out like it; None when the plan leaves it nothing to ask for."""
         # A pod that no pool serves does not share the fate of one that found no place: other changes help it.
-        groups = ({entry.pod for entry in plan.left_out}, {entry.pod for entry in plan.outside})
+        # Nor does one that any node runs share that of one that wants a device: no pool takes it in.
+        served = {entry.pod for entry in plan.outside if worth_serving(entry)}
+        groups = ({entry.pod for entry in plan.left_out}, served, {entry.pod for entry in plan.outside})
         left = next((keys for keys in groups if pod.key in keys), None)
         if left is None:
             return None
@@ -137,3 +140,16 @@ def _alike(claim: ResourceClaim, pods: Iterable[Pod], snapshot: Snapshot) -> Ite
             found = snapshot.claims.get(key)
             if found is not None and found.allocation is None and found.spec_key() == wanted:
                 yield key
+
+
+def worth_serving(entry: LeftOut) -> bool:
+    """Whether the pod is left to others and worth a node: it claims devices, or asks for what device plugins hand out.
+
+    No machine with an accelerator is advice for a pod that asks for no device, whichever scheduler it names. Nobody
+    wants a network card alone: such a pod has lost its accelerators.
+    """
+    reasons = {reason.code: reason for reason in entry.reasons}
+    if Code.OUT_OF_SCOPE not in reasons:
+        return Code.OTHER_SCHEDULER in reasons
+    resources = reasons[Code.OUT_OF_SCOPE].detail.get("resources")
+    return bool(resources) and resources != (EFA,)

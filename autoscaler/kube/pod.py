@@ -118,7 +118,8 @@ def _parse(
     containers, unknown = _containers(spec, "containers", host_network=host_network)
     init_containers, unknown_of_init = _containers(spec, "initContainers", host_network=host_network)
     if not containers:
-        spec.error("containers", "a pod needs at least one container", "add `containers:` to the pod's spec")
+        step = "add `containers:` to the pod's spec; of a patch, give what `kubectl kustomize DIR` renders"
+        spec.error("containers", "a pod needs at least one container", step)
     affinity = parse_affinity(spec.child("affinity"), namespace=metadata.namespace, labels=metadata.labels)
     pod_requests, pod_limits = pod_level_resources(spec.optional_child("resources"), containers, init_containers)
     priority = resolve_priority(spec, priorities)

@@ -238,7 +238,8 @@ def _requested(pod: Pod) -> set[str]:
 
 
 def _requests_cpu(pod: Pod) -> bool:
-    amounts = [container.requests for container in (*pod.containers, *pod.init_containers)]
+    own = (*pod.containers, *(one for one in pod.init_containers if not one.sidecar))
+    amounts = [container.requests for container in own]
     amounts += [pod.pod_requests] if pod.pod_requests is not None else []
     return any("cpu" in requests and requests["cpu"].sign > 0 for requests in amounts)
 

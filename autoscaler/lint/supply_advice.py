@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from autoscaler.lint.advice import surprise
@@ -103,6 +103,9 @@ def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagn
         if machine is not None and machine.accelerator is not None and machine.accelerator.vendor == "NVIDIA":
             found.setdefault(machine.accelerator.key, []).extend(pods[key] for key in node.pods if key in pods)
     key, asking = max(found.items(), key=lambda entry: len(entry[1]), default=("", []))
+    ignored = [pods[entry.pod] for entry in plan.outside if entry.pod in pods]
+    if not asking and ignored:
+        yield _ignored_gpu(ignored)
     if asking:
         card = next(one.accelerator for one in catalog if one.accelerator and one.accelerator.key == key)
         rest = f" (and {len(asking) - 1} more)" if len(asking) > 1 else ""
@@ -114,6 +117,13 @@ def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagn
             _how_to_name(asking[0]),
             asking[0].origin,
         )
+
+
+def _ignored_gpu(pods: Sequence[Pod]) -> Diagnostic:
+    """Pods of another scheduler: what would be bought for them is advice alone."""
+    rest = f" (and {len(pods) - 1} more)" if len(pods) > 1 else ""
+    message = f"names no GPU model or memory{rest}, so advice names machines with the cheapest whole GPUs"
+    return surprise(f"Pod {pods[0].key}", (), message, _how_to_name(pods[0]), pods[0].origin)
 
 
 def _how_to_name(pod: Pod) -> str:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from autoscaler.kube.workloads.generated_claims import generate_claims
 from autoscaler.kube.workloads.requested_capacity import parse_scalable
 from autoscaler.manifests.manifest_set import ManifestSet
+from autoscaler.manifests.sidecars import with_sidecars
 from autoscaler.manifests.storage_classes import add_storage_classes
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import with_volume_limits
@@ -25,7 +26,7 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace 
 
 
 def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[CustomDriver, ...] = ()) -> None:
-    """Add the driver charts' DeviceClasses, generated claims, replicas of gangs, and default storage classes.
+    """Add the driver charts' DeviceClasses, generated claims, sidecars, replicas of gangs, and default storage classes.
 
     `drivers` are those that the catalog describes, whose classes count like those of a chart.
     """
@@ -38,7 +39,7 @@ def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[
     for key, pod in list(manifests.pods.items()):
         group = manifests.gangs.get(f"{pod.namespace}/{pod.pod_group}") if shared and pod.pod_group else None
         named, claims = generate_claims(pod, manifests.templates, manifests.claims, group)
-        manifests.pods[key] = named
+        manifests.pods[key] = with_sidecars(named)
         manifests.claims.update((claim.key, claim) for claim in claims)
         _add_gang_replica(manifests, named.gang.key if named.gang else "")
     add_storage_classes(manifests)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Iterator
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import Problems
+from autoscaler.kube.problem import Problems, left_by_template
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
@@ -64,6 +64,8 @@ def _check_complete(fields: Fields, problems: Problems) -> None:
     patch = False
     for pod in pods_in(fields):
         spec = pod.child("spec")
+        if "containers" not in spec:
+            return  # an error already
         names = [container.text("name") for container in spec.children("containers") if not container.text("image")]
         if names:
             patch = True
@@ -181,7 +183,7 @@ def _check_pod(pod: Fields, namespace: str, manifests: ManifestSet, problems: Pr
         claim = volume.child("persistentVolumeClaim")
         name = claim.text("claimName")
         if name and f"{namespace}/{name}" not in manifests.volume_claims:
-            step = "add it, or the pod's zone cannot be known"
+            step = left_by_template(name) or "add it, or the pod's zone cannot be known"
             problems.warn((*claim.path, "claimName"), f"there is no PersistentVolumeClaim {name!r} in the files", step)
 
 

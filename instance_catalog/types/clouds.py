@@ -25,6 +25,17 @@ class HugePages:
 
 
 @dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A container that a webhook of the cloud adds to pods whose `annotation` is "true". Annotations of the prefix with
+    cpu-request, cpu-limit and so on say what it requests instead."""
+
+    name: str
+    annotation: str
+    prefix: str
+    requests: FrozenMap[str, Quantity]
+
+
+@dataclass(frozen=True, slots=True)
 class CloudFacts:
     """Patterns are of whole names. The group of `in_region` is the region of a zone. `regular` is how regions are named
     as a rule. `first_zone` follows a region in the name of a zone of it. `provider_id` is what begins the
@@ -59,6 +70,7 @@ class CloudFacts:
     cards: tuple[str, ...] = ()
     huge_pages: FrozenMap[str, HugePages] = field(default_factory=FrozenMap)
     storage_drivers: frozenset[str] = frozenset()
+    sidecars: tuple[Sidecar, ...] = ()
     root_disk: str = "in its node template"
     model_label: str = ""
     chosen_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
@@ -100,12 +112,18 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         cards=tuple(row.get("cards", ())),
         huge_pages=FrozenMap({k: HugePages(v["resource"], Quantity.parse(v["amount"])) for k, v in huge.items()}),
         storage_drivers=frozenset(row.get("storage_drivers", ())),
+        sidecars=tuple(map(_sidecar, row.get("sidecars", ()))),
         root_disk=row["root_disk"],
         model_label=row["model_label"],
         chosen_labels=FrozenMap(row["chosen_labels"]),
         critical_pods_need_quota=row.get("critical_pods_need_quota", False),
         sdk=tuple(row["sdk"]),
     )
+
+
+def _sidecar(row: Mapping[str, Any]) -> Sidecar:
+    requests = FrozenMap({name: Quantity.parse(amount) for name, amount in row["requests"].items()})
+    return Sidecar(row["name"], row["annotation"], row["prefix"], requests)
 
 
 def clouds_of_labels(keys: Iterable[str]) -> frozenset[str]:

@@ -26,16 +26,17 @@ def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
             more = f" and {len(alike[pod]) - 1} more" if len(alike[pod]) > 1 else ""
             pods.setdefault(line, []).append(f"{pod}{more}")
         for line, names in pods.items():
-            each = " (each alone)" if len(names) > 1 and "→" in line else ""
+            each = " (the result is for one of them)" if len(names) > 1 and "→" in line else ""
             for part in folded(f"  {few(names)}{each}: {line}", WIDTH):
                 click.echo(part)
 
 
 def _alike(found: Decided, helping: Iterable[str]) -> dict[str, list[str]]:
-    """By pod: itself and the others of its workload that have no place."""
-    from autoscaler.advice.situation import workload_of
+    """By pod: itself and the others of its workload that have no place; a launcher that any node runs is none."""
+    from autoscaler.advice.situation import workload_of, worth_serving
 
-    groups = ({entry.pod for entry in found.plan.left_out}, {entry.pod for entry in found.plan.outside})
+    outside = {entry.pod for entry in found.plan.outside if worth_serving(entry)}
+    groups = ({entry.pod for entry in found.plan.left_out}, outside)
     pods = {pod.key: pod for pod in found.snapshot.pods}
     return {
         key: [
@@ -90,8 +91,7 @@ def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:
 
 
 def _first_of_each_workload(found: Decided) -> list[Pod]:
-    from autoscaler.advice.pool_opening import worth_serving
-    from autoscaler.advice.situation import workload_of
+    from autoscaler.advice.situation import workload_of, worth_serving
 
     pods = {pod.key: pod for pod in found.snapshot.pods}
     first: dict[tuple[object, ...], Pod] = {}

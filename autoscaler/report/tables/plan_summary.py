@@ -6,7 +6,7 @@ Pods that cannot be placed read like kube-scheduler's events, with instance type
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
@@ -180,7 +180,8 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     if counts and entry.types:
         nearest = entry.near_misses[0]
         near = len(counts) > 1 and nearest.reason.code not in _NOT_ASKED_FOR and not _of_every_node(entry)
-        text = failure_text(nearest.reason, short=not wide) if near else ""
+        everywhere = _everywhere(entry.near_misses)
+        text = failure_text(nearest.reason, short=not wide, everywhere=everywhere) if near else ""
         rest = "would fit" if len(entry.near_misses) < _LISTED_MISSES else "for other reasons"
         counts = _selected_first(counts, entry.near_misses, short=not wide)
         listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
@@ -263,15 +264,21 @@ def _what_would_decide(entry: LeftOut) -> Iterator[str]:
     )
 
 
-def _counts(misses: Iterable[NearMiss], *, short: bool) -> dict[str, int]:
+def _counts(misses: Sequence[NearMiss], *, short: bool) -> dict[str, int]:
     found: dict[str, int] = {}
     for miss in misses:
-        text = failure_text(miss.reason, short=short)
+        text = failure_text(miss.reason, short=short, everywhere=_everywhere(misses))
         found[text] = found.get(text, 0) + miss.types
     return found
 
 
-def _selected_first(counts: Mapping[str, int], misses: Iterable[NearMiss], *, short: bool) -> dict[str, int]:
+def _everywhere(misses: Sequence[NearMiss]) -> bool:
+    """Whether the types that the pod asks for lack all the same: what some lack, others may have."""
+    asked = [miss.reason for miss in misses if miss.reason.code not in _NOT_ASKED_FOR]
+    return len({(reason.code, reason.detail.get("resource")) for reason in asked}) <= 1
+
+
+def _selected_first(counts: Mapping[str, int], misses: Sequence[NearMiss], *, short: bool) -> dict[str, int]:
     """The most frequent reasons first, and last those of types that it does not ask for."""
     others = {failure_text(miss.reason, short=short) for miss in misses if miss.reason.code in _NOT_ASKED_FOR}
     return dict(sorted(counts.items(), key=lambda entry: (entry[0] in others, -entry[1])))
@@ -285,8 +292,8 @@ def _listed(counts: Mapping[str, int], types: int, nearest: str, example: str, *
         yield f"{others} {rest}"
 
 
-def failure_text(reason: Reason, *, short: bool = True) -> str:
-    """A failed condition in the words of kube-scheduler's events."""
+def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True) -> str:
+    """A failed condition in the words of kube-scheduler's events; `everywhere`: no type that is asked for meets it."""
     detail = reason.detail
     match reason.code:
         case Code.INSUFFICIENT_RESOURCE:
@@ -296,7 +303,7 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             disk = f"; `{step}` says how large your root volumes are"
             more = disk if resource == "ephemeral-storage" else ""
             if detail["free"] == 0 and "/" in resource:
-                return f"Insufficient {resource} ({wanted} requested, {_without(resource)})"
+                return f"Insufficient {resource} ({wanted} requested, {_without(resource, everywhere=everywhere)})"
             return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
         case Code.INSUFFICIENT_WITH_CLAIMS:
             return _plain(reason, short=short).replace(": ", " (", 1) + ")"
@@ -325,14 +332,15 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             return _plain(reason, short=short)
 
 
-def _without(resource: str) -> str:
+def _without(resource: str, *, everywhere: bool) -> str:
     """Why no node offers a resource, and how to say which machines have one of somebody's own device plugin."""
+    none = "no type on offer has any" if everywhere else "these have none"
     if resource in shared_gpu_resources():
-        return "no type on offer has any"
+        return none
     if is_plugin_resource(resource):
-        return "no type on offer has any, or its device plugin does not run there"
+        return f"{none}, or its device plugin does not run there"
     step = f"foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY"
-    return f"no type on offer has any; `{step}` says which of yours do"
+    return f"{none}; `{step}` says which of yours do"
 
 
 def _unqualified(reason: Reason) -> str:

@@ -38,7 +38,11 @@ def test_a_capacity_is_named_without_the_domain_of_its_driver(amount: str, expec
 
 @pytest.mark.parametrize(
     ("attribute", "dropped"),
-    [pytest.param("uuid", False, id="one device"), pytest.param("productName", True, id="a kind")],
+    [
+        pytest.param("uuid", False, id="one device"),
+        pytest.param("type", False, id="a whole card or a part"),
+        pytest.param("productName", True, id="a model"),
+    ],
 )
 def test_nobody_is_told_to_take_another_device_than_the_one_they_name(attribute: str, dropped: bool) -> None:
     wanted = replace(gpus(), selectors=(Selector(f'device.attributes["gpu.nvidia.com"].{attribute} == "GPU-4711"'),))

@@ -163,3 +163,11 @@ def test_how_to_say_that_gpus_are_shared() -> None:
     assert "consumable-shares=unlimited" in claimed.next_step
     (counted,) = hints(replica(1, owner=owner), replica(2, owner=owner))
     assert "foreslice catalog set TYPE allocatable.nvidia.com/gpu=…" in counted.next_step
+
+
+def test_gpus_of_ignored_pods_are_advice_alone() -> None:
+    """What another scheduler places is bought by no plan."""
+    asking = [replace(pod(name, "c"), scheduler_name="kai") for name in ("p", "q")]
+    given = snapshot(asking, [claim("c")])
+    found = [one.message for one in supply_advice(given, plan_for(given, CATALOG, Policy(), NOW), CATALOG)]
+    assert "names no GPU model or memory (and 1 more), so advice names machines with the cheapest whole GPUs" in found

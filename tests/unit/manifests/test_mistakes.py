@@ -41,6 +41,10 @@ MISTAKES = {
         f"spec: {{pytorchReplicaSpecs: {{Worker: {{template: {ASKING}}}}}}}",
         "spec.pytorchReplicaSpecs.Worker.template.spec.resourceClaims[0].resourceClaimTemplateName: there is no",
     ),
+    "a patch without containers": (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2}",
+        "a pod needs at least one container\n  add `containers:` to the pod's spec; of a patch, give what `kubectl k",
+    ),
     "a kind of nobody": (
         "apiVersion: trainer.example.com/v1alpha1\nkind: TrainJob\nmetadata: {name: x}",
         "cannot tell whether it creates pods\n  if it does, give the pods instead",
@@ -230,6 +234,10 @@ WARNINGS = {
     "a volume claim that is not there": (
         POD + "  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n---" + CLAIM,
         "there is no PersistentVolumeClaim 'data' in the files",
+    ),
+    "a volume claim that nobody has named yet": (
+        POD + "  volumes: [{name: v, persistentVolumeClaim: {claimName: YOUR-PVC-NAME}}]\n---" + CLAIM,
+        "'YOUR-PVC-NAME' in the files\n  it looks like a placeholder",
     ),
     "a field twice": (
         changed(POD, "kind: Pod", "kind: Job\nkind: Pod") + "\n---" + CLAIM,

@@ -1,0 +1,30 @@
+"""Who lacks a resource: all types that a pod asks for, or only some of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss
+from autoscaler.model.reason import Code, Reason
+from autoscaler.report.tables.plan_summary import left_out_lines
+
+POD = "pod default/p"
+NONE = Reason.of(Code.INSUFFICIENT_RESOURCE, POD, resource="example.com/fpga", wanted=1, free=0)
+CPU = Reason.of(Code.INSUFFICIENT_RESOURCE, POD, resource="cpu", wanted=9000, free=1930)
+SELECTED = Reason.of(Code.NODE_SELECTOR_MISMATCH, POD, key="a", wanted="b")
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        pytest.param((), "no type on offer has any;", id="all"),
+        pytest.param((NearMiss(SELECTED, 7, "s"),), "no type on offer has any;", id="beside types not selected"),
+        pytest.param((NearMiss(CPU, 1, "l"),), "these have none;", id="one type has it"),
+    ],
+)
+def test_that_nothing_has_a_resource_is_said_only_where_it_is_so(others: tuple[NearMiss, ...], expected: str) -> None:
+    entry = LeftOut(
+        "default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=(NearMiss(NONE, 3, "s"), *others), types=9
+    )
+    (line,) = left_out_lines(entry)
+    assert expected in line
