@@ -115,6 +115,7 @@ MAKES_PODS = frozenset(
         ("argoproj.io", "Rollout"),
         ("argoproj.io", "Workflow"),
         ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
+        ("elastic.pytorch.org", "ElasticJob"),
         ("extensions.agents.x-k8s.io", "SandboxClaim"),
         ("extensions.agents.x-k8s.io", "SandboxWarmPool"),
         ("grove.io", "PodCliqueSet"),
@@ -126,6 +127,9 @@ MAKES_PODS = frozenset(
         ("orchestration.aibrix.ai", "RayClusterReplicaSet"),
         ("orchestration.aibrix.ai", "RoleSet"),
         ("orchestration.aibrix.ai", "StormService"),
+        ("production-stack.vllm.ai", "CacheServer"),
+        ("production-stack.vllm.ai", "VLLMRouter"),
+        ("production-stack.vllm.ai", "VLLMRuntime"),
         ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"),
         ("serving.knative.dev", "Service"),
         ("serving.kserve.io", "InferenceGraph"),
@@ -168,6 +172,7 @@ IGNORED = {
     ("extensions.agents.x-k8s.io", "SandboxTemplate"): "pods are made of it only by sandboxes",
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
+    ("production-stack.vllm.ai", "LoraAdapter"): _NO_PLACEMENT,
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
     **{
         ("trainer.kubeflow.org", kind): "it is a template, of which a TrainJob makes a JobSet with its pods: give that "

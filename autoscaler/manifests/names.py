@@ -92,7 +92,7 @@ def _check_images(pods: Iterable[Fields], problems: Problems) -> None:
             for container in pod.child("spec").children(part):
                 image = container.text("image")
                 if (step := left_by_template(image)) and step != PLACEHOLDER:
-                    message = f"no node can pull {image}: the pod is planned, and will not start"
+                    message = f"no node can pull {image}, so the pod does not start there"
                     problems.warn((*container.path, "image"), message, step)
                     return
 

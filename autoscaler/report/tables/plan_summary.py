@@ -50,6 +50,8 @@ _NOT_ASKED_FOR: Final = frozenset(
     {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED}
     | {Code.NOT_IN_GROUPS}
 )
+# What other pods decide says nothing about which machine comes near.
+_NEVER_NEAR: Final = _NOT_ASKED_FOR | {Code.POD_AFFINITY, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD}
 # Smaller gaps to the lower bound are not worth a line.
 _TOLD_ABOVE: Final = Decimal("0.0005")
 
@@ -179,7 +181,7 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
         yield from _what_would_decide(entry)
     if counts and entry.types:
         nearest = entry.near_misses[0]
-        near = len(counts) > 1 and nearest.reason.code not in _NOT_ASKED_FOR and not _of_every_node(entry)
+        near = len(counts) > 1 and nearest.reason.code not in _NEVER_NEAR and not _of_every_node(entry)
         everywhere = _everywhere(entry.near_misses)
         text = failure_text(nearest.reason, short=not wide, everywhere=everywhere) if near else ""
         rest = "would fit" if len(entry.near_misses) < _LISTED_MISSES else "for other reasons"

@@ -1,4 +1,4 @@
-"""Who lacks a resource: all types that a pod asks for, or only some of them."""
+"""Who lacks a resource, and which machine comes near: all types that a pod asks for, or only some of them."""
 
 from __future__ import annotations
 
@@ -28,3 +28,17 @@ def test_that_nothing_has_a_resource_is_said_only_where_it_is_so(others: tuple[N
     )
     (line,) = left_out_lines(entry)
     assert expected in line
+
+
+def test_no_machine_is_near_where_other_pods_decide() -> None:
+    apart = Reason.of(Code.POD_AFFINITY, POD, keys=("nvidia.com/gpu.clique",))
+    entry = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=_misses(apart), types=4)
+    (line,) = left_out_lines(entry)
+    assert "pod affinity" in line
+    assert "nearest" not in line
+    entry = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=_misses(CPU), types=4)
+    assert "nearest s" in next(left_out_lines(entry))
+
+
+def _misses(nearest: Reason) -> tuple[NearMiss, ...]:
+    return NearMiss(nearest, 1, "s"), NearMiss(NONE, 3, "l")
