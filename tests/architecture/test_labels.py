@@ -36,8 +36,11 @@ def test_every_constant_has_a_reader() -> None:
 
 def test_the_controller_keeps_exactly_the_pod_annotations_that_are_read() -> None:
     """A key that is missing in POD_ANNOTATIONS would read as unset in the controller, and right in `plan -f`."""
-    texts = sources("autoscaler").items()
-    read = {key for path, text in texts if "kube" not in path.parts for key in _pod_annotations(ast.parse(text))}
+    # Parsing the others takes forty times as long as all else here.
+    texts = [
+        text for path, text in sources("autoscaler").items() if "kube" not in path.parts and "pod.annotations" in text
+    ]
+    read = {key for text in texts for key in _pod_annotations(ast.parse(text))}
     assert read == labels.POD_ANNOTATIONS
 
 
