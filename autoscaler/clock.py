@@ -1,16 +1,13 @@
 """Clocks: the system's, a shifted one, and a virtual one; jumps of the wall clock. Only here is the system clock read.
 
 Everything else gets a `providers.contract.Clock` or a `now`. The virtual clock makes a day of a cluster's life take
-milliseconds: it advances only when told, and runs what was scheduled for the moments it passes, in order.
+milliseconds: it advances only when it is told to.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -78,9 +75,7 @@ class VirtualClock:
             raise ValueError("a clock needs an aware start time, such as datetime(2026, 1, 1, tzinfo=UTC)")
         self._start = start.astimezone(UTC)
         self._elapsed = timedelta(0)
-        self._lock = threading.RLock()
-        self._order = itertools.count()
-        self._timers: list[tuple[timedelta, int, Callable[[], None]]] = []
+        self._lock = threading.Lock()
 
     def now(self) -> datetime:
         return self._start + self._elapsed
@@ -94,29 +89,13 @@ class VirtualClock:
         if seconds > 0:
             self.advance(timedelta(seconds=seconds))
 
-    def call_at(self, moment: datetime, action: Callable[[], None]) -> None:
-        """Run `action` when the clock passes `moment`; a moment that has passed is due at the next advance."""
-        with self._lock:
-            heapq.heappush(self._timers, (moment - self._start, next(self._order), action))
-
     def advance(self, by: timedelta) -> None:
-        """Move the time on, running the actions that fall due at their moments, in order of time and of scheduling.
-
-        An action may schedule others and may itself advance the clock; time never goes back.
-        """
+        """Move the time on; it never goes back."""
         if by < timedelta(0):
             raise ValueError(f"time cannot go back by {-by}")
         with self._lock:
-            until = self._elapsed + by
-            while self._timers and self._timers[0][0] <= until:
-                due, _, action = heapq.heappop(self._timers)
-                self._move_to(due)
-                action()
-            self._move_to(until)
+            self._elapsed += by
 
     def advance_to(self, moment: datetime) -> None:
         """Advance to a moment; does nothing when it has passed."""
         self.advance(max(moment - self.now(), timedelta(0)))
-
-    def _move_to(self, elapsed: timedelta) -> None:
-        self._elapsed = max(self._elapsed, elapsed)

@@ -6,6 +6,8 @@ CapacityError lets the next offering be tried, a RefusedError needs a person, an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import ClassVar, Final
@@ -366,3 +368,15 @@ def backoff_of(kind: str, failures: int) -> timedelta:
     if known is None:
         return max(error.longest_backoff for error in ERRORS)
     return known.doubled(failures)
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Around the reading of an answer about machines of ours, every member of which may be absent. What cannot be read
+    makes the whole look incomplete, since nothing may follow from a machine that is left out."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        step = "nothing is concluded from this answer; if it stays, report the message to the project"
+        message = f"{what}: the answer lacks something or cannot be read: {type(error).__name__} {error}"
+        raise UnclassifiedError(message, code="UnreadableAnswer", next_step=step) from error

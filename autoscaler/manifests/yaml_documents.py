@@ -16,6 +16,7 @@ import yaml
 from autoscaler.kube.problem import UNREPLACED
 from autoscaler.manifests.document import Document, UnreadableError
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
+from instance_catalog.files.yaml_text import child, line_below
 
 _ONE_OF_TWO = "keep one of the two: kubectl applies the last one without a word"
 _MOST_TWICE = 20  # fields of a document that are named for being given twice
@@ -113,29 +114,11 @@ class _Locator:
         self._root = root
 
     def items(self, name: str) -> list[_Locator]:
-        found = _child(self._root, name)
+        found = child(self._root, name)
         return [_Locator(node) for node in found[1].value] if found is not None else []
 
     def __call__(self, path: Path) -> int:
-        node: yaml.Node = self._root
-        line: int = node.start_mark.line
-        for step in path:
-            found = _child(node, step)
-            if found is None:
-                break
-            line, node = found
-        return line + 1
-
-
-def _child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
-    if isinstance(node, yaml.MappingNode):
-        # The last one counts: construction has put what merge keys brought in front.
-        for key, value in reversed(node.value):
-            if isinstance(key, yaml.ScalarNode) and key.value == step:
-                return key.start_mark.line, value
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return node.value[step].start_mark.line, node.value[step]
-    return None
+        return line_below(self._root, path)
 
 
 def _key(key: Hashable, node: yaml.MappingNode) -> str:

@@ -6,6 +6,7 @@ For exports and for comparing catalogs field by field. What is absent is left ou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.instance_type import (
     Accelerator,
     CapacityType,
+    CpuTopology,
     InstanceType,
     NetworkCard,
     PciPlacement,
@@ -31,12 +33,12 @@ def accelerator_entry(accelerator: Accelerator) -> Entry:
             "key": accelerator.key,
             "vendor": accelerator.vendor,
             "model": accelerator.model,
-            "productName": _name(accelerator),
+            "productName": product_name(accelerator),
             "architecture": accelerator.architecture,
             "cudaComputeCapability": accelerator.cuda_compute_capability,
             "brand": accelerator.brand,
-            "memory": _memory(accelerator),
-            "apiMemory": _text(accelerator.api_memory),
+            "memory": device_memory(accelerator),
+            "apiMemory": text_or_none(accelerator.api_memory),
             "migTable": accelerator.mig_table,
             "virtual": accelerator.virtual or None,
             "nodeLabel": accelerator.node_label,
@@ -62,21 +64,15 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
             "fabric": _fabric(t),
             "topology": t.topology,
             "sliceTopologies": list(t.slice_topologies),
-            "cpu": _present(
-                {
-                    "sockets": t.cpu.sockets,
-                    "numaNodes": t.cpu.numa_nodes,
-                    "threadsPerCore": t.cpu.threads_per_core,
-                }
-            ),
+            "cpu": _present(cpu_entry(t.cpu)),
             "networkCards": [_cards(list(group)) for _, group in groupby(t.network_cards, key=_card_kind)],
             "efaCards": _efa_cards(t),
             "network": t.network or None,
             "localNvmeGB": t.local_nvme_gb,
             "capacityTypes": [kind.value for kind in t.capacity_types],
             "zones": {region: list(zones) for region, zones in t.zones.items()},
-            "prices": _prices(t.prices),
-            "zonePrices": {place: _prices(prices) for place, prices in t.zone_prices.items()},
+            "prices": prices_entry(t.prices),
+            "zonePrices": {place: prices_entry(prices) for place, prices in t.zone_prices.items()},
             "unpriced": t.unpriced or None,
             "minDriver": t.min_driver,
             "maxDriver": t.max_driver,
@@ -89,13 +85,19 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
     )
 
 
+def cpu_entry(cpu: CpuTopology) -> Entry:
+    """The layout of the processors; None for what is not known."""
+    return {"sockets": cpu.sockets, "numaNodes": cpu.numa_nodes, "threadsPerCore": cpu.threads_per_core}
+
+
 def _efa_cards(t: InstanceType) -> list[int] | str | None:
     if t.efa_cards is None:
         return "unknown"
     return None if t.efa_cards == tuple(range(len(t.cards("efa")))) else list(t.efa_cards)
 
 
-def _prices(prices: Mapping[CapacityType, Price]) -> Entry:
+def prices_entry(prices: Mapping[CapacityType, Price]) -> Entry:
+    """Prices by capacity type."""
     return {
         kind.value: {
             "usdPerHour": str(price.usd_per_hour),
@@ -113,25 +115,31 @@ def _use(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry | None:
     if accelerator is None:
         return None
     model = models[accelerator.key]
-    whole = t.accelerator_count.denominator == 1
-    found: Entry = {"model": accelerator.key, "count": int(t.accelerator_count) if whole else str(t.accelerator_count)}
-    if _name(accelerator) != _name(model):
-        found["productName"] = _name(accelerator)
-    memory = _memory(accelerator)
-    if memory is not None and memory != _memory(model):
+    found: Entry = {"model": accelerator.key, "count": count_entry(t.accelerator_count)}
+    if product_name(accelerator) != product_name(model):
+        found["productName"] = product_name(accelerator)
+    memory = device_memory(accelerator)
+    if memory is not None and memory != device_memory(model):
         found["memory"] = memory
     if accelerator.api_names.get(t.cloud) != model.api_names.get(t.cloud):
         found["apiName"] = accelerator.api_names.get(t.cloud)
     return found
 
 
-def _name(accelerator: Accelerator) -> str | Entry | None:
+def count_entry(count: Fraction) -> int | str:
+    """A number, or text such as 1/8 for a part of a card."""
+    return int(count) if count.denominator == 1 else str(count)
+
+
+def product_name(accelerator: Accelerator) -> str | Entry | None:
+    """The product name, or the names of which it is one; None: not known."""
     return {"oneOf": list(accelerator.product_names)} if accelerator.product_names else accelerator.product_name
 
 
-def _memory(accelerator: Accelerator) -> str | Entry | None:
+def device_memory(accelerator: Accelerator) -> str | Entry | None:
+    """The memory that the driver publishes, or its bounds; None: not known."""
     if accelerator.memory_bounds is None:
-        return _text(accelerator.memory)
+        return text_or_none(accelerator.memory)
     low, high = accelerator.memory_bounds
     return {"atLeast": str(low), "atMost": str(high)}
 
@@ -184,5 +192,6 @@ def _present(fields: Mapping[str, Any]) -> Entry:
     return {name: value for name, value in fields.items() if value is not None and value not in ({}, [])}
 
 
-def _text(quantity: Quantity | None) -> str | None:
+def text_or_none(quantity: Quantity | None) -> str | None:
+    """As Kubernetes writes it."""
     return None if quantity is None else str(quantity)

@@ -80,9 +80,14 @@ def _check_nesting(text: str) -> None:
 def line_of(text: str, path: Path) -> int:
     """The 1-based line of the key or list item at `path`, or of what encloses it where it is absent."""
     node = yaml.compose(text, Loader=_Loader)
-    line: int = node.start_mark.line if node is not None else 0
+    return 1 if node is None else line_below(node, path)
+
+
+def line_below(node: yaml.Node, path: Path) -> int:
+    """The same, below a node of a composed text."""
+    line: int = node.start_mark.line
     for step in path:
-        found = _child(node, step)
+        found = child(node, step)
         if found is None:
             break
         line, node = found
@@ -101,10 +106,12 @@ def contains(value: Any, path: Path) -> int:
     return len(path)
 
 
-def _child(node: yaml.Node | None, step: str | int) -> tuple[int, yaml.Node] | None:
+def child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
+    """The value of a key or the item of a list, with its line from 0."""
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.value == step:
+        # The last of equal keys counts, and what merge keys brought stands in front.
+        for key, value in reversed(node.value):
+            if isinstance(key, yaml.ScalarNode) and key.value == step:
                 return key.start_mark.line, value
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step].start_mark.line, node.value[step]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -14,7 +13,7 @@ from instance_catalog.types.instance_type import CapacityType
 from providers.aws.errors import translated
 from providers.aws.session import Aws
 from providers.contract import Instance, InstanceState, OfferingKey
-from providers.errors import GoneError, UnclassifiedError
+from providers.errors import GoneError, understood
 
 STATES: Final = {
     "pending": InstanceState.PENDING,
@@ -81,18 +80,6 @@ def _by_id(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         return
     for reservation in answer.get("Reservations", ()):
         yield from reservation.get("Instances", ())
-
-
-@contextmanager
-def understood(what: str) -> Iterator[None]:
-    """Around the reading of an answer about machines of ours: every member of it is optional by EC2's model. What
-    cannot be read makes the whole look incomplete, since nothing may follow from a machine that is left out."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        step = "nothing is concluded from this answer; if it stays, report the message to the project"
-        message = f"{what}: EC2's answer lacks something or cannot be read: {type(error).__name__} {error}"
-        raise UnclassifiedError(message, code="UnreadableAnswer", next_step=step) from error
 
 
 def instance_of(found: Mapping[str, Any], *, node: str = "", reclaim_at: datetime | None = None) -> Instance:

@@ -8,8 +8,6 @@ identical. Offerings that one call cannot express together are left to another r
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,7 +19,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations
-from providers.aws.describe import instance_of, listed, named, provider_id, tags_of, understood
+from providers.aws.describe import instance_of, listed, named, provider_id, tags_of
 from providers.aws.errors import meaning, of_code, translated
 from providers.aws.node_template.cluster import Clusters
 from providers.aws.node_template.launch_template import LaunchTemplates, Version, launch_tags, tag_list, template_data
@@ -46,7 +44,9 @@ from providers.errors import (
     TemplateError,
     TemplateGoneError,
     TokenReusedError,
+    understood,
 )
+from providers.fingerprint import fingerprint
 
 _TELLING: Final = (QuotaError, ReservationExhaustedError, ShortageError, AddressesExhaustedError, NotOfferedError)
 _MARKETS: Final = {CapacityType.SPOT: "spot", CapacityType.CAPACITY_BLOCK: "capacity-block"}
@@ -154,16 +154,7 @@ class _Call:
         request = self.request
         network = self.launcher.network
         subnets = {s.id: s.zone for s in network.subnets_for(self.template, request.zone, request.token)}
-        configs = [
-            {
-                "LaunchTemplateSpecification": self._version(offering).specification,
-                "Overrides": [
-                    {"InstanceType": offering.instance_type, "SubnetId": subnet, "Priority": float(priority)}
-                    for subnet in subnets
-                ],
-            }
-            for priority, offering in enumerate(self.offerings)
-        ]
+        configs = self._configs(subnets)
         try:
             with translated("CreateFleet"):
                 found = self.launcher.aws.ec2.create_fleet(
@@ -192,6 +183,19 @@ class _Call:
             types = {offering.instance_type for offering in obtained.values()}
             failures = tuple(failure for failure in failures if failure.offering.instance_type not in types)
         return answer_of(request, machines, failures)
+
+    def _configs(self, subnets: Iterable[str]) -> list[dict[str, Any]]:
+        """What a fleet may launch: a version of the launch template for each offering, in each subnet."""
+        return [
+            {
+                "LaunchTemplateSpecification": self._version(offering).specification,
+                "Overrides": [
+                    {"InstanceType": offering.instance_type, "SubnetId": subnet, "Priority": float(priority)}
+                    for subnet in subnets
+                ],
+            }
+            for priority, offering in enumerate(self.offerings)
+        ]
 
     def _refused(self, error: CapacityError | GoneError, subnets: Iterable[str]) -> LaunchAnswer:
         """No machine, because of an error that the whole answer was. Gone: the launch template was deleted, or the
@@ -322,18 +326,6 @@ def answer_of(request: LaunchRequest, machines: list[Instance], failures: tuple[
     """Machines, sorted by id, become the request's nodes in order; a repetition maps them alike."""
     named = tuple(replace(machine, node=node) for machine, node in zip(machines, request.nodes, strict=False))
     return LaunchAnswer(named, request.nodes[len(named) :], failures)
-
-
-def fingerprint(request: LaunchRequest) -> str:
-    """Equal for equal requests, whatever their template says by now."""
-    parameters = (
-        request.nodes,
-        [str(offering) for offering in request.offerings],
-        sorted(request.tags.items()),
-        request.minimum,
-        (request.template.kind, request.template.name),
-    )
-    return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]
 
 
 def names_nothing(answer: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations
-from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of, understood
+from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
 from providers.aws.dry_runs import no_types
 from providers.aws.interruptions import Interruptions, Notice, Noticed
 from providers.aws.launch import Launcher
@@ -42,6 +42,7 @@ from providers.contract import (
     TerminateAnswer,
     Traits,
 )
+from providers.errors import understood
 from providers.market import CapacityOffer, CapacityQuery
 from providers.trials import Outcome
 

@@ -7,7 +7,6 @@ nothing: every machine of a group has those of the instance template.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -15,7 +14,7 @@ from typing import Any, Final
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, Reservation
-from providers.errors import GoneError, UnclassifiedError
+from providers.errors import GoneError, understood
 from providers.gcp.interruptions import Event, interrupted
 from providers.gcp.names import FILTER, batch_of, provider_id, read
 from providers.gcp.node_template.template import Batch, GroupRef
@@ -133,18 +132,6 @@ class Tags:
         if self._batches is None:
             self._batches = {batch_of(self._cluster, one.name): one for one in self._written()}
         return self._batches
-
-
-@contextmanager
-def understood(what: str) -> Iterator[None]:
-    """Around the reading of an answer about a machine of ours. What cannot be read makes the whole look incomplete,
-    since nothing may follow from a machine that is left out."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        step = "nothing is concluded from this answer; if it stays, report the message to the project"
-        message = f"{what}: the answer lacks something or cannot be read: {type(error).__name__} {error}"
-        raise UnclassifiedError(message, code="UnreadableAnswer", next_step=step) from error
 
 
 def reserved(found: Any, project: str) -> Ref | None:

@@ -22,7 +22,8 @@ from providers.contract import (
     TerminateAnswer,
     Traits,
 )
-from providers.gcp.describe import Tags, instance_of, listed, looked_up, understood
+from providers.errors import understood
+from providers.gcp.describe import Tags, instance_of, listed, looked_up
 from providers.gcp.interruptions import events
 from providers.gcp.launch import Launcher
 from providers.gcp.names import MAX_NODES

@@ -41,7 +41,6 @@ LONG_FUNCTIONS = {
     "autoscaler/loop/loop.py:__init__": "the parts of a loop, each built from the ones above it",
     "autoscaler/planning/planner.py:_planned": "the stages of a plan in their order",
     "instance_catalog/files/build.py:instance_type_of": "a table: one line for each field of an instance type",
-    "providers/aws/launch.py:create_fleet": "one call, and what each part of its answer means",
 }
 # A docstring is no step: those of commands are their help.
 LONGEST_FUNCTION = 40

@@ -6,16 +6,22 @@ Data uses the field names of catalog files, so that what is shown can be put int
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import groupby
 from typing import Any, Final
 
 from instance_catalog.drivers.profile import DriverSet
+from instance_catalog.files.file_entry import (
+    count_entry,
+    cpu_entry,
+    device_memory,
+    prices_entry,
+    product_name,
+    text_or_none,
+)
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.runnable import why_not_runnable
 from instance_catalog.types.instance_type import (
     Accelerator,
-    CapacityType,
     CpuTopology,
     Fabric,
     InstanceType,
@@ -62,7 +68,7 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         "machine": instance_type.machine_type,
         "architecture": instance_type.architecture,
         "vcpu": instance_type.vcpu,
-        "cpu": _cpu_data(instance_type.cpu),
+        "cpu": cpu_entry(instance_type.cpu),
         "memory": str(instance_type.memory),
         "accelerator": _accelerator(accelerator, instance_type) if accelerator else None,
         "devices": instance_type.device_count,
@@ -76,8 +82,8 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         "localNvmeGB": instance_type.local_nvme_gb,
         "capacityTypes": [kind.value for kind in instance_type.capacity_types],
         "zones": {region: list(zones) for region, zones in instance_type.zones.items()},
-        "prices": _prices(instance_type.prices),
-        "zonePrices": {place: _prices(prices) for place, prices in instance_type.zone_prices.items()},
+        "prices": prices_entry(instance_type.prices),
+        "zonePrices": {place: prices_entry(prices) for place, prices in instance_type.zone_prices.items()},
         "unpriced": instance_type.unpriced,
         "minDriver": instance_type.min_driver,
         "maxDriver": instance_type.max_driver,
@@ -88,10 +94,6 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         "provenance": _provenance(instance_type.provenance),
         "file": instance_type.origin,
     }
-
-
-def _cpu_data(cpu: CpuTopology) -> dict[str, Any]:
-    return {"sockets": cpu.sockets, "numaNodes": cpu.numa_nodes, "threadsPerCore": cpu.threads_per_core}
 
 
 def _fabric_data(fabric: Fabric) -> dict[str, Any]:
@@ -240,29 +242,22 @@ def _device_memory(accelerator: Accelerator | None) -> str:
 def _accelerator(accelerator: Accelerator, t: InstanceType) -> dict[str, Any]:
     return {
         "model": accelerator.key,
-        "count": _count(t.accelerator_count),
+        "count": count_entry(t.accelerator_count),
         "vendor": accelerator.vendor,
         "name": accelerator.model,
         "apiName": accelerator.api_names.get(t.cloud),
-        "productName": {"oneOf": list(accelerator.product_names)}
-        if accelerator.product_names
-        else accelerator.product_name,
+        "productName": product_name(accelerator),
         "architecture": accelerator.architecture,
         "cudaComputeCapability": accelerator.cuda_compute_capability,
         "brand": accelerator.brand,
-        "memory": _bounds(accelerator) or _text(accelerator.memory),
-        "apiMemory": _text(accelerator.api_memory),
+        "memory": device_memory(accelerator),
+        "apiMemory": text_or_none(accelerator.api_memory),
         "migTable": accelerator.mig_table,
         "virtual": accelerator.virtual,
         "nodeLabel": accelerator.node_label,
         "unknown": dict(accelerator.unknown),
         "provenance": _provenance(accelerator.provenance),
     }
-
-
-def _bounds(accelerator: Accelerator) -> dict[str, str] | None:
-    bounds = accelerator.memory_bounds
-    return {"atLeast": str(bounds[0]), "atMost": str(bounds[1])} if bounds else None
 
 
 def _placement(place: PciPlacement) -> dict[str, Any]:
@@ -281,29 +276,9 @@ def _card(card: NetworkCard) -> dict[str, Any]:
     return {**{field: value for field, value in known.items() if value is not None}, **_placement(card.placement)}
 
 
-def _prices(prices: Mapping[CapacityType, Price]) -> dict[str, Any]:
-    return {
-        kind.value: {
-            "usdPerHour": str(price.usd_per_hour),
-            "region": price.region,
-            "date": price.date,
-            **({"guess": True} if price.guess else {}),
-        }
-        for kind, price in prices.items()
-    }
-
-
 def _provenance(facts: Mapping[str, Provenance]) -> dict[str, Any]:
     return {group: {"source": p.source, "date": p.date, "guess": p.guess} for group, p in facts.items()}
 
 
 def _quantities(amounts: Mapping[str, Quantity]) -> dict[str, str]:
     return {resource: str(amount) for resource, amount in amounts.items()}
-
-
-def _count(count: Fraction) -> int | str:
-    return int(count) if count.denominator == 1 else str(count)
-
-
-def _text(quantity: Quantity | None) -> str | None:
-    return None if quantity is None else str(quantity)

@@ -69,7 +69,7 @@ def items_of(
     `gates`: what trying them out came to.
     """
     return (
-        *_versions(snapshot, installed, gates),
+        *_versions(snapshot, gates, installed=installed),
         *_drivers(snapshot),
         *_device_plugins(snapshot),
         *_autoscalers(snapshot),
@@ -80,7 +80,7 @@ def items_of(
     )
 
 
-def _versions(snapshot: Snapshot, installed: bool, tried: GatesTried) -> Iterator[Item]:
+def _versions(snapshot: Snapshot, tried: GatesTried, *, installed: bool) -> Iterator[Item]:
     profile = snapshot.profile
     served = ", ".join(profile.served)
     yield Item(Level.OK, "kubernetes", f"decided as {profile.name}; serves resource.k8s.io {served}")

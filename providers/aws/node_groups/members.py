@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from instance_catalog.frozen_map import FrozenMap
-from providers.aws.describe import GROUP_TAG, named, owned, state_of, tags_of, understood
+from providers.aws.describe import GROUP_TAG, named, owned, state_of, tags_of
 from providers.aws.errors import of_code
 from providers.aws.launch import names_nothing, unnamed
 from providers.aws.session import Aws
 from providers.contract import TAG_CLUSTER, InstanceState, OfferingFailure, OfferingKey, TerminateAnswer
-from providers.errors import BusyError, GoneError, PermissionDeniedError, ProviderError, TemplateError
+from providers.errors import BusyError, GoneError, PermissionDeniedError, ProviderError, TemplateError, understood
 
 
 def started(answer: Mapping[str, Any], least: int) -> dict[str, str]:

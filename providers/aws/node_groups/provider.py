@@ -16,17 +16,9 @@ from typing import Any, Final
 
 from instance_catalog.kubernetes import labels
 from providers.aws.capacity import Reservations
-from providers.aws.describe import (
-    GROUP_TAG,
-    instance_of,
-    listed,
-    named,
-    provider_id,
-    tags_of,
-    understood,
-)
+from providers.aws.describe import GROUP_TAG, instance_of, listed, named, provider_id, tags_of
 from providers.aws.errors import translated
-from providers.aws.launch import answer_of, fingerprint
+from providers.aws.launch import answer_of
 from providers.aws.node_groups.groups import Group, Groups
 from providers.aws.node_groups.members import end_members, failures_of, is_alive, started, zone_of
 from providers.aws.node_groups.slots import SLOT_TAG, Slot, busy_for_another, slot_of
@@ -62,7 +54,9 @@ from providers.errors import (
     RefusedError,
     TemplateError,
     TokenReusedError,
+    understood,
 )
+from providers.fingerprint import fingerprint
 
 TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW, reserves=True)
 # How far EC2's clock and ours may be apart.

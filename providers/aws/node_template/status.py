@@ -11,7 +11,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from providers.aws.describe import understood
 from providers.aws.errors import translated
 from providers.aws.launch import Launcher
 from providers.aws.node_groups.groups import Groups
@@ -26,6 +25,7 @@ from providers.errors import (
     ThrottledError,
     UncertainError,
     UnknownRefusalError,
+    understood,
 )
 from providers.ttl_cache import TtlCache
 

@@ -6,8 +6,6 @@ operation, to list the group or to delete names, the outcome is unknown, whateve
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +25,7 @@ from providers.errors import (
     TokenReusedError,
     UncertainError,
 )
+from providers.fingerprint import fingerprint
 from providers.gcp.in_group.domain import room, too_small
 from providers.gcp.in_group.members import CHUNK, LEAVING, Member, delete, failures, listed
 from providers.gcp.in_group.resize_requests import (
@@ -301,15 +300,3 @@ def _open(what: str) -> Iterator[None]:
             next_step=error.next_step,
             retry_after=error.retry_after,
         ) from error
-
-
-def fingerprint(request: LaunchRequest) -> str:
-    """Equal for equal requests, whatever their template says by now."""
-    parameters = (
-        request.nodes,
-        [str(offering) for offering in request.offerings],
-        sorted(request.tags.items()),
-        request.minimum,
-        (request.template.kind, request.template.name),
-    )
-    return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]

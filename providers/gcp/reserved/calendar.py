@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from providers.errors import PermissionDeniedError, RefusedError
-from providers.gcp.describe import understood
+from providers.errors import PermissionDeniedError, RefusedError, understood
 from providers.gcp.node_template.tpu import chips_of
 from providers.gcp.reserved.chips import SOLD, family_of
 from providers.gcp.session import Gcp

@@ -25,8 +25,6 @@ SOLD: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "tpu7x": ("TPU7X", "VM_FAMILY_CLOUD_TPU_POD_SLICE_TPU7X"),
     }
 )
-# What a reservation is optimized for: AllocationAggregateReservation.WorkloadType.
-WORKLOADS: Final = ("BATCH", "SERVING")
 
 
 @dataclass(frozen=True, slots=True)
