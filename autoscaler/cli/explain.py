@@ -44,8 +44,15 @@ _SHOWN = 5  # pods without a place, where none is named
 
 @click.command()
 @click.argument("name", metavar="[[KIND/]NAMESPACE/]NAME", required=False, default="")
-@click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="Of manifests, instead of a cluster.")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of a NAME without one.")
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    multiple=True,
+    metavar="PATH",
+    help="File, directory, or - for stdin, instead of a cluster.",
+)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of a NAME that has none.")
 @click.option("--kubernetes-version", metavar="VERSION", help="With -f: decide as this version does.  [default: 1.36]")
 @catalog_option
 @skip_unknown_option
@@ -72,7 +79,8 @@ def explain(
 
     NAME is a pod, or a workload (`deployment/web`) for the first of its pods. `claim/NAME` and `node/NAME` ask for a
     ResourceClaim or a node, which may be one that the plan would launch; `provreq/NAME` and `capacitybuffer/NAME` for
-    what a ProvisioningRequest or a CapacityBuffer gets. Changes are tried: each was planned again, and places the pod.
+    what a ProvisioningRequest or a CapacityBuffer gets. Each change that is shown was planned again, and places
+    the pod.
 
     It plans anew from what the cluster or the files show, so it works without an installation and needs only read
     access. With -f and without a NAME, it explains the pods that get no place.

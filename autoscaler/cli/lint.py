@@ -41,7 +41,7 @@ _RULES = {
 @click.option(
     "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, directory, or - for stdin."
 )
-@click.option("--kubernetes-version", metavar="VERSION", help="Judge as this version does.  [default: 1.36]")
+@click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
 @catalog_option
 @skip_unknown_option
 @output_option("sarif")

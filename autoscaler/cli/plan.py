@@ -48,11 +48,13 @@ SOMETHING_LEFT_OUT = 3
 
 @click.command()
 @click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="File, directory, or - for stdin.")
-@click.option("--live", is_flag=True, help="Plan for the pods that pend in a cluster. Changes nothing.")
+@click.option("--live", is_flag=True, help="Plan for the pending pods of a cluster. Changes nothing.")
 @click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
 @click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page as well.")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also write an HTML page."
+)
 @where_options
 @why_option
 @what_if_option
@@ -64,7 +66,7 @@ SOMETHING_LEFT_OUT = 3
     type=click.IntRange(min=1),
     default=1,
     metavar="TIMES",
-    help="Work so many times as hard at pods whose selectors or searches exceed the budget.  [default: 1]",
+    help="Multiply the work budget, for pods whose selectors or searches exceed it.  [default: 1]",
 )
 @skip_unknown_option
 @click.option("--strict", is_flag=True, help="Treat unknown fields as errors, and ignored pods as not placed.")
@@ -101,10 +103,9 @@ def plan(
     templates, DeviceClasses, and whatever else decides where a pod may run: nodes, ResourceSlices, volumes, gangs,
     CapacityPools and CapacityBlocks. The DeviceClasses that driver charts install are built in. Without a CapacityPool
     the whole catalog is on offer, and the plan says which driver profile a pool must have. With --live the same is read
-    from a running cluster, where nothing needs to be installed; it lists cluster-wide, so a namespace's view is not
-    enough.
+    from a running cluster, where nothing needs to be installed; you need the right to list objects in all namespaces.
 
-    Prices are those of the region. In a region without prices nothing is bought: `foreslice catalog sync` reads them.
+    Prices are those of the region. In a region without prices nothing is bought; `foreslice catalog sync` imports them.
 
     \b
     Try:

@@ -162,13 +162,14 @@ class PeriodSettings:
     """How often sources without notifications are read."""
 
     catalog: Duration = timedelta(minutes=5)
-    """Between two readings of the catalog's directories. A mounted ConfigMap follows its object within two minutes."""
+    """Time between two readings of the catalog's directories. A mounted ConfigMap follows its object within two
+    minutes."""
 
     prices: Duration = timedelta(minutes=15)
-    """Between two readings of what providers ask for (not kwok's). Spot prices move by the hour."""
+    """Time between two readings of the providers' prices (kwok has none). Spot prices change by the hour."""
 
     block_clock: Duration = timedelta(seconds=30)
-    """Between two looks at the wall clock, which may be set while the loop rests; the end of a block does not wait."""
+    """Time between two checks of the wall clock. Somebody may set it while the loop waits, and a block ends on time."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -182,14 +183,15 @@ class SyncSettings:
     """Projects to list."""
 
     every: Duration = timedelta(hours=24)
-    """Between two listings, each some hundred calls. What clouds sell changes by the week, list prices by the month."""
+    """Time between two listings, each some hundred calls. What clouds sell changes by the week, list prices by the
+    month."""
 
     directory: str = ""
     """Where the listings are kept, as catalog files below those of cluster.catalog. It must be writable; in a pod an
     emptyDir will do, since all is listed again after a move."""
 
     spot: bool = False
-    """Whether AWS's spot prices are taken as well: they change by the hour, and a catalog of yesterday's misleads."""
+    """Whether AWS's spot prices are imported as well. They change by the hour, and those of yesterday mislead."""
 
     gcp_prices: str = ""
     """Path of a file with Google's prices, instead of sums of what the billing catalogue lists apart."""
@@ -221,7 +223,7 @@ class LeaseSettings:
     and longer than 1.2 times retry."""
 
     retry: Duration = timedelta(seconds=2)
-    """Between two attempts to acquire or renew."""
+    """Time between two attempts to acquire or renew."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)

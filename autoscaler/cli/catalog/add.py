@@ -40,7 +40,7 @@ types:
     #   - {{kind: ena, primary: true}}
     #   - {{kind: efa, count: 16, subsystem: efa1}}
     # localNvmeGB: 7600
-    capacityTypes: [on-demand]     # capacity-block, reserved, spot, on-demand
+    capacityTypes: [on-demand]     # capacity-block, reserved, flex-start, spot, on-demand
     prices:
       on-demand: {{usdPerHour: 27.52, region: us-east-1, date: {date}}}
 """
@@ -56,7 +56,9 @@ types:
 @click.option("--memory", metavar="QUANTITY", help="Nominal memory, such as 1024Gi.")
 @click.option("--accelerator", metavar="KEY", help="Key of an accelerator, such as nvidia-h100-80gb.")
 @click.option("--count", metavar="N", help="How many accelerators; 1/8 for a part of a card.")
-@click.option("--sold-as", metavar="KINDS", help="capacity-block,reserved,spot,on-demand  [default: on-demand]")
+@click.option(
+    "--sold-as", metavar="KINDS", help="capacity-block,reserved,flex-start,spot,on-demand  [default: on-demand]"
+)
 @click.option("--price", metavar="USD", help="On-demand price per hour; needs --region.")
 @click.option("--region", metavar="REGION", help="Region of the price.")
 @click.option("--source", metavar="TEXT", help="Where the facts come from.  [default: entered by hand]")

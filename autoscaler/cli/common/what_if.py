@@ -22,7 +22,8 @@ def what_if_option(command: Command) -> Command:
         multiple=True,
         metavar="CHANGE",
         help="Plan again with a change, and show the difference: 'spot', 'region us-east4', "
-        "'price p5.48xlarge=40', 'without p5.48xlarge', 'block +4'. Given several times, all are made together.",
+        "'price p5.48xlarge=40', 'without p5.48xlarge', 'block +4'. May be repeated; "
+        "the changes are then made together.",
     )(command)
 
 

@@ -41,8 +41,8 @@ def where_options(command: Command) -> Command:
             "--allow",
             default="",
             metavar="TYPES",
-            help="Capacity types to buy, in order of preference, instead of those of the pools: spot, on-demand, "
-            "reserved, capacity-block.  [default: capacity-block,reserved,on-demand]",
+            help="Capacity types to buy, in order of preference, instead of those of the pools: spot, flex-start, "
+            "on-demand, reserved, capacity-block.  [default: capacity-block,reserved,on-demand]",
         ),
         click.option(
             "--region",
