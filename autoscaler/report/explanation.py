@@ -44,6 +44,7 @@ def explanation_of(
     plan: Plan,
     checked: Iterable[PoolCondition] = (),
     advice: Sequence[Advice] = (),
+    *,
     scheduled: bool = True,
 ) -> dict[str, Any]:
     """Everything that is known of the pod, as plain data; docs/explain.md has the fields.

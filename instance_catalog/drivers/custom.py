@@ -13,13 +13,12 @@ from typing import Final, Literal, TypeAlias
 
 from instance_catalog.drivers.terms import NOTHING_REFUSED, DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes.resource_slice import NodeAllocatable
+from instance_catalog.kubernetes.resource_slice import AttributeKind, NodeAllocatable
 
 ForEach: TypeAlias = Literal["accelerator", "networkCard", "node"]
-Kind: TypeAlias = Literal["string", "int", "bool", "version"]
 
-_OF_TYPE: Final[Mapping[str, Kind]] = {"instanceType": "string", "cloud": "string", "vcpu": "int"}
-_OF_DEVICE: Final[Mapping[str, Kind]] = {
+_OF_TYPE: Final[Mapping[str, AttributeKind]] = {"instanceType": "string", "cloud": "string", "vcpu": "int"}
+_OF_DEVICE: Final[Mapping[str, AttributeKind]] = {
     "index": "int",
     "count": "int",
     "numaNode": "int",
@@ -27,7 +26,7 @@ _OF_DEVICE: Final[Mapping[str, Kind]] = {
     "pcieRoot": "string",
 }
 # What a template may fill in, and what kind of attribute the field makes.
-FIELDS: Final[Mapping[ForEach, Mapping[str, Kind]]] = {
+FIELDS: Final[Mapping[ForEach, Mapping[str, AttributeKind]]] = {
     "node": _OF_TYPE,
     "accelerator": {
         **_OF_TYPE,
@@ -69,7 +68,7 @@ def only_field(text: str) -> str | None:
 class AttributeTemplate:
     """An attribute: its kind and text. None: the value exists only on a running node and differs between devices."""
 
-    kind: Kind
+    kind: AttributeKind
     text: str | None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
@@ -19,25 +19,30 @@ from instance_catalog.drivers.custom import (
     AttributeTemplate,
     CustomDriver,
     DeviceTemplate,
-    Kind,
+    ForEach,
     fields_in,
     only_field,
 )
 from instance_catalog.drivers.terms import DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
-from instance_catalog.kubernetes.resource_slice import NodeAllocatable, NodeMapping, NodeOverhead
+from instance_catalog.kubernetes.resource_slice import AttributeKind, NodeAllocatable, NodeMapping, NodeOverhead
 
 _MOST_PROPERTIES: Final = 32  # attributes and capacities of a device, k8s.io/api resource/v1
 _LONGEST_TEXT: Final = 64
 _LONGEST_SELECTOR: Final = 10 * 1024  # of a DeviceClass, as the number of its selectors
 _LONGEST_TABLE: Final = 32
-_LITERALS: Final[Mapping[Kind, re.Pattern[str]]] = {
+_LITERALS: Final[Mapping[AttributeKind, re.Pattern[str]]] = {
     "int": re.compile(r"-?\d{1,18}"),
     "bool": re.compile("true|false"),
     "version": re.compile(r"\d+\.\d+\.\d+"),
 }
-_KIND_OF: Final[Mapping[str, Kind]] = {"string": "string", "int_": "int", "bool_": "bool", "version": "version"}
+_KIND_OF: Final[Mapping[str, AttributeKind]] = {
+    "string": "string",
+    "int_": "int",
+    "bool_": "bool",
+    "version": "version",
+}
 _BRACES: Final = re.compile(r"[{}]")
 
 QualifiedName: TypeAlias = Annotated[
@@ -134,7 +139,7 @@ class NodeAllocatableEntry(_Entry):
 class DeviceEntry(_Entry):
     """A device for each accelerator or network card (`forEach`), or one a node. `{field}` is filled in."""
 
-    for_each: Literal["accelerator", "networkCard", "node"] = "accelerator"
+    for_each: ForEach = "accelerator"
     where: dict[str, str] = Field({}, description="only for hardware with these values: {vendor: AMD}, {kind: efa}")
     name: str = Field(pattern=r"^[a-z0-9{]([a-zA-Z0-9{}-]*[a-z0-9}])?$", description="gpu-{index}")
     attributes: dict[QualifiedName, AttributeEntry] = {}

@@ -12,14 +12,20 @@ from instance_catalog.drivers.custom import (
     AttributeTemplate,
     CustomDriver,
     DeviceTemplate,
-    Kind,
     fields_in,
     only_field,
 )
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device, RuntimeOnly, Version
+from instance_catalog.kubernetes.resource_slice import (
+    AttributeKind,
+    AttributeValue,
+    Capacity,
+    Device,
+    RuntimeOnly,
+    Version,
+)
 from instance_catalog.prediction.contents import MOST_DEVICES, SliceContents, devices_in_chunks
 from instance_catalog.prediction.pci import bus_id, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
@@ -135,7 +141,7 @@ def _filled(template: AttributeTemplate, facts: _Facts, device: str, attribute: 
     return _typed(template.kind, text)
 
 
-def _typed(kind: Kind, text: str) -> AttributeValue:
+def _typed(kind: AttributeKind, text: str) -> AttributeValue:
     match kind:
         case "string":
             return text
