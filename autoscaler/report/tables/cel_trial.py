@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,32 +39,28 @@ def tried_apart(program: Program, devices: Iterable[Specimen]) -> tuple[Tried, .
 
     Raises EffortExceededError, as `tried_together` does.
     """
-    groups: dict[object, list[Specimen]] = {}
-    effort = Effort()
-    for one in devices:
-        answer = effort.evaluate(program, one.view)
-        groups.setdefault((one.driver, answer, _read(program, one)), []).append(one)
-    return _sorted(program, groups.values())
+    return _tried_by(program, devices, lambda one, answer: (one.driver, answer, _read(program, one)))
 
 
 def tried_together(program: Program, devices: Iterable[Specimen]) -> tuple[Tried, ...]:
     """One entry for each driver and kind of answer: for the whole catalog."""
+    return _tried_by(program, devices, lambda one, answer: (one.driver, answer.outcome, answer.message))
+
+
+def _tried_by(
+    program: Program, devices: Iterable[Specimen], key: Callable[[Specimen, Evaluation], object]
+) -> tuple[Tried, ...]:
     groups: dict[object, list[Specimen]] = {}
     effort = Effort()
     for one in devices:
-        answer = effort.evaluate(program, one.view)
-        groups.setdefault((one.driver, answer.outcome, answer.message), []).append(one)
-    return _sorted(program, groups.values())
+        groups.setdefault(key(one, effort.evaluate(program, one.view)), []).append(one)
+    tried = [_tried(program, group) for group in groups.values()]
+    return tuple(sorted(tried, key=lambda one: (_ORDER.index(one.answer.outcome), one.driver)))
 
 
 def _read(program: Program, one: Specimen) -> tuple[tuple[str, str], ...]:
     """The values read, without the driver, which is shown anyway."""
     return readings(one.view, [path for path in program.reads or () if path[0] != "driver"])
-
-
-def _sorted(program: Program, groups: Iterable[Sequence[Specimen]]) -> tuple[Tried, ...]:
-    tried = [_tried(program, group) for group in groups]
-    return tuple(sorted(tried, key=lambda one: (_ORDER.index(one.answer.outcome), one.driver)))
 
 
 def _tried(program: Program, group: Sequence[Specimen]) -> Tried:
@@ -86,37 +82,20 @@ def _tried(program: Program, group: Sequence[Specimen]) -> Tried:
 
 def table_apart(tried: Sequence[Tried]) -> Table:
     """Devices by name."""
-    columns = ("result", "driver", "devices", "names", "cost", "values", "why")
-    rows = [
-        (
-            one.answer.outcome.value,
-            one.driver,
-            str(one.devices),
-            _span(one.names),
-            _cost(one),
-            _values(one),
-            one.answer.message,
-        )
-        for one in tried
-    ]
-    return Table("", columns, tuple(rows))
+    return _table(tried, ("devices", "names"), lambda one: (str(one.devices), _span(one.names)))
 
 
 def table_together(tried: Sequence[Tried]) -> Table:
     """Devices by instance type. Those of several driver profiles of a type are not added up: a node runs one."""
-    columns = ("result", "driver", "types", "for example", "cost", "values", "why")
-    rows = [
-        (
-            one.answer.outcome.value,
-            one.driver,
-            str(len(one.places)),
-            _several(one.places),
-            _cost(one),
-            _values(one),
-            one.answer.message,
-        )
+    return _table(tried, ("types", "for example"), lambda one: (str(len(one.places)), _several(one.places)))
+
+
+def _table(tried: Sequence[Tried], names: tuple[str, str], cells: Callable[[Tried], tuple[str, str]]) -> Table:
+    columns = ("result", "driver", *names, "cost", "values", "why")
+    rows = (
+        (one.answer.outcome.value, one.driver, *cells(one), _cost(one), _values(one), one.answer.message)
         for one in tried
-    ]
+    )
     return Table("", columns, tuple(rows))
 
 
