@@ -112,16 +112,7 @@ def ask(
     in which its machines are; that is a trouble. A machine of `provisioned` that is not listed is looked up by its id.
     With `patience`, one that failed is not asked for a while, and its trouble stays. After a jump of the wall clock
     nothing is concluded from a missing machine for a consistency window: it may be younger than it looks."""
-    machines: dict[str, Mapping[str, Instance]] = {}
-    windows: dict[str, timedelta] = {}
-    reservations: list[SeenReservation] = []
-    reserving: set[str] = set()
-    silent: list[Trouble] = []
-    serving: dict[str, Reason | None] = dict.fromkeys(providers.by_template)
-    places: dict[str, str] = {}
-    doubts: list[Trouble] = []
-    boots: dict[NodeTemplateRef, timedelta] = {}
-    isolation = Isolation()
+    answers = _Answers(providers.cluster, serving=dict.fromkeys(providers.by_template))
     if jumps is not None:
         jumps.measure()  # also while nobody answers: a clock that is set and set back leaves moments of its own behind
     for template, provider in providers.by_template.items():
@@ -130,34 +121,70 @@ def ask(
         mine = [node for node in provisioned if node.provider == provider.name and has_machine(node)]
         read = partial(_read, provider, providers.cluster, mine, now, listed, held)
         wait = read if patience is None else partial(patience.attempt, provider.name, read)
-        trouble = isolation.attempt("Provider", provider.name, wait)
+        trouble = answers.isolation.attempt("Provider", provider.name, wait)
         if trouble is not None:
-            silent.append(trouble)
-            if isinstance(trouble.error, (RefusedError, ConfigurationError)):
-                why = advised(trouble.error.message, trouble.error.next_step)
-                serving[template] = Reason.of(Code.PROVIDER_REFUSES, provider=provider.name, message=why)
+            answers.failed(template, provider, trouble)
             continue
-        if provider.traits.reserves:
-            reserving.add(template)
         window = provider.traits.consistency_window
-        windows[provider.name] = _UNBOUNDED if jumps is not None and jumps.within(window) else window
-        machines[provider.name] = {machine.provider_id: machine for machine in listed}
-        reservations += held
-        places[provider.name] = provider.place()
-        unread = isolation.attempt("Provider", provider.name, partial(_read_boots, provider, boots))
-        doubts += [] if unread is None else [unread]
-        doubts += _doubts(mine, machines[provider.name], providers.cluster)
-    return ProvidersSeen(
-        machines=machines,
-        windows=windows,
-        reservations=None if silent else tuple(reservations),
-        reserving=frozenset(reserving),
-        silent=tuple(silent),
-        serving=serving,
-        places=places,
-        doubts=tuple(doubts),
-        boots=boots,
-    )
+        answers.windows[provider.name] = _UNBOUNDED if jumps is not None and jumps.within(window) else window
+        answers.answered(template, provider, mine, listed, held)
+    return answers.seen()
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What the providers have answered so far; ProvidersSeen says what each field means."""
+
+    cluster: str
+    serving: dict[str, Reason | None]
+    isolation: Isolation = field(default_factory=Isolation)
+    machines: dict[str, Mapping[str, Instance]] = field(default_factory=dict)
+    windows: dict[str, timedelta] = field(default_factory=dict)
+    reservations: list[SeenReservation] = field(default_factory=list)
+    reserving: set[str] = field(default_factory=set)
+    silent: list[Trouble] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+    doubts: list[Trouble] = field(default_factory=list)
+    boots: dict[NodeTemplateRef, timedelta] = field(default_factory=dict)
+
+    def failed(self, template: str, provider: Provider, trouble: Trouble) -> None:
+        """It did not answer; where a person has to correct something, its templates say what."""
+        self.silent.append(trouble)
+        if isinstance(trouble.error, (RefusedError, ConfigurationError)):
+            why = advised(trouble.error.message, trouble.error.next_step)
+            self.serving[template] = Reason.of(Code.PROVIDER_REFUSES, provider=provider.name, message=why)
+
+    def answered(
+        self,
+        template: str,
+        provider: Provider,
+        mine: Sequence[ProvisionedNode],
+        listed: Iterable[Instance],
+        held: Iterable[SeenReservation],
+    ) -> None:
+        """Its machines and reservations, and what may be doubted of `mine`."""
+        if provider.traits.reserves:
+            self.reserving.add(template)
+        self.machines[provider.name] = {machine.provider_id: machine for machine in listed}
+        self.reservations += held
+        self.places[provider.name] = provider.place()
+        unread = self.isolation.attempt("Provider", provider.name, partial(_read_boots, provider, self.boots))
+        self.doubts += [] if unread is None else [unread]
+        self.doubts += _doubts(mine, self.machines[provider.name], self.cluster)
+
+    def seen(self) -> ProvidersSeen:
+        """All of them together."""
+        return ProvidersSeen(
+            machines=self.machines,
+            windows=self.windows,
+            reservations=None if self.silent else tuple(self.reservations),
+            reserving=frozenset(self.reserving),
+            silent=tuple(self.silent),
+            serving=self.serving,
+            places=self.places,
+            doubts=tuple(self.doubts),
+            boots=self.boots,
+        )
 
 
 def _read_boots(provider: Provider, boots: dict[NodeTemplateRef, timedelta]) -> None:

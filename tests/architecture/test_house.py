@@ -36,7 +36,6 @@ LONG_FUNCTIONS = {
     "autoscaler/cel/library/pattern_syntax.py:parse": "one case for each character of a pattern",
     "autoscaler/dra/allocation/search.py:_exact_count": "the innermost loop of the search: a call costs time",
     "autoscaler/execution/launch.py:launch": "one handler for each kind of error, in the order in which they apply",
-    "autoscaler/execution/providers_seen.py:ask": "one list for each thing that a provider is asked for",
     "autoscaler/kube/pod.py:_parse": "a table: one line for each field of a pod",
     "autoscaler/loop/loop.py:__init__": "the parts of a loop, each built from the ones above it",
     "autoscaler/planning/planner.py:_planned": "the stages of a plan in their order",
