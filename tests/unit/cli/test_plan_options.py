@@ -83,15 +83,17 @@ def test_a_page_is_written_only_where_there_is_a_directory(file: str, tmp_path: 
 
 
 def test_a_page_has_no_characters_that_reorder_text(file: str, tmp_path: Path) -> None:
+    # The API server checks the values of a nodeSelector and not these.
+    term = '{matchExpressions: [{key: team, operator: In, values: ["a\\u202Eb"]}]}'
+    wanted = "{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" + term + "]}}}"
     Path(file).write_text(
-        POD.replace("name: c,", 'name: c, image: "x\\u202Ey",').replace(
-            "spec:", 'spec:\n  nodeSelector: {team: "a\\u202Eb"}'
-        )
+        POD.replace("name: c,", 'name: c, image: "x\\u202Ey",').replace("spec:", f"spec:\n  affinity: {wanted}")
     )
     page = tmp_path / "page.html"
     run("-f", file, "--html", str(page))
     text = page.read_text()
     assert "\u202e" not in text
+    assert r"team In [a\u202eb]" in text
     assert "<style>" in text
 
 
