@@ -333,7 +333,7 @@ def _postponed(packing: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
 
 
 # Offerings listed for all demands of a plan together, and for each of them at least: more is read by nobody.
-_CONSIDERED: Final = 60_000
+_CONSIDERED: Final = 20_000
 _LEAST_CONSIDERED: Final = 20
 
 

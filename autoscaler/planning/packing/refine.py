@@ -56,33 +56,30 @@ def refine(
     sized = {item for group in relaxation.groups for item in group.items}
     free = [column for column in start.columns if column.score.usd_per_hour and sized.issuperset(column.pattern)]
     fixed = [column for column in start.columns if not (column.score.usd_per_hour and sized.issuperset(column.pattern))]
-    refiner = _Refiner(
-        problem,
-        fillings,
-        Knapsacks(problem, relaxation),
-        enough=bound.usd_per_hour * NEAR_ENOUGH if bound else Decimal(0),
-        guess={
-            item: price
-            for group, price in zip(relaxation.groups, bound.prices if bound else (), strict=False)
-            for item in group.items
-        },
-    )
+    guess = {
+        item: price
+        for group, price in zip(relaxation.groups, bound.prices if bound else (), strict=False)
+        for item in group.items
+    }
+    enough = bound.usd_per_hour * NEAR_ENOUGH if bound else Decimal(0)
+    refiner = _Refiner(problem, fillings, Knapsacks(problem, relaxation), enough, guess, dict(guess))
     for part in _parts(free)[:_PARTS]:
         others = _removed([*fixed, *free], part) or []
         free = [*(_removed(free, part) or []), *refiner.better(part, others)]
-    found = assemble(problem, [*fixed, *free])
+    found = assemble(problem, [*fixed, *refiner.nearby(free, fixed)])
     return found if found.score < start.score else start
 
 
 @dataclass(slots=True)
 class _Refiner(Generic[State]):
-    """`known` are the columns that were proposed so far."""
+    """`known` are the columns that were proposed so far, `prices` what bundles were worth at last, by item."""
 
     problem: Problem
     fillings: Fillings[State]
     knapsacks: Knapsacks
     enough: Decimal
     guess: Mapping[int, float]
+    prices: dict[int, float]
     known: list[Column] = field(default_factory=list)
 
     def better(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
@@ -95,12 +92,10 @@ class _Refiner(Generic[State]):
         prices = self._price(cover, demand, rounds=_ROUNDS, seeds=_SEEDS)
         if prices is None:
             return list(start)
-        best = list(start)
+        self.prices |= {item: float(prices[item]) for item in demand}
         found = self._dive(cover, Counter(demand))
-        if found and self._improves(found, best, fixed):
-            best = found
-        self.known = cover.columns
-        return self._nearby(best, fixed, prices)
+        self.known += cover.columns
+        return found if found and self._improves(found, start, fixed) else list(start)
 
     def _begin(self, cover: Cover, demand: Counter[int]) -> None:
         """Adds nodes that are worth more than they cost by the prices of the lower bound."""
@@ -171,11 +166,13 @@ class _Refiner(Generic[State]):
             return column
         return None if whole or not pattern else self.fillings.column(column.kind, pattern)
 
-    def _nearby(self, start: Sequence[Column], fixed: Sequence[Column], prices: Any) -> list[Column]:
+    def nearby(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
         """A few nodes at a time packed again, those first that cost most beyond what their bundles are worth."""
-        current, tried = list(start), 0
+        current, tried, prices = list(start), 0, self.prices
         for stride in (1, 3, 2, 5, 7):
-            waste = {id(c): float(c.score.usd_per_hour) - sum(prices[item] for item in c.pattern) for c in current}
+            waste = {
+                id(c): float(c.score.usd_per_hour) - sum(prices.get(item, 0.0) for item in c.pattern) for c in current
+            }
             order = sorted(current, key=lambda c: (-waste[id(c)], c.kind, c.pattern))
             for near in _windows(order, stride):
                 if tried == _NEIGHBOURHOODS or self._cost(current, fixed) <= self.enough:

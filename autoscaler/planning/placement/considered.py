@@ -64,14 +64,7 @@ def considered(
     """
     looked_at = _looked_at(packing, item, policy)
     fitting = [i for i, outcome in looked_at.items() if outcome is ConsideredOutcome.FITS]
-    groups: dict[tuple[int, bool], list[int]] = {}
-    for i in packing.by_cost:
-        found = looked_at.get(i)
-        if found is not None:
-            outcome = ConsideredOutcome.CHOSEN if chosen.get(i) else found
-            groups.setdefault((_SHOWN_FIRST[outcome], packing.bar(i, item) is not None), []).append(i)
-    order = chain.from_iterable(groups[key] for key in sorted(groups))
-    shown = islice(order, policy.considered)
+    shown = _shown(packing, item, chosen, looked_at, policy.considered)
     listed: list[Considered] = []
     for i in shown:
         same = looked_at[i] is ConsideredOutcome.FITS and not chosen.get(i) and packing.admission(i, item) is ADMITTED
@@ -82,6 +75,25 @@ def considered(
                 known[i] = entry
         listed.append(entry)
     return tuple(listed)
+
+
+def _shown(
+    packing: PackingInput, item: int, chosen: Mapping[int, int], looked_at: Mapping[int, ConsideredOutcome], most: int
+) -> list[int]:
+    """So many of the candidates that were looked at: those first that say most, and of these the cheapest."""
+    groups: dict[tuple[int, bool], list[int]] = {}
+    best = groups.setdefault((_SHOWN_FIRST[ConsideredOutcome.FITS], False), [])
+    missing = sum(i in looked_at for i, nodes in chosen.items() if nodes)
+    for i in packing.by_cost:
+        found = looked_at.get(i)
+        if found is None:
+            continue
+        outcome = ConsideredOutcome.CHOSEN if chosen.get(i) else found
+        missing -= outcome is ConsideredOutcome.CHOSEN
+        groups.setdefault((_SHOWN_FIRST[outcome], packing.bar(i, item) is not None), []).append(i)
+        if not missing and len(best) >= most:  # nothing that follows comes before these
+            break
+    return list(islice(chain.from_iterable(groups[key] for key in sorted(groups)), most))
 
 
 def _looked_at(packing: PackingInput, item: int, policy: Policy) -> dict[int, ConsideredOutcome]:
@@ -112,7 +124,7 @@ def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int
     bundles = len(packing.classes[item].members)
     found: dict[str, tuple[Candidate, Reason]] = {}
     fitting: set[str] = set()
-    for i in packing.by_cost if prices else ():
+    for i in packing.by_cost if prices and not packing.trials.surely(item) else ():
         candidate = packing.candidates[i]
         price = candidate.usd_per_hour
         if price is None or price >= sum(prices):

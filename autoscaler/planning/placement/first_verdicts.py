@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.verdict import DoesNotFit, Fatal, Verdict
+from autoscaler.model.verdict import DoesNotFit, Fatal, Unknown, Verdict
 from autoscaler.planning.packing.room import Bits, Room, numbers_in
 from autoscaler.planning.placement.device_states import PodApart
 from autoscaler.planning.work import over_budget
@@ -27,6 +27,7 @@ class _Kin:
     asked: Bits = 0
     possible: Bits = 0
     refused: Bits = 0
+    unknown: Bits = 0
 
     def add(self, shape: int, verdict: Verdict) -> None:
         """One more answer."""
@@ -34,6 +35,8 @@ class _Kin:
         self.asked |= 1 << shape
         if not isinstance(verdict, DoesNotFit | Fatal):
             self.possible |= 1 << shape
+        if isinstance(verdict, Unknown):
+            self.unknown |= 1 << shape
         if _devices_missing(verdict):
             self.refused |= 1 << shape
 
@@ -80,6 +83,10 @@ class FirstVerdicts:
     def refused(self, pod: PodApart) -> Bits:
         """The shapes of which it is known that they take no class of this kin, whatever else is on the node."""
         return self._kin_of(pod).refused
+
+    def unknown(self, pod: PodApart) -> Bits:
+        """The shapes of which nobody knows whether they take a class of this kin."""
+        return self._kin_of(pod).unknown
 
     def _kin_of(self, pod: PodApart) -> _Kin:
         key = (pod.wants, pod.selects)

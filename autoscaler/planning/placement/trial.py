@@ -167,6 +167,11 @@ class PackingOracle:
     def _known(self, item: int, pod: PodApart) -> Bits:
         return self._answered.get(item, 0) | self._firsts.refused(pod)
 
+    def surely(self, item: int) -> bool:
+        """Whether every verdict about the class that was worked out is yes or no, as far as its share sufficed."""
+        pod = self._pod_apart(item, 0)
+        return pod is not None and not self._firsts.unknown(pod)
+
     def kin(self, item: int) -> Hashable:
         """Equal for classes that differ in amounts only."""
         pod = self._pod_apart(item, 0)
