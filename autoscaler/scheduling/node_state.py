@@ -1,14 +1,25 @@
-"""A node with the pods it carries: the unit the filters look at."""
+"""A node with the pods it carries, the unit the filters look at; and what is counted over all nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
+from typing import Any, Final, TypeVar
 
+from autoscaler.cel.common.evaluation import pay
 from autoscaler.model.node import Node
 from autoscaler.model.pod import HostPort, Pod
 from autoscaler.scheduling.resources import pod_requests, units
+
+Value = TypeVar("Value", bound=Hashable)
+Shaped = TypeVar("Shaped")
+
+# Counts that are kept together, some 50 MB; above that all are forgotten.
+_MOST: Final = 300_000
+# Units that are paid together.
+_AT_ONCE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +87,79 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """The host ports of containers and sidecars; short-lived init containers hold none while the pod runs."""
     containers = [*pod.containers, *(c for c in pod.init_containers if c.sidecar)]
     return tuple(port for container in containers for port in container.host_ports if port.port)
+
+
+class DomainCounts:
+    """What filters that look at pods on other nodes count there, by topology domain; shared by all worlds of a plan.
+
+    kube-scheduler counts once for a pod and then asks each node (PreFilter of podtopologyspread and interpodaffinity,
+    k8s.io/kubernetes v1.36). Here worlds change with every pod that is placed, so the nodes of the first world are
+    counted once for each question, and for every other world only what differs from them is read again.
+    """
+
+    __slots__ = ("_base", "_entries", "_known", "_last")
+
+    def __init__(self, nodes: Mapping[str, NodeState] | None = None) -> None:
+        self._base: Mapping[str, NodeState] = nodes or {}
+        self._known: dict[Hashable, Counter[Any]] = {}
+        self._entries = 0
+        self._last: dict[str, tuple[Mapping[str, NodeState], Hashable, Any]] = {}
+
+    def of(
+        self,
+        kind: str,
+        key: Hashable,
+        nodes: Mapping[str, NodeState],
+        read: Callable[[NodeState], Iterable[Value]],
+        shape: Callable[[Counter[Value]], Shaped],
+        *,
+        price: int,
+    ) -> Shaped:
+        """How often `read` gives each value over all nodes, in the shape in which it is asked for.
+
+        `price`: units for each pod that is read, 0 where whoever asks did not cause it. Raises BudgetSpentError when
+        the account in force cannot pay.
+        """
+        last = self._last.get(kind)
+        if last is None or last[0] is not nodes or last[1] != key:
+            counts: Counter[Any] = self._counted((kind, key), nodes, read, price=price)
+            last = self._last[kind] = nodes, key, shape(counts)
+        found: Shaped = last[2]
+        return found
+
+    def _counted(
+        self, key: Hashable, nodes: Mapping[str, NodeState], read: Callable[[NodeState], Iterable[Any]], *, price: int
+    ) -> Counter[Any]:
+        base = self._base
+        changed = [state for name, state in nodes.items() if base.get(name) is not state]
+        if 2 * len(changed) >= len(nodes) or 2 * len(nodes) <= len(base):
+            return _sum(nodes.values(), read, price=price)
+        known = self._known.get(key)
+        if known is None:
+            known = _sum(base.values(), read, price=price)
+            self._keep(key, known)
+        found = Counter(known)
+        found.update(_sum(changed, read, price=price))
+        found.subtract(_sum((state for name, state in base.items() if nodes.get(name) is not state), read, price=price))
+        return found
+
+    def _keep(self, key: Hashable, counts: Counter[Any]) -> None:
+        self._entries += 1 + len(counts)
+        if self._entries > _MOST:
+            self._known.clear()
+            self._entries = 1 + len(counts)
+        self._known[key] = counts
+
+
+def _sum(states: Iterable[NodeState], read: Callable[[NodeState], Iterable[Any]], *, price: int) -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    units = 0
+    for state in states:
+        units += price * len(state.pods)
+        if units >= _AT_ONCE:
+            pay(units)
+            units = 0
+        found.update(read(state))
+    if units:
+        pay(units)
+    return found

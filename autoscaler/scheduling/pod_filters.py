@@ -6,7 +6,9 @@ Upstream: plugins podtopologyspread and interpodaffinity of k8s.io/kubernetes v1
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
+from typing import TypeVar
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod, PodAffinityTerm, TopologySpread, WhenUnsatisfiable
@@ -16,20 +18,20 @@ from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import EMPTY
 
+T = TypeVar("T")
+
 
 def topology_spread(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
     """PodTopologySpread, hard constraints (podtopologyspread/filtering.go)."""
     hard = [c for c in pod.topology_spread if c.when_unsatisfiable is WhenUnsatisfiable.DO_NOT_SCHEDULE]
     if not hard:
         return ()
-    keys = {c.topology_key for c in hard}
-    counted = [s for s in world.states() if keys <= s.node.labels.keys()]
-    for constraint in hard:
+    keys = frozenset(c.topology_key for c in hard)
+    for number, constraint in enumerate(hard):
         domain = state.node.labels.get(constraint.topology_key)
         if domain is None:
             return (Reason.of(Code.TOPOLOGY_SPREAD, f"pod {pod.key}", key=constraint.topology_key, missing_label=True),)
-        pods_by_domain = _pods_by_domain(pod, constraint, counted)
-        fewest = min(pods_by_domain.values(), default=0)
+        pods_by_domain, fewest = _pods_by_domain(pod, constraint, keys, world, kind=f"spread {number}")
         if constraint.min_domains is not None and len(pods_by_domain) < constraint.min_domains:
             fewest = 0
         itself = 1 if constraint.selector is not None and constraint.selector.matches(pod.labels) else 0
@@ -47,12 +49,24 @@ def topology_spread(pod: Pod, state: NodeState, world: World) -> tuple[Reason, .
     return ()
 
 
-def _pods_by_domain(pod: Pod, constraint: TopologySpread, states: list[NodeState]) -> Counter[str]:
-    """Matching pods per domain, over the nodes that the constraint's policies let count."""
-    found: Counter[str] = Counter()
-    for state in counted_nodes(pod, constraint, states):
-        found[state.node.labels[constraint.topology_key]] += matching_pods(pod, constraint, state)
-    return found
+def _pods_by_domain(
+    pod: Pod, constraint: TopologySpread, keys: frozenset[str], world: World, *, kind: str
+) -> tuple[Mapping[str, int], int]:
+    """Matching pods per domain, over the nodes with these labels that the constraint's policies let count, and the
+    fewest of a domain."""
+
+    def read(state: NodeState) -> Iterator[tuple[bool, str]]:
+        for counted in counted_nodes(pod, constraint, (state,) if keys <= state.node.labels.keys() else ()):
+            domain = counted.node.labels[constraint.topology_key]
+            yield False, domain
+            yield from repeat((True, domain), matching_pods(pod, constraint, counted))
+
+    def shape(found: Counter[tuple[bool, str]]) -> tuple[Mapping[str, int], int]:
+        pods = {domain: found[True, domain] for (matching, domain), count in found.items() if count and not matching}
+        return pods, min(pods.values(), default=0)
+
+    key = (constraint, keys, pod.namespace, pod.node_selector, pod.affinity, pod.tolerations)
+    return world.counts.of(kind, key, world.nodes, read, shape, price=1)
 
 
 def counted_nodes(pod: Pod, constraint: TopologySpread, states: Iterable[NodeState]) -> Iterator[NodeState]:
@@ -86,34 +100,51 @@ def _untolerated(pod: Pod, state: NodeState) -> bool:
 
 def inter_pod_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
     """InterPodAffinity: existing pods' anti-affinity, then the pod's own affinity and anti-affinity."""
-    repelling = next(_repelling(pod, state, world), None)
+    repelling = _repelling(pod, state, world)
     if repelling is not None:
-        return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=repelling.topology_key, existing=True),)
+        return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=repelling, existing=True),)
     if not _affinity_met(pod, state, world):
         keys = tuple(sorted({t.topology_key for t in pod.pod_affinity}))
         return (Reason.of(Code.POD_AFFINITY, f"pod {pod.key}", keys=keys),)
-    for term in pod.pod_anti_affinity:
-        if any(term_of_pod_matches(term, other, world) for other in _pods_beside(state, term.topology_key, world)):
+    if pod.pod_anti_affinity:
+        return _own_anti_affinity(pod, state, world)
+    return ()
+
+
+def _own_anti_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
+    """The first term of the pod that matches a pod in the domain of the node."""
+
+    def read(other: NodeState) -> Iterator[tuple[int, str]]:
+        for number, term in enumerate(pod.pod_anti_affinity):
+            domain = other.node.labels.get(term.topology_key)
+            if domain is not None and any(term_of_pod_matches(term, each, world) for each in other.pods):
+                yield number, domain
+
+    terms = pod.pod_anti_affinity
+    found = world.counts.of("anti-affinity", terms, world.nodes, read, _as_it_is, price=len(terms))
+    for number, term in enumerate(terms):
+        if (domain := state.node.labels.get(term.topology_key)) is not None and found[number, domain]:
             return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=term.topology_key, existing=False),)
     return ()
 
 
-def _repelling(pod: Pod, state: NodeState, world: World) -> Iterator[PodAffinityTerm]:
-    """The anti-affinity terms of placed pods that match this pod and are about a domain in which this node is.
+def _repelling(pod: Pod, state: NodeState, world: World) -> str | None:
+    """The topology key of an anti-affinity term of a placed pod that matches this pod and is about a domain in which
+    this node is. Its own owner pays nothing for what others ask for."""
+    if not any(name in world.nodes for name in world.repellers):
+        return None
 
-    Domains are compared first: a pod may have thousands of terms, and most are about the node that it is on.
-    """
-    for placed in (world.nodes[name] for name in world.repellers if name in world.nodes):
-        near = {key for key in placed.repelling if _same_domain(key, placed, state)}
+    def read(placed: NodeState) -> Iterator[tuple[str, str]]:
+        labels = placed.node.labels
+        near = [key for key in placed.repelling if key in labels]
         for other in placed.pods if near else ():
             for term in other.pod_anti_affinity:
-                if term.topology_key in near and term_matches(term, pod, world):
-                    yield term
+                domain = labels.get(term.topology_key)
+                if domain is not None and term_matches(term, pod, world):
+                    yield term.topology_key, domain
 
-
-def _same_domain(key: str, one: NodeState, other: NodeState) -> bool:
-    domain = one.node.labels.get(key)
-    return domain is not None and other.node.labels.get(key) == domain
+    found = world.counts.of("repelling", (pod.namespace, pod.labels), world.nodes, read, _as_it_is, price=0)
+    return min((key for key, domain in state.node.labels.items() if found[key, domain]), default=None)
 
 
 def _affinity_met(pod: Pod, state: NodeState, world: World) -> bool:
@@ -127,27 +158,20 @@ def _affinity_met(pod: Pod, state: NodeState, world: World) -> bool:
     labels = state.node.labels
     if any(term.topology_key not in labels for term in terms):
         return False
-    anywhere = False
-    met = [False] * len(terms)
-    for other_state in world.states():
-        matching = [p for p in other_state.pods if all(term_of_pod_matches(t, p, world) for t in terms)]
-        for index, term in enumerate(terms):
-            domain = other_state.node.labels.get(term.topology_key)
-            if matching and domain is not None:
-                anywhere = True
-                met[index] = met[index] or domain == labels[term.topology_key]
-    if all(met):
+
+    def read(other: NodeState) -> Iterator[tuple[int, str]]:
+        if any(all(term_of_pod_matches(t, p, world) for t in terms) for p in other.pods):
+            domains = (other.node.labels.get(term.topology_key) for term in terms)
+            yield from ((number, domain) for number, domain in enumerate(domains) if domain is not None)
+
+    found = world.counts.of("affinity", terms, world.nodes, read, _as_it_is, price=len(terms))
+    if all(found[number, labels[term.topology_key]] for number, term in enumerate(terms)):
         return True
-    return not anywhere and all(term_of_pod_matches(t, pod, world) for t in terms)
+    return not any(found.values()) and all(term_of_pod_matches(t, pod, world) for t in terms)
 
 
-def _pods_beside(state: NodeState, key: str, world: World) -> Iterator[Pod]:
-    """The pods in the node's domain of a topology key; none if the node has no such label."""
-    domain = state.node.labels.get(key)
-    if domain is not None:
-        for other in world.states():
-            if other.node.labels.get(key) == domain:
-                yield from other.pods
+def _as_it_is(found: Counter[tuple[T, str]]) -> Counter[tuple[T, str]]:
+    return found
 
 
 def term_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:

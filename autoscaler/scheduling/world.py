@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from autoscaler.dra.allocation.allocator import AllocatedState, ClusterDevices
 from autoscaler.dra.claims.extended_resources import contested_resources, extended_resource_classes
@@ -23,7 +23,7 @@ from autoscaler.model.requests import NOTHING
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
-from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.node_state import DomainCounts, NodeState
 from autoscaler.scheduling.volumes import Volumes
 from autoscaler.scheduling.world_memory import WorldMemory
 from instance_catalog.drivers.custom import CustomDriver
@@ -51,6 +51,7 @@ class World:
     contested: frozenset[str] = frozenset()  # extended resources of which it is open whether their class serves them
     drivers: tuple[CustomDriver, ...] = ()
     repellers: tuple[str, ...] = ()
+    counts: DomainCounts = field(default_factory=DomainCounts, repr=False, compare=False)
 
     @staticmethod
     def of(snapshot: Snapshot, drivers: Iterable[CustomDriver] = (), *, kept: WorldMemory | None = None) -> World:
@@ -91,6 +92,7 @@ class World:
             else frozenset(),
             drivers=tuple(drivers),
             repellers=tuple(name for name, state in states.items() if state.repelling),
+            counts=DomainCounts(states),
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -11,6 +12,7 @@ import pytest
 
 from autoscaler.model.device_class import Selector
 from autoscaler.model.labels import LabelSelector
+from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Container, HostPort, Pod, PodAffinityTerm, PreferredPodTerm, TopologySpread
 from autoscaler.model.resource_claim import (
@@ -22,6 +24,8 @@ from autoscaler.model.resource_claim import (
     ResourceClaim,
 )
 from autoscaler.planning.policy import Policy, WorkLimits
+from autoscaler.scheduling import pod_filters
+from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -196,3 +200,30 @@ def test_a_pod_pays_for_each_of_its_claims() -> None:
     assert many - few > 100 * 100
     usual = plan(snapshot(*_many_claims(8), pools=(POOL,))).work
     assert usual < 10_000
+
+
+@pytest.mark.parametrize("field", ["pod_affinity", "pod_anti_affinity"])
+def test_running_pods_are_read_once_for_a_pod_that_looks_for_some(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On 1,000 nodes with ten pods each one such pod cost 40 CPU seconds a plan, and on more by the square."""
+    asked: list[str] = []
+    real = pod_filters.term_of_pod_matches
+
+    def counted(term: PodAffinityTerm, other: Pod, world: World) -> bool:
+        asked.append(other.key)
+        return real(term, other, world)
+
+    monkeypatch.setattr(pod_filters, "term_of_pod_matches", counted)
+    nodes = [_node(f"n{number}") for number in range(50)]
+    running = [pod(f"r{n.name}-{i}", cpu="100m", node_name=n.name, phase="Running") for n in nodes for i in range(10)]
+    none = LabelSelector((Requirement("app", "In", ("none",)),))
+    term = PodAffinityTerm(none, labels.ZONE, namespace_selector=LabelSelector())
+    pods, claims = _hostile(pairs(1, gpus(), prefix="h"))
+    found = plan(snapshot([*running, replace(pods[0], **{field: (term,)})], claims, pools=(POOL,), nodes=tuple(nodes)))
+    assert max(count for key, count in Counter(asked).items() if key != pods[0].key) <= 2
+    assert found.work > len(running)
+
+
+def _node(name: str) -> Node:
+    allocatable = {"cpu": Quantity.parse("64"), "memory": Quantity.parse("256Gi"), "pods": Quantity.parse("110")}
+    found = {labels.HOSTNAME: name, labels.ZONE: "us-east-1a"}
+    return Node(name, labels=FrozenMap(found), allocatable=FrozenMap(allocatable))
