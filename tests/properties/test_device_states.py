@@ -1,7 +1,7 @@
 """Claims decided apart from amounts give the answers of the direct way, on random pods and nodes.
 
-The oracle of the packing remembers what equal claims take of equal devices. Told that pods may look at each other, it
-decides every pod as a whole: that is the direct way.
+The oracle of the packing remembers what equal claims take of equal devices. Told not to, it decides every pod as a
+whole: that is the direct way.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def market_of(state: Snapshot, catalog: Catalog = CATALOG) -> PackingInput:
 
 def directly(market: PackingInput, state: Snapshot) -> PackingOracle:
     ledger = Ledger.of(market.classes, Policy())
-    return PackingOracle(World.of(state, CATALOG.drivers.values()), market.shapes, market.classes, ledger, alone=False)
+    return PackingOracle(World.of(state, CATALOG.drivers.values()), market.shapes, market.classes, ledger, apart=False)
 
 
 def filled(oracle: PackingOracle, shape: int, items: Sequence[int]) -> Iterator[Filled | None]:

@@ -53,13 +53,16 @@ class PodApart:
 def claims_apart(bundle: Bundle, world: World, numbers: dict[Hashable, int]) -> PodApart | None:
     """The only pod of the bundle, if nothing but amounts connects its claims with the rest of what it needs.
 
-    The caller sees to it that no pod looks at others (affinity, spreading). `numbers` stand for what pods want and
-    select, because comparing it would cost more than all else.
+    Pods that look at others (affinity, spreading) are decided as a whole, and a node that holds one decides all that
+    follow so. What running pods keep away depends on labels, which count as what a pod selects. `numbers` stand for
+    what pods want and select, because comparing it would cost more than all else.
     """
     if len(bundle.pods) > 1:
         return None
     pod = bundle.pods[0]
     amounts = amounts_of(pod)
+    if pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread:
+        return None
     if pod.unsupported or pod.volumes or group_of(pod, world.profile) or any(host_ports(pod)):
         return None
     if any(world.served_by_dra(resource) for resource in amounts) or (pod.claims and world.claims_take_amounts):
@@ -68,7 +71,8 @@ def claims_apart(bundle: Bundle, world: World, numbers: dict[Hashable, int]) -> 
     if not isinstance(claims, tuple) or any(claim.allocation or claim.reserved_for for claim in claims):
         return None
     wants = (pod.namespace, tuple(claim.spec_key() for claim in claims))
-    selects = (pod.node_name, pod.node_selector, pod.affinity, pod.tolerations, pod.node_features)
+    seen = (pod.namespace, pod.labels) if world.repellers else ()
+    selects = (pod.node_name, pod.node_selector, pod.affinity, pod.tolerations, pod.node_features, seen)
     number = numbers.setdefault
     least = sum(_least(request) for claim in claims for request in claim.requests)
     return PodApart(pod, claims, number(wants, len(numbers)), number(selects, len(numbers)), amounts, least)

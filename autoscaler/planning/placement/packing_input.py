@@ -240,9 +240,7 @@ def build_packing_input(
         shape_of=shape_of,
         limits=limits_of(snapshot, catalog, policy, now),
         # A fresh node is decided by itself alone, unless pods look at other pods.
-        trials=PackingOracle(
-            world if pods_relate else replace(world, nodes={}), shapes, classes, ledger, alone=not pods_relate
-        ),
+        trials=PackingOracle(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger, apart=True),
         pods_relate=pods_relate,
         unserved=_unserved(classes, scopes),
     )

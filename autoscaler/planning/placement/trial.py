@@ -70,18 +70,18 @@ class _Put:
 class PackingOracle:
     """Implements problem.Oracle. Shapes and classes are known by their index.
 
-    `alone`: no pod looks at other pods, so that pods are connected by nothing but what they take of a node.
+    `apart`: whether claims are decided apart from amounts where nothing connects them, which changes no answer.
     `devices_anywhere`: fresh nodes may reach devices beside their own.
     """
 
     def __init__(
-        self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass], ledger: Ledger, *, alone: bool
+        self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass], ledger: Ledger, *, apart: bool
     ) -> None:
         self._world = world
         self._shapes = shapes
         self._classes = classes
         # A DaemonSet's pod may keep others away from its node.
-        self._alone = alone and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
+        self._alone = apart and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
         self.devices_anywhere = bool(world.devices.layers.shared())
         self.ledger = ledger
         self._empty: dict[int, Filled] = {}

@@ -223,6 +223,27 @@ def test_running_pods_are_read_once_for_a_pod_that_looks_for_some(field: str, mo
     assert found.work > len(running)
 
 
+def test_one_pod_that_looks_at_others_does_not_make_all_pods_cost_more() -> None:
+    """It made every pod of every tenant be decided as a whole: 35 times the work. What follows on its node is."""
+    different = _joined(*(pairs(1, gpus(), prefix=f"o{number}-", cpu=f"{1000 + number}m") for number in range(30)))
+    none = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("none",)),)), labels.ZONE)
+    hostile = _hostile(_each(1, lambda p: replace(p, pod_anti_affinity=(none,))))
+    without, alone = _plan(different), _plan(hostile)
+    assert _plan(different, hostile).work <= 10 * (without.work + alone.work)
+
+
+@pytest.mark.parametrize("first", ["x", "y"])
+def test_what_running_pods_keep_away_depends_on_labels(first: str) -> None:
+    """The only pods apart from each other are told apart: those with app=x may not be in the zone."""
+    away = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("x",)),)), labels.ZONE, ("default",))
+    running = pod("r", node_name="n", phase="Running", pod_anti_affinity=(away,))
+    found = [pairs(2, gpus(), prefix=app, labels=FrozenMap({"app": app})) for app in sorted("xy", key=first.__ne__)]
+    pool = replace(TEAM, requirements=(Requirement(labels.ZONE, "In", ("us-east-1a",)),))
+    pods, claims = _joined(*found)
+    result = plan(snapshot([running, *pods], claims, pools=(pool,), nodes=(_node("n"),)))
+    assert _placed(result, "default") == {"default/y00", "default/y01"}
+
+
 def _node(name: str) -> Node:
     allocatable = {"cpu": Quantity.parse("64"), "memory": Quantity.parse("256Gi"), "pods": Quantity.parse("110")}
     found = {labels.HOSTNAME: name, labels.ZONE: "us-east-1a"}
