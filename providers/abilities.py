@@ -51,6 +51,15 @@ class Withdrawer(Protocol):
         AmbiguousError until that is certain: repeat it. The token is not used up."""
 
 
+@runtime_checkable
+class NameKeeper(Protocol):
+    """Optional: a provider whose groups keep the name of a machine that is gone, and make another one under it."""
+
+    def release(self, provider_ids: Sequence[str]) -> None:
+        """Let nothing be made any more under these names, as far as launches of this cluster have chosen them. A name
+        that has a machine is left to whoever ends that."""
+
+
 class KubernetesObjects(Protocol):
     """What a provider may need from Kubernetes: cluster-scoped objects as JSON dicts. `app` hands in an implementation.
 

@@ -201,10 +201,10 @@ class InstanceState(Enum):
 class Instance:
     """A machine. `provider_id` is the Node's spec.providerID; `offering` what was obtained.
 
-    `node` is "" where the provider cannot say which of its request's nodes the machine is (the launch answer can).
-    `reclaim_at` is when the provider takes it back, if that is known. `noticed_at` is an end that was announced once
-    and that no look at the machine shows again; `reclaim_at` is not later. `message` explains an end that we did not
-    ask for.
+    `id` is never another machine's; a `provider_id` may be, where a group makes machines anew. `node` is "" where the
+    provider cannot say which of its request's nodes the machine is (the launch answer can). `reclaim_at` is when the
+    provider takes it back, if that is known. `noticed_at` is an end that was announced once and that no look at the
+    machine shows again; `reclaim_at` is not later. `message` explains an end that we did not ask for.
     """
 
     id: str

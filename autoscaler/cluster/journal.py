@@ -339,16 +339,8 @@ class Journal:
         else:
             # Its machine is as young as any other, and may be missing from lists for as long (absence.py).
             node = replace(node, phase_since=now)
-        self.save_node(
-            replace(
-                node,
-                provider=batch.provider,
-                provider_id=member.provider_id,
-                place=batch.place,
-                token=batch.token,
-                obtained=member.obtained,
-            )
-        )
+        given = replace(node, provider_id=member.provider_id, instance_id=member.instance_id, obtained=member.obtained)
+        self.save_node(replace(given, provider=batch.provider, place=batch.place, token=batch.token))
 
     def _drop_if_over(self, batch: LaunchBatch) -> None:
         if batch.outcome.finished and all(self._nodes.get(name) is None for name in batch.nodes):

@@ -38,13 +38,14 @@ from autoscaler.execution.waiting import end_waiting, may_wait, needed_nodes, un
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.leaving import checked_first, end_postponed, may_evict
 from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
-from autoscaler.lifecycle.provisioned_node import Why, can_take
+from autoscaler.lifecycle.provisioned_node import Why, can_take, was_lost
 from autoscaler.model.capacity import AtDeadline, CapacityBlock
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import texts_of
+from providers.abilities import NameKeeper
 from providers.contract import Clock, Instance, InstanceState, Provider
 from providers.errors import RefusedError
 from providers.places import same_place
@@ -80,7 +81,7 @@ class Executor:
 
     def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
         """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; it is repeated later."""
-        self.own.note(self.journal.batches, self.clock)
+        self.own.note(self.journal.batches, self.journal.nodes, self.clock)
         providers = tuple(self.providers.by_template.values())
         kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches), *map(_of_end, pending.launches))
         self.patience.keep({*kept, *(node.name for node in pending.leaving)})
@@ -163,10 +164,12 @@ class Executor:
         if not may_touch_node(node, seen.snapshot.pools):
             self._leave_alone(node, seen)
             return
+        provider = self.providers.named(node.provider)
         if self._has_nothing_left(node):
+            if provider is not None and isinstance(provider, NameKeeper) and was_lost(node):
+                self.patience.attempt(node.name, partial(provider.release, (node.provider_id,)))
             remove_objects(node, api=self.api, journal=self.journal)
             return
-        provider = self.providers.named(node.provider)
         machines = seen.machines.get(node.provider, {})
         if node.phase is Phase.TERMINATING and not is_alive(node, machines):
             return
@@ -243,6 +246,8 @@ class Executor:
             return False
         block = _block_of(node, seen)
         ends_at = block.reclaimed if block else node.reclaim_at
+        if node.recreated_as:
+            ends_at = now  # the machine that they were on is gone: a mark protects nothing any more
         drained = evict_all(self.api, pods, ends_at=ends_at, now=now)
         if not drained.remaining and cordoned:
             drained = evict_all(self.api, occupants_now(self.api, name), ends_at=ends_at, now=now)

@@ -17,6 +17,7 @@ from autoscaler.cluster.intents import token_of
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
+from autoscaler.lifecycle.recreation import own_id
 from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, OfferingRef
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -242,9 +243,16 @@ def answered(
 def members_with(batch: LaunchBatch, answer: LaunchAnswer) -> tuple[BatchMember, ...]:
     """The members of a batch, with the machines of an answer to its current attempt."""
     asked = batch.offerings[batch.attempt]
-    ids = {instance.node: instance.provider_id for instance in answer.instances}
+    machines = {instance.node: instance for instance in answer.instances}
     return tuple(
-        replace(member, provider_id=ids[member.node], obtained=asked) if member.node in ids else member
+        replace(
+            member,
+            provider_id=machine.provider_id,
+            instance_id=own_id(machine.provider_id, machine.id),
+            obtained=asked,
+        )
+        if (machine := machines.get(member.node)) is not None
+        else member
         for member in batch.members
     )
 

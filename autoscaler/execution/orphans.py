@@ -16,9 +16,18 @@ from autoscaler.cluster.journal import Journal
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.booting import LONGEST
+from autoscaler.lifecycle.recreation import own_id
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
-from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, PhaseChange, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import (
+    BatchMember,
+    LaunchBatch,
+    OfferingRef,
+    Phase,
+    PhaseChange,
+    Prediction,
+    ProvisionedNode,
+)
 from instance_catalog.kubernetes.labels import POOL
 from providers.contract import TAG_BATCH, TAG_POOL, Clock, Instance, Provider
 
@@ -47,15 +56,18 @@ class OwnLaunches:
 
     began: float | None = None  # monotonic
     batches: set[str] = field(default_factory=set)
+    machines: set[str] = field(default_factory=set)  # by provider id: a group may make one of them anew
 
-    def note(self, batches: Iterable[LaunchBatch], clock: Clock) -> None:
+    def note(self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], clock: Clock) -> None:
         """At the beginning of each round, after what is to be launched was written down."""
         self.began = clock.monotonic() if self.began is None else self.began
         self.batches.update(batch.name for batch in batches)
+        self.machines.update(node.provider_id for node in nodes)
 
     def excludes(self, machine: Instance, clock: Clock) -> bool:
         """Whether no launch of this process, nor of one before it, can have started the machine."""
-        if self.began is None or machine.tags.get(TAG_BATCH, "") in self.batches:
+        known = machine.tags.get(TAG_BATCH, "") in self.batches or machine.provider_id in self.machines
+        if self.began is None or known:
             return False
         led = timedelta(seconds=clock.monotonic() - self.began)
         return clock.now() - machine.launched_at < led - _SKEW
@@ -74,10 +86,12 @@ def find_orphans(
     which of them another controller has launched."""
     boots = {pool.name: pool.boot_timeout for pool in pools}
     known = {node.provider_id for node in journal.nodes}
-    known.update(member.provider_id for batch in journal.batches for member in batch.members)
-    batches = {batch.name for batch in journal.batches}
+    known.update(
+        member.provider_id for batch in journal.batches for member in batch.members if _is_kept(member, journal)
+    )
+    batches = {batch.name for batch in journal.batches if batch.whole or not batch.outcome.finished}
     registered = {node.provider_id: node for node in nodes if node.provider_id}
-    # A machine of a batch that is written down will be mapped when its call is repeated.
+    # A machine of a batch that is not finished will be mapped when its call is repeated; one of a slice ends with it.
     orphans = [
         machine
         for provider_id, machine in machines.items()
@@ -91,6 +105,13 @@ def find_orphans(
     if len(idle) > max(2, len(machines) // 10):
         return Orphans(adopt, stopped=True)
     return Orphans(adopt, idle)
+
+
+def _is_kept(member: BatchMember, journal: Journal) -> bool:
+    """Whether its machine will be carried over to its node. One that had its machine and is gone gets no other one that
+    the group makes under the same name, while the batch lives on with the nodes beside it."""
+    node = journal.node(member.node)
+    return node is not None and not node.provider_id
 
 
 def _old_enough(machine: Instance, boots: Mapping[str, timedelta | None], now: datetime) -> bool:
@@ -164,5 +185,6 @@ def _adopted(machine: Instance, node: Node, *, pool: str, provider: str, now: da
         obtained=offering,
         provider=provider,
         provider_id=machine.provider_id,
+        instance_id=own_id(machine.provider_id, machine.id),
         history=(PhaseChange(Phase.REGISTERED, now, "Adopted"),),
     )

@@ -19,6 +19,7 @@ from autoscaler.execution.patience import Patience
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
+from autoscaler.lifecycle.recreation import SeenMachine
 from autoscaler.lifecycle.reflect import SeenReservation, World
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, GroupOffering, GroupRoom, NodeTemplateRef
 from autoscaler.model.provisioned_node import ProvisionedNode
@@ -76,6 +77,7 @@ class ProvidersSeen:
         return World(
             snapshot=replace(snapshot, pools=tuple(map(self._with_boot_timeout, snapshot.pools))),
             machines={key: MachineState(machine.state.value) for key, machine in listed},
+            known_as={k: SeenMachine(one.id, one.launched_at) for k, one in listed if one.state in ALIVE},
             windows=self.windows,
             reclaims={key: machine.reclaim_at for key, machine in listed if machine.reclaim_at is not None},
             notices={key: machine.noticed_at for key, machine in listed if machine.noticed_at is not None},

@@ -73,11 +73,11 @@ def absence(
 
 def overdue(node: ProvisionedNode, window: timedelta, now: datetime) -> bool:
     """Whether its machine is old enough that its provider has to know it."""
-    launched = _launched_at(node)
+    launched = launched_at(node)
     return has_machine(node) and launched is not None and now >= launched + window
 
 
-def _launched_at(node: ProvisionedNode) -> datetime | None:
+def launched_at(node: ProvisionedNode) -> datetime | None:
     """When its machine was obtained, as far back as history remembers."""
     moments = (change.at for change in node.history if change.phase is Phase.LAUNCHED)
     return next(moments, node.phase_since)

@@ -30,6 +30,7 @@ WHY_IT_GOES: Final[Mapping[Code, PodsThen]] = MappingProxyType(
     {
         Code.BLOCK_ENDING: PodsThen.EVICTED,
         Code.NODE_RECLAIMED: PodsThen.EVICTED,
+        Code.MACHINE_RECREATED: PodsThen.EVICTED,
         Code.POOL_DELETED: PodsThen.EVICTED,
         Code.SLICE_BROKEN: PodsThen.EVICTED,
         Code.NODE_DISPENSABLE: PodsThen.EVICTED,

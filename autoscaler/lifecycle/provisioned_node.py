@@ -50,6 +50,7 @@ class Why(Enum):
     MACHINE_LOST = "MachineLost"
     MACHINE_LEFT = "MachineLeft"
     MACHINE_GONE = "MachineGone"
+    MACHINE_RECREATED = "MachineRecreated"
     NO_MACHINE = "NoMachine"
 
 
@@ -118,6 +119,7 @@ EDGES: Final[tuple[Edge, ...]] = (
     Edge(Phase.DRAINING, Phase.GONE, Why.NO_MACHINE, _EXECUTION),
     Edge(Phase.TERMINATING, Phase.READY, Why.POD_FOUND, _EXECUTION),
     Edge(Phase.TERMINATING, Phase.GONE, Why.MACHINE_GONE, _SEEN),
+    Edge(Phase.GONE, Phase.DRAINING, Why.MACHINE_RECREATED, _SEEN),
     Edge(Phase.FAILED, Phase.TERMINATING, Why.MACHINE_LEFT, _EXECUTION),
     Edge(Phase.FAILED, Phase.GONE, Why.NO_MACHINE, _EXECUTION),
 )
@@ -196,6 +198,12 @@ def became_ready(node: ProvisionedNode, now: datetime) -> bool:
 def is_stopped(node: ProvisionedNode) -> bool:
     """Whether somebody stopped its machine."""
     return node.stopped_since is not None
+
+
+def was_lost(node: ProvisionedNode) -> bool:
+    """Whether its machine is gone, as far as its history says not because we ended it."""
+    ordered = (Why.DRAINED.value, Why.MACHINE_LEFT.value)
+    return bool(node.provider_id) and not any(change.why in ordered for change in node.history)
 
 
 def last_edge(node: ProvisionedNode) -> str:

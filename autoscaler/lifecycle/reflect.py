@@ -13,6 +13,7 @@ from typing import Final
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import MachineState, Observation, advance, awaits_machine, is_stopped
+from autoscaler.lifecycle.recreation import SeenMachine, compared
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -47,9 +48,10 @@ class SeenReservation:
 class World:
     """The observations of a reconcile.
 
-    `machines` are by ProvisionedNode.provider_id. Only providers in `windows` (by name, with their consistency window)
-    answered completely: nothing follows from what the others do not list. `expected_drivers` is by name of a
-    ProvisionedNode: which drivers publish on it; a node without an entry expects one complete pool of any driver.
+    `machines` are by ProvisionedNode.provider_id, and so is `known_as`: which machines they are. Only providers in
+    `windows` (by name, with their consistency window) answered completely: nothing follows from what the others do not
+    list. `expected_drivers` is by name of a ProvisionedNode: which drivers publish on it; a node without an entry
+    expects one complete pool of any driver.
     `reclaims` is when providers take single machines, as far as they say so now; `notices` are ends that they said once
     and do not repeat. `places` are those that the providers call, by name: account/region.
     `reservations` None: not read this time.
@@ -69,6 +71,7 @@ class World:
     reserving: frozenset[str] = frozenset()
     batches: frozenset[str] | None = None
     launched: frozenset[str] | None = None
+    known_as: Mapping[str, SeenMachine] = field(default_factory=dict)
 
 
 def reflect(world: World, now: datetime) -> Snapshot:
@@ -90,6 +93,7 @@ def reflect(world: World, now: datetime) -> Snapshot:
         # Some clouds name nodes themselves. Pods, slices and claims speak of that name, so everything after this does.
         after = replace(_with_health(advance(provisioned, seen, now), node, now), node_name=name)
         after = _with_idleness(after, empty=name not in occupied, now=now)
+        after = compared(after, world.known_as.get(after.provider_id), world.windows.get(after.provider), now)
         moved.append(_with_place(_with_reclaim(after, world, now), world))
     known = {pool.name for pool in snapshot.pools if pool.node_template.kind in world.reserving}
     blocks = tuple(

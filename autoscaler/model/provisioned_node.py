@@ -90,6 +90,8 @@ class ProvisionedNode:
     obtained: OfferingRef | None = None
     provider: str = ""
     provider_id: str = ""
+    instance_id: str = ""  # that of its machine, where another one may get the provider_id; "": none can, or unknown
+    recreated_as: str = ""  # the id of such another machine
     place: str = ""  # account/region that the provider called for its machine; "" or a part of it: unknown
     token: str = ""
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
@@ -133,13 +135,15 @@ class BatchOutcome(StrEnum):
 class BatchMember:
     """One node of a LaunchBatch, with the keys of the pods that it is bought for.
 
-    `provider_id` and `obtained` are the machine and the offering that it got, "" and None as long as there is none.
+    `provider_id` and `obtained` are the machine and the offering that it got, "" and None as long as there is none;
+    `instance_id` as in ProvisionedNode.
     """
 
     node: str
     pods: tuple[str, ...] = ()
     provider_id: str = ""
     obtained: OfferingRef | None = None
+    instance_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,6 +176,7 @@ class Code(Enum):
     NO_OTHER_PLACE = "NoOtherPlace"  # pod: it has no other place that costs less
     NOT_CHEAPER = "NotCheaper"  # saved, least: USD an hour
     NODE_RECLAIMED = "NodeReclaimed"  # the provider takes the machine
+    MACHINE_RECREATED = "MachineRecreated"  # machine: another one, which its group has made under its name; was
     DO_NOT_DISRUPT = "DoNotDisrupt"  # mark
     POOL_DELETED = "PoolDeleted"
     SLICE_BROKEN = "SliceBroken"  # hosts, left: other hosts of its slice are gone or go, and it is of no use alone

@@ -40,6 +40,10 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
         Code.NODE_FAILED: ("failed ({why})", "failed"),
         Code.NODE_DRIFTED: ("is empty and no longer matches the pool's {what}",),
         Code.NODE_RECLAIMED: ("the provider reclaims the machine at {at}",),
+        Code.MACHINE_RECREATED: (
+            "another machine ({machine}) was made under the name of its own ({was}): what ran there is gone",
+            "another machine ({machine}) was made under the name of its own: what ran there is gone",
+        ),
         Code.DO_NOT_DISRUPT: ("kept because of its annotation {mark}",),
         Code.POOL_DELETED: ("its pool is being deleted",),
         Code.SLICE_BROKEN: ("its slice of {hosts} hosts has {left} left: it ends as a whole, as it was launched",),

@@ -36,12 +36,25 @@ def begun_in(
         if zone in (group.zone, ANY_ZONE) and launched(name):
             yield group
     for one in _groups(gcp, zone):
-        group, actions = GroupRef(one.zone.rpartition("/")[2], one.name), one.current_actions
+        group = _ref(one)
         if group in but or not group.zone:  # no template names a regional group
             continue
-        makes = actions.creating or actions.creating_without_retries or actions.recreating
-        if (makes and _has(gcp, group, cluster, launched)) or asked(group):
+        if (_makes(one) and _has(gcp, group, cluster, launched)) or asked(group):
             yield group
+
+
+def making(gcp: Gcp, zone: str) -> Iterator[GroupRef]:
+    """The groups of a zone that are making machines."""
+    return (_ref(one) for one in _groups(gcp, zone) if _makes(one))
+
+
+def _ref(one: Any) -> GroupRef:
+    return GroupRef(one.zone.rpartition("/")[2], one.name)
+
+
+def _makes(one: Any) -> bool:
+    actions = one.current_actions
+    return bool(actions.creating or actions.creating_without_retries or actions.recreating)
 
 
 def _groups(gcp: Gcp, zone: str) -> Iterator[Any]:

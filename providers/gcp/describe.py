@@ -158,7 +158,7 @@ def instance_of(
         raise ValueError(f"status {found.status!r} is not known")
     created = moment(found.creation_timestamp)
     state = STATES[found.status]
-    notice = interrupted(found, created, events)
+    notice = interrupted(found, events)
     if notice.over and found.status in LEAVING:
         state = InstanceState.TERMINATING  # and STOPPED afterwards, until somebody deletes it: it keeps its disks
     named = reserved(found, project)

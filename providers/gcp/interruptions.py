@@ -1,8 +1,8 @@
 """What happens to machines without our asking: preemption, host errors, repairs, and maintenance that is announced.
 
-Compute Engine writes them down as operations that nobody asked for, and keeps them for weeks. A group that repairs a
-machine makes another one with the same name, and so with the same provider id; the operation has the id of the old one.
-So a machine is distinguished from its predecessor that was repaired or taken back, and nothing has to be stored.
+Compute Engine writes them down as operations that nobody asked for, and keeps them for weeks. They name the machine by
+its id: what happened to an earlier machine of the same name says nothing of this one. That a group has made it anew is
+seen by its id alone (autoscaler/lifecycle/recreation.py), since not every way to do so leaves such an operation.
 """
 
 from __future__ import annotations
@@ -27,18 +27,16 @@ _UP: Final = frozenset({"PROVISIONING", "STAGING", "RUNNING"})
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to the machine `id`, which then had this name."""
+    """Something that happened to the machine `id`."""
 
     kind: str
-    zone: str
-    name: str
     id: str
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """When a machine is, or was, taken from us and why. `over`: it is the end of this machine, not of its name."""
+    """When a machine is, or was, taken from us and why. `over`: it does not start again by itself."""
 
     at: datetime | None = None
     message: str = ""
@@ -50,37 +48,26 @@ def events(gcp: Gcp) -> Iterator[Event]:
     for page in gcp.pages("globalOperations.aggregatedList", filter=_FILTER):
         for scoped in page.items.values():
             for one in scoped.operations:
-                parts = one.target_link.split("/")
-                if len(parts) < 3 or parts[-2] != "instances":
-                    continue
-                yield Event(one.operation_type, _after(parts, "zones"), parts[-1], str(one.target_id), _read(one))
+                if one.target_link.split("/")[-2:-1] == ["instances"]:
+                    yield Event(one.operation_type, str(one.target_id), _read(one))
 
 
-def interrupted(found: Any, created: datetime, happened: Iterable[Event]) -> Notice:
+def interrupted(found: Any, happened: Iterable[Event]) -> Notice:
     """The notice of a machine: the earliest moment that holds."""
-    zone = found.zone.rpartition("/")[2]
-    notices = [_of_event(found, created, event) for event in happened if (event.zone, event.name) == (zone, found.name)]
+    notices = [_of_event(found, event) for event in happened if event.id == str(found.id)]
     notices += _announced(found)
     known = [(one.at, index) for index, one in enumerate(notices) if one.at is not None]
     return notices[min(known)[1]] if known else Notice()
 
 
-def _of_event(found: Any, created: datetime, event: Event) -> Notice:
-    if event.id == str(found.id):
-        if event.kind in (*_ENDS, MAINTAINED) and _started_since(found, event.at):
-            return Notice()
-        if event.kind in _ENDS:
-            return Notice(event.at + _warning(found), "Google took the machine back (preempted)", over=True)
-        if event.kind == MAINTAINED:
-            return _maintained(found, event)
-        return Notice(event.at, "the machine's host failed; it started again elsewhere, and its devices may differ")
-    if event.kind in _ENDS and event.at <= created:
-        return Notice(
-            created,
-            f"its group created another machine with the same name (id {found.id}) after {event.id} was lost: "
-            "what ran on it is gone, and its devices may differ",
-        )
-    return Notice()
+def _of_event(found: Any, event: Event) -> Notice:
+    if event.kind in (*_ENDS, MAINTAINED) and _started_since(found, event.at):
+        return Notice()
+    if event.kind in _ENDS:
+        return Notice(event.at + _warning(found), "Google took the machine back (preempted)", over=True)
+    if event.kind == MAINTAINED:
+        return _maintained(found, event)
+    return Notice(event.at, "the machine's host failed; it started again elsewhere, and its devices may differ")
 
 
 def _maintained(found: Any, event: Event) -> Notice:
@@ -138,7 +125,3 @@ def _read(operation: Any) -> datetime:
 
 def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def _after(parts: list[str], word: str) -> str:
-    return parts[parts.index(word) + 1] if word in parts else ""

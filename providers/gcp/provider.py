@@ -24,6 +24,7 @@ from providers.contract import (
 )
 from providers.errors import understood
 from providers.gcp.describe import Tags, instance_of, listed, looked_up
+from providers.gcp.in_group.released import release
 from providers.gcp.interruptions import events
 from providers.gcp.launch import Launcher
 from providers.gcp.names import MAX_NODES
@@ -54,7 +55,7 @@ class Project:
 
 
 class GcpProvider:
-    """Machines of managed instance groups. Also a Preflight, a TemplateJudge and a Withdrawer."""
+    """Machines of managed instance groups. Also a Preflight, a TemplateJudge, a Withdrawer and a NameKeeper."""
 
     name: Final = "gcp"
 
@@ -119,6 +120,10 @@ class GcpProvider:
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         return terminate(self._gcp, self._clock, self._cluster, ids)
+
+    def release(self, provider_ids: Sequence[str]) -> None:
+        """Delete names whose machines are gone from the groups that make others under them."""
+        release(self._gcp, self._clock, self._groups, self._cluster, provider_ids)
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Those of the project, future ones among them; and the blocks, sub-blocks, and reservations of other projects

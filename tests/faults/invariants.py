@@ -17,7 +17,14 @@ from instance_catalog.kubernetes import labels
 
 # What a node may be drained for although pods run on it. Consolidation that moves pods is not built yet.
 WANTED: Final = frozenset(
-    code.value for code in (Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED, Code.SLICE_BROKEN)
+    code.value
+    for code in (
+        Code.BLOCK_ENDING,
+        Code.MACHINE_RECREATED,
+        Code.NODE_RECLAIMED,
+        Code.POOL_DELETED,
+        Code.SLICE_BROKEN,
+    )
 )
 # Nodes that have been asked for and do not take pods yet, and are not on their way out.
 _COMING: Final = frozenset({"Intended", "Launching", "Launched", "Registered", "DriversReady"})
@@ -79,6 +86,7 @@ def given_up(provisioned: Object, *, runs: bool) -> Iterator[str]:
     status = provisioned.get("status", {})
     history = status.get("history", ())
     why = history[-1].get("reason", "") if history else ""
+    runs = runs and "recreatedAs" not in status  # what runs is another machine, whose end is judged by itself
     lost = status.get("phase") == "Gone" or (status.get("phase") == "Terminating" and why == "Interrupted")
     if runs and lost:
         yield f"invariant 3: {_told(provisioned)} is given up ({why}), and its machine {machine_of(provisioned)} runs"
@@ -147,6 +155,14 @@ def unbooked(since: Mapping[str, datetime], *, now: datetime, patience: timedelt
     for name, moment in sorted(since.items()):
         if now - moment > patience:
             yield f"invariant 3: machine {name} costs money, and nothing knows of it since {moment:%H:%M:%S}"
+
+
+def mistaken(since: Mapping[str, datetime], *, now: datetime, patience: timedelta) -> Iterator[str]:
+    """P9: a machine that was made anew under the same name is not taken for the old one. `since`: when nothing was in
+    the way of seeing that the machine of a node is another, by the node's name."""
+    for name, moment in sorted(since.items()):
+        if now - moment > patience:
+            yield f"invariant P9: node {name} stays, and its machine is another one since {moment:%H:%M:%S} at least"
 
 
 def strangers_taken(provisioned: Iterable[Object], strangers: Collection[str]) -> Iterator[str]:
@@ -250,6 +266,11 @@ def is_ordered(provisioned: Object | None) -> bool:
     if provisioned is None:
         return False
     return "deletionTimestamp" in provisioned["metadata"] or bool(_codes(provisioned) & WANTED)
+
+
+def goes(provisioned: Object) -> bool:
+    """Whether a node is on its way out, or a person ordered that."""
+    return "deletionTimestamp" in provisioned["metadata"] or provisioned.get("status", {}).get("phase") in ENDING
 
 
 def is_ready(node: Object) -> bool:

@@ -45,4 +45,4 @@ def test_what_a_row_names_exists(row: tuple[str, ...]) -> None:
 
 
 def test_both_tables_are_read() -> None:
-    assert [row[0].split(".")[0] for row in ROWS] == [*"1234567", *(f"P{number}" for number in range(1, 9))]
+    assert [row[0].split(".")[0] for row in ROWS] == [*"1234567", *(f"P{number}" for number in range(1, 10))]

@@ -108,4 +108,4 @@ def test_every_invariant_names_code_tests_and_a_defect_that_exist(row: tuple[str
 
 
 def test_all_tables_of_invariants_are_read() -> None:
-    assert len(invariants()) == 7 + 8
+    assert len(invariants()) == 7 + 9

@@ -96,6 +96,8 @@ class LaunchBatchStatus(ApiModel):
     """Hash of what the attempt asks for; a repetition must have the same."""
     instances: Annotated[Items[LongText], Field(max_length=_NODES)] = ()
     """Ids at the provider in the order of nodes, empty where nothing could be had."""
+    instance_ids: Annotated[Items[LongText], Field(alias="instanceIDs", max_length=_NODES)] = ()
+    """What tells each of them from another machine of that id; absent where that cannot be."""
     obtained: Annotated[Items[int], Field(max_length=_NODES)] = ()
     """Index of the offering that each node got, -1 for none."""
 
@@ -144,13 +146,14 @@ def _members(
 ) -> Iterator[BatchMember]:
     none = ((),) * len(spec.nodes), ("",) * len(spec.nodes), (-1,) * len(spec.nodes)
     pods, instances, obtained = spec.pods or none[0], status.instances or none[1], status.obtained or none[2]
-    for node, keys, machine, index in zip(spec.nodes, pods, instances, obtained, strict=True):
-        yield BatchMember(node, keys, machine, offerings[index] if machine else None)
+    ids = status.instance_ids or none[1]
+    for node, keys, machine, own, index in zip(spec.nodes, pods, instances, ids, obtained, strict=True):
+        yield BatchMember(node, keys, machine, offerings[index] if machine else None, own)
 
 
 def _agrees(spec: LaunchBatchSpec, status: LaunchBatchStatus) -> bool:
     """Whether the lists have an entry for each node, and what was obtained is among what was asked for."""
-    lists = (status.instances, status.obtained, spec.pods)
+    lists = (status.instances, status.instance_ids, status.obtained, spec.pods)
     got = zip(status.instances, status.obtained, strict=False)
     return (
         all(len(found) in (0, len(spec.nodes)) for found in lists)
@@ -203,6 +206,7 @@ def _status(batch: LaunchBatch) -> LaunchBatchStatus:
             "waitingSince": moment_text(batch.waiting_since) if batch.waiting_since else None,
             "parameterHash": batch.parameter_hash,
             "instances": tuple(member.provider_id for member in members),
+            "instanceIDs": ids if any(ids := tuple(member.instance_id for member in members)) else (),
             "obtained": tuple(-1 if m.obtained is None else batch.offerings.index(m.obtained) for m in members),
         }
     )

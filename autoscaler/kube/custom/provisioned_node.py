@@ -102,6 +102,11 @@ class ProvisionedNodeStatus(ApiModel):
     provider: LongText = ""
     provider_id: Annotated[LongText, Field(alias="providerID")] = ""
     """The id of the machine at its provider."""
+    instance_id: Annotated[LongText, Field(alias="instanceID")] = ""
+    """What tells the machine from another one that its group makes under the same name, and so under the same
+    providerID. Empty where that cannot be."""
+    recreated_as: LongText = ""
+    """The instanceID of such another machine. The node is drained, and that machine is ended."""
     place: LongText = ""
     """The account and region, as account/region, that the machine was launched in. A missing part is unknown."""
     node_name: LongText = ""
@@ -135,6 +140,8 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         obtained=status.obtained.model() if status.obtained else None,
         provider=status.provider,
         provider_id=status.provider_id,
+        instance_id=status.instance_id,
+        recreated_as=status.recreated_as,
         place=status.place,
         token=status.token,
         labels=FrozenMap(spec.labels),
@@ -192,6 +199,8 @@ def _status(node: ProvisionedNode) -> ProvisionedNodeStatus:
             "obtained": OfferingSpec.of(node.obtained) if node.obtained else None,
             "provider": node.provider,
             "providerID": node.provider_id,
+            "instanceID": node.instance_id,
+            "recreatedAs": node.recreated_as,
             "place": node.place,
             "nodeName": node.node_name if node.node_name != node.name else "",
             "token": node.token,

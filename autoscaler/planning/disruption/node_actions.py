@@ -23,6 +23,7 @@ from autoscaler.lifecycle.provisioned_node import (
     last_edge,
     may_take_pods,
 )
+from autoscaler.lifecycle.recreation import why_recreated
 from autoscaler.lifecycle.reflect import occupied_nodes
 from autoscaler.lifecycle.slices import slice_of
 from autoscaler.model.capacity import (
@@ -95,6 +96,8 @@ class _Run:
 
     def decide(self, node: ProvisionedNode) -> NodeDecision:
         """The first of the rules that has something to say."""
+        if node.recreated_as:
+            return NodeDecision(node.name, NodeAction.DRAIN, (why_recreated(node),), deadline=self._now)
         block = self._blocks.get(node.offering.block)
         ending = self._by_block_end(node, block) if block else self._by_reclaim(node)
         if ending is not None:

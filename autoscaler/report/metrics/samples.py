@@ -34,6 +34,7 @@ from autoscaler.report.metrics.table import (
     PROPOSED_NODES,
     PROPOSED_USD,
     QUARANTINES,
+    RECREATED,
     SPENT_TODAY,
     Metric,
     Sample,
@@ -60,13 +61,15 @@ def gauges_of(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Sample, ..
 
 def increments_of(before: Snapshot, after: Snapshot, elapsed_hours: Decimal) -> tuple[Sample, ...]:
     """What happened between two ticks of one process: by how much its counters grow."""
-    return (*_steps(before, after), *_mispredictions(before, after), *claim_costs(before, elapsed_hours))
+    recreated = _recreated(before, after)
+    return (*_steps(before, after), *recreated, *_mispredictions(before, after), *claim_costs(before, elapsed_hours))
 
 
 def begun(pools: Iterable[CapacityPool]) -> Iterator[Sample]:
     """Counters of what alerts watch for begin with 0: of a series that begins with 1, increase() does not see the 1."""
     for pool in pools:
         yield Sample(MISPREDICTIONS, (pool.name,), 0)
+        yield Sample(RECREATED, (pool.name,), 0)
         for capacity_type, why in product(pool.capacity_types, _FAILURES):
             yield Sample(LAUNCHES, (pool.name, capacity_type, Phase.FAILED.value, why), 0)
 
@@ -219,6 +222,12 @@ def _steps(before: Snapshot, after: Snapshot) -> Iterator[Sample]:
             if phase in _OUTCOMES and (phase, moment, why) not in known.get(node.name, ()):
                 steps[node.pool, node.offering.capacity_type, phase.value, why] += 1
     yield from _counted(LAUNCHES, steps)
+
+
+def _recreated(before: Snapshot, after: Snapshot) -> Iterator[Sample]:
+    known = {node.name: node.recreated_as for node in before.provisioned}
+    new = (node for node in after.provisioned if node.recreated_as not in ("", known.get(node.name)))
+    yield from _counted(RECREATED, Counter((node.pool,) for node in new))
 
 
 def _mispredictions(before: Snapshot, after: Snapshot) -> Iterator[Sample]:

@@ -158,6 +158,13 @@ MISPREDICTIONS: Final = Metric(
     labels=("pool",),
     stability=Stability.STABLE,
 )
+RECREATED: Final = Metric(
+    "foreslice_machines_recreated_total",
+    Kind.COUNTER,
+    "machines",
+    "Machines that somebody or something else made anew under their name. Their nodes are drained, and they are ended.",
+    labels=("pool",),
+)
 CLAIM_COST: Final = Metric(
     "foreslice_claim_cost_usd_total",
     Kind.COUNTER,
@@ -267,6 +274,7 @@ METRICS: Final = (
     CLAIM_COST,
     LAUNCHES,
     BOOT_SECONDS,
+    RECREATED,
     MISPREDICTIONS,
     QUARANTINES,
     TROUBLES,

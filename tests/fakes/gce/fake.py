@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from google.cloud import compute_v1
 
 from providers.contract import Clock
-from tests.fakes.gce import answers, reserved, resize_requests, sold
+from tests.fakes.gce import answers, recreation, reserved, resize_requests, sold
 from tests.fakes.gce.answers import rendered
 from tests.fakes.gce.calendar import recommended
 from tests.fakes.gce.deletion import chosen
@@ -89,6 +89,7 @@ class FakeGce:
                 ("POST", "deleteInstances", rf"{_GROUP}/deleteInstances", self._delete),
                 ("POST", "listManagedInstances", rf"{_GROUP}/listManagedInstances", self._members),
                 *((verb, name, f"{_GROUP}{tail}", call) for verb, name, tail, call in resize_requests.methods(self)),
+                *((verb, name, f"{_GROUP}{tail}", call) for verb, name, tail, call in recreation.methods(self)),
                 ("GET", "listErrors", rf"{_GROUP}/listErrors", self._errors),
                 ("GET", "instanceGroupManagers.get", _GROUP, self._group),
                 ("GET", "instanceGroupManagers.list", rf"{_ZONAL}/instanceGroupManagers", self._groups),

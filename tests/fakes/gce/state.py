@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -385,14 +385,3 @@ class Project:
         """Its host fails, and it starts again on another one, under the same id."""
         machine.revived = self.clock.now()
         self.note("compute.instances.hostError", machine)
-
-    def repair(self, machine: Machine) -> Machine:
-        """The group makes the machine anew: the same name, another id. It makes none anew that it deletes."""
-        if machine.deleting:
-            return machine
-        self.machines[machine.id] = replace(machine, ended=self.clock.now() - self.behaviour.stopping, deleting=True)
-        self.note("compute.instances.repair.recreateInstance", machine)
-        again = replace(machine, id=self.new_id(), created=self.clock.now(), ended=None, preempted=False)
-        again.maintenance = again.restarted = again.revived = again.halted = None
-        self.machines[again.id] = again
-        return again

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from autoscaler.cluster.api import list_all
-from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PROVISIONED_NODES
+from autoscaler.cluster.api import key_of, list_all
+from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PODS, PROVISIONED_NODES
+from autoscaler.loop.loop import Tick
 from tests.fakes.gce.rates import LIMITS
+from tests.fakes.gce.recreation import recreate, repair
 from tests.fakes.gce.state import Machine
 from tests.faults import invariants
 from tests.faults.gcp.world import ACCELERATORS, MODELS, ZONES, booted
@@ -28,6 +30,8 @@ PLACES: Final = [(kind, zone, model) for kind in ACCELERATORS for zone in ZONES 
 _QUOTA: Final = ("QUOTA_EXCEEDED", "Quota 'NVIDIA_L4_GPUS' exceeded. Limit: 0.0 in region us-central1.")
 # So long a machine may be in nobody's books: a launch whose answer was lost is repeated, or its machine is an orphan.
 UNBOOKED: Final = timedelta(hours=1)
+# So long a node may keep a machine that was made anew, while nothing fails: lists and clocks lag for minutes.
+MISTAKEN: Final = timedelta(minutes=15)
 
 
 class ProjectRules:
@@ -35,6 +39,7 @@ class ProjectRules:
 
     told: ClassVar[Counter[str]]
     simulation: GcpSimulation
+    excused: set[str]
     _since: Counter[str] | None = None  # the calls there were when the pools began to observe
 
     if TYPE_CHECKING:
@@ -69,6 +74,30 @@ class ProjectRules:
         self.simulation.fake.project.host_error(self.chosen(index))
         self.saw("a host that failed")
 
+    @precondition(lambda self: self.running())
+    @rule(index=st.integers(0, 7))
+    def repairs(self, index: int) -> None:
+        """The group makes a machine anew under the same name, and an event says so."""
+        repair(self.simulation.fake.project, self._over(self.chosen(index)))
+        self.saw("a machine made anew")
+
+    @precondition(lambda self: self.running())
+    @rule(index=st.integers(0, 7), unseen=st.booleans())
+    def recreates(self, index: int, unseen: bool) -> None:
+        """So does a person, a rolling update or a health check, and no event says so. `unseen`: it takes no time."""
+        machine, project = self._over(self.chosen(index)), self.simulation.fake.project
+        if unseen:
+            repair(project, machine, told=False)
+        else:
+            recreate(project, machine)
+        self.saw("a machine recreated without an event")
+
+    def _over(self, machine: Machine) -> Machine:
+        """The machine; what runs there is gone, and nobody ordered that."""
+        pods = list_all(self.simulation.api, PODS, fields={"spec.nodeName": machine.name})[0]
+        self.excused |= set(map(key_of, pods))
+        return machine
+
     @rule(zone=st.sampled_from(ZONES), answers=st.sampled_from(["nothing", "a part", "everything"]))
     def zone_is_silent(self, zone: str, answers: str) -> None:
         """A zone does not answer: lists fail, or are partial, until it answers again."""
@@ -99,6 +128,7 @@ class ProjectRules:
     def sets_the_clock(self, hours: int) -> None:
         """Somebody sets the clock of the controller's machine."""
         self.simulation.ours_clock.offset += timedelta(hours=hours)
+        self.begins_to_compare()
         self.saw("a clock that was set")
 
     @rule(observes=st.booleans())
@@ -136,6 +166,28 @@ class ProjectRules:
         if self._since is not None:
             yield from invariants.changed_in_observe(fake.calls - self._since)
         yield from invariants.unbooked(self._unbooked(), now=self.simulation.clock.now(), patience=UNBOOKED)
+
+    def begins_to_compare(self) -> None:
+        """Nothing is concluded from ids for minutes after the clock was set, or a controller has begun."""
+        self.__dict__["mistaken_since"] = {}
+
+    def compares_machines(self, tick: Tick) -> None:
+        """After a round: which nodes stay although their machine is another one than at first."""
+        of: dict[str, int] = self.__dict__.setdefault("machine_of", {})
+        since: dict[str, datetime] = self.__dict__.setdefault("mistaken_since", {})
+        machines = self.simulation.fake.project.machines.values()
+        now = {booted(one).provider_id: one.id for one in machines if one.ended is None}
+        found = set()
+        for node in self.simulation.api.stored(PROVISIONED_NODES):
+            machine = now.get(invariants.machine_of(node))
+            if machine is not None and machine != of.setdefault(node["metadata"]["uid"], machine):
+                found |= set() if invariants.goes(node) else {node["metadata"]["name"]}
+        seen = found if not tick.troubles and not self.observes() else set()
+        for name in since.keys() - seen:
+            del since[name]
+        for name in seen:
+            since.setdefault(name, self.simulation.clock.now())
+        invariants.hold([*invariants.mistaken(since, now=self.simulation.clock.now(), patience=MISTAKEN)])
 
     def _unbooked(self) -> Mapping[str, datetime]:
         """Since when machines that cost money are in no ProvisionedNode and in no LaunchBatch, by name."""

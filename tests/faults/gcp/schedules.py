@@ -185,16 +185,6 @@ class GcpSchedules(ProjectRules, RuleBasedStateMachine):
 
     @precondition(lambda self: self.running())
     @rule(index=st.integers(0, 7))
-    def repairs(self, index: int) -> None:
-        """The group makes a machine anew under the same name. What ran there is gone, and nobody ordered that."""
-        machine = self.chosen(index)
-        for pod in list_all(self.simulation.api, PODS, fields={"spec.nodeName": machine.name})[0]:
-            self.excused.add(key_of(pod))
-        self.simulation.fake.project.repair(machine)
-        self.saw("a machine made anew")
-
-    @precondition(lambda self: self.running())
-    @rule(index=st.integers(0, 7))
     def stops(self, index: int) -> None:
         """A person stops a machine."""
         self.simulation.fake.project.stop(self.chosen(index))
@@ -351,6 +341,7 @@ class GcpSchedules(ProjectRules, RuleBasedStateMachine):
 
     def restart(self) -> None:
         """A controller that begins with empty memory."""
+        self.begins_to_compare()
         self.witness.follows(self.simulation.new_loop(self.api))
 
     def live(self, by: timedelta) -> None:
@@ -370,8 +361,9 @@ class GcpSchedules(ProjectRules, RuleBasedStateMachine):
                 raise AssertionError(invariants.ended_by(error)) from error
         raise AssertionError("the controller does not come up again")
 
-    def _look(self, _: Tick) -> None:
+    def _look(self, tick: Tick) -> None:
         groups = self.simulation.fake.project.groups.values()
         if any(one.held and one.error for group in groups for one in group.asked.values()):
             self.seen.add("a resize request that waits")
         self.witness.looks()
+        self.compares_machines(tick)

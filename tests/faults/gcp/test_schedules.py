@@ -11,6 +11,7 @@ from hypothesis import settings
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, PROVISIONED_NODES
 from tests.crash.life import START, small_catalog
+from tests.fakes.gce.recreation import repair
 from tests.faults.drawing import AFRESH
 from tests.faults.gcp.schedules import GANG_OF, PODS_OF, POOL, GcpSchedules, scenario
 from tests.faults.gcp.world import ACCELERATORS, KIND, ZONES, GcpSimulation
@@ -70,7 +71,7 @@ def test_a_machine_that_is_made_anew_is_ended() -> None:
     simulation = begun()
     simulation.run(START + timedelta(minutes=5))
     (machine, other) = simulation.ours()
-    again = simulation.fake.project.repair(machine)
+    again = repair(simulation.fake.project, machine)
     simulation.run(START + timedelta(minutes=9))
     assert again.ended is not None
     assert other.ended is None

@@ -17,6 +17,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, describe_all
+from tests.builders import ours
 from tests.desk import POOL, Desk, planned
 from tests.unit.execution.node_site import Site
 
@@ -161,8 +162,33 @@ def test_only_what_was_launched_since_we_lead_is_another_controllers(
     desk.record(planned("n1"))
     mine = replace(desk.journal.batches[0], name="mine")
     assert not own.excludes(machine("i-1", desk), desk.clock), "it does not lead yet"
-    own.note([mine], desk.clock)
+    own.note([mine], desk.nodes(), desk.clock)
     desk.clock.advance(timedelta(hours=3))
-    own.note([], desk.clock)
+    own.note([], [], desk.clock)
     found = machine("i-1", desk, age=age, **{TAG_BATCH: batch})
     assert own.excludes(found, desk.clock) is excluded
+
+
+def test_a_machine_of_ours_that_its_group_makes_anew_is_no_other_controllers(desk: Desk) -> None:
+    """Its batch may be forgotten by then, and a name of Google Cloud does not say which that was."""
+    own, old = OwnLaunches(), machine("i-1", desk)
+    own.note([], [ours("n1", provider_id=old.provider_id)], desk.clock)
+    desk.clock.advance(timedelta(hours=3))
+    again = replace(old, id="i-9", launched_at=desk.now - timedelta(minutes=30), tags=FrozenMap(CLUSTER))
+    assert not own.excludes(again, desk.clock)
+    assert own.excludes(replace(again, provider_id="simulated:///z/i-2"), desk.clock)
+
+
+def test_a_machine_that_is_made_anew_is_an_orphan_while_its_batch_lives_on(desk: Desk) -> None:
+    """The node that had its name is gone; another node of the batch is still there."""
+    desk.record(planned("n1"), planned("n2"))
+    (batch,) = desk.journal.batches
+    launch(batch, providers=desk.providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
+    first = next(node for node in desk.journal.nodes if node.name == "n1")
+    desk.journal.forget(first)
+    assert [one.name for one in desk.journal.batches] == [batch.name]
+    again = replace(machine("i-9", desk, **{TAG_BATCH: batch.name}), provider_id=first.provider_id)
+    listed = by_provider_id(again)
+    assert find_orphans(listed, journal=desk.journal, nodes=(), now=desk.now).terminate == (again,)
+    node = Node("n1", provider_id=again.provider_id)
+    assert find_orphans(listed, journal=desk.journal, nodes=(node,), now=desk.now).adopt == ((again, node),)

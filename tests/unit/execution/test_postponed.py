@@ -13,7 +13,7 @@ from autoscaler.lifecycle.provisioned_node import last_edge
 from autoscaler.model.capacity import AtDeadline, CapacityBlock, Drain
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code
-from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT
+from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT, DO_NOT_DISRUPT
 from tests.unit.execution.node_site import Site
 
 BUDGET = timedelta(minutes=15)
@@ -53,6 +53,16 @@ def test_a_pod_that_came_after_the_notice_is_told_while_the_node_drains(site: Si
     (trouble,) = site.carry_out()
     assert (trouble.reason, site.node.phase) == ("Blocked", Phase.DRAINING)
     assert notices(site, "late") == (text(end), text(end))
+
+
+@pytest.mark.parametrize(("recreated", "evicted"), [("7002", True), ("", False)])
+def test_a_mark_holds_no_pod_on_a_machine_that_is_another_one(site: Site, recreated: str, evicted: bool) -> None:
+    site.blocks = (block(site, site.desk.now + timedelta(days=1)),)
+    site.pod("job", annotations={DO_NOT_DISRUPT: "true"})
+    site.desk.journal.save_node(replace(site.node, recreated_as=recreated))
+    site.drain(Code.MACHINE_RECREATED)
+    site.carry_out()
+    assert (site.evicted("job"), site.node.phase) == (evicted, Phase.DRAINING)
 
 
 def test_a_drain_for_the_end_of_a_block_that_is_extended_is_taken_back(site: Site) -> None:

@@ -12,7 +12,14 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from tests.builders import NOW, ours
 
-EVICTING = {Code.BLOCK_ENDING, Code.NODE_DISPENSABLE, Code.NODE_RECLAIMED, Code.POOL_DELETED, Code.SLICE_BROKEN}
+EVICTING = {
+    Code.BLOCK_ENDING,
+    Code.MACHINE_RECREATED,
+    Code.NODE_DISPENSABLE,
+    Code.NODE_RECLAIMED,
+    Code.POOL_DELETED,
+    Code.SLICE_BROKEN,
+}
 
 
 @pytest.mark.parametrize("code", list(Code), ids=lambda code: code.value)

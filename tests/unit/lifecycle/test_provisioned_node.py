@@ -96,7 +96,8 @@ def test_a_machine_counts_until_it_is_gone(phase: Phase) -> None:
 
 
 def test_nothing_comes_back_from_the_dead() -> None:
-    assert [edge for edge in EDGES if edge.source is Phase.GONE] == []
+    recreated = [edge for edge in EDGES if edge.source is Phase.GONE]
+    assert [(edge.target, edge.why) for edge in recreated] == [(Phase.DRAINING, Why.MACHINE_RECREATED)]
     leaving = {Phase.DRAINING, Phase.TERMINATING, Phase.FAILED, Phase.GONE}
     back = {(edge.source, edge.why) for edge in EDGES if edge.source in leaving and edge.target not in leaving}
     draining = {(Phase.DRAINING, why) for why in (Why.POD_FOUND, Why.STARTED_AGAIN, Why.END_POSTPONED)}

@@ -27,6 +27,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement.existing import present_nodes
+from autoscaler.report.reasons import text_of
 from autoscaler.scheduling.world import World
 from instance_catalog.drivers.custom import CustomDriver, DeviceTemplate
 from instance_catalog.frozen_map import FrozenMap
@@ -162,11 +163,25 @@ def ready(**fields: Any) -> Snapshot:
             ready(reclaim_at=NOW + timedelta(minutes=40)), NodeAction.NOTICE, Code.NODE_RECLAIMED, id="maintenance"
         ),
         pytest.param(ready(reclaim_at=NOW + timedelta(days=2)), NodeAction.KEEP, Code.NODE_EMPTY, id="far-away"),
+        pytest.param(ready(recreated_as="7002"), NodeAction.DRAIN, Code.MACHINE_RECREATED, id="another-machine"),
+        pytest.param(
+            ready(recreated_as="7002", stopped_since=NOW), NodeAction.DRAIN, Code.MACHINE_RECREATED, id="and-stopped"
+        ),
     ],
 )
 def test_ill_and_interrupted_nodes(state: Snapshot, action: NodeAction, code: Code) -> None:
     found = decision(state)
     assert (found.action, codes(found.reasons)) == (action, [code])
+
+
+def test_a_node_of_a_block_whose_machine_is_another_one_goes_before_the_block_ends() -> None:
+    node = ours("n", offering=IN_BLOCK, phase=Phase.READY, recreated_as="7002", instance_id="7001")
+    for left in (timedelta(minutes=40), timedelta(hours=9)):
+        found = decision(snapshot([], blocks=(block(ends_at=NOW + left, hold="Always"),), provisioned=(node,)))
+        assert (found.action, codes(found.reasons)) == (NodeAction.DRAIN, [Code.MACHINE_RECREATED])
+        assert text_of(found.reasons[0]) == (
+            "node n: another machine (7002) was made under the name of its own (7001): what ran there is gone"
+        )
 
 
 def test_an_unhealthy_node_goes_although_it_is_held_or_part_of_a_baseline() -> None:

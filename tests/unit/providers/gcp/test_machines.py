@@ -10,6 +10,7 @@ from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, Insta
 from providers.errors import PermissionDeniedError, ProviderError, UnclassifiedError
 from providers.gcp.node_template.template import Batch
 from tests.fakes.gce.errors import refused
+from tests.fakes.gce.recreation import repair
 from tests.fakes.gce.state import Machine
 from tests.gcp import A3, A3_SPOT, CLUSTER, ZONE, Rig, request
 
@@ -60,26 +61,26 @@ def test_a_machine_outside_of_groups_is_a_strangers_whatever_its_name() -> None:
 def test_an_id_that_is_gone_ends_nothing_although_its_name_lives_on() -> None:
     rig = Rig()
     old = launched(rig)
-    new = rig.fake.project.repair(old)
+    new = repair(rig.fake.project, old)
     answer = rig.provider.terminate((str(old.id),))
     assert answer.gone == (str(old.id),)
     assert rig.fake.calls["deleteInstances"] == 0
     assert rig.provider.terminate((str(new.id),)).terminating == (str(new.id),)
 
 
-def test_a_machine_that_was_made_anew_is_told_from_the_old_one() -> None:
-    """It has the old one's name and provider id. What ran on the old one is gone: the node is to be drained."""
+def test_a_machine_that_was_made_anew_is_told_from_the_old_one_by_its_id_alone() -> None:
+    """It has the old one's name and provider id, and what happened to the old one is no notice for it: a launch may
+    have asked for the name again."""
     rig = Rig()
     old = launched(rig)
     (before,) = described(rig)
     assert before.reclaim_at is None
     rig.advance(timedelta(hours=1))
-    new = rig.fake.project.repair(old)
+    new = repair(rig.fake.project, old)
     rig.settle()
     (after,) = described(rig)
     assert (after.id, after.provider_id) == (str(new.id), before.provider_id)
-    assert after.reclaim_at == new.created
-    assert f"after {old.id} was lost" in after.message
+    assert (after.launched_at, after.reclaim_at) == (new.created, None)
 
 
 def test_a_preempted_machine_has_ended_and_its_successor_is_another() -> None:
@@ -94,7 +95,7 @@ def test_a_preempted_machine_has_ended_and_its_successor_is_another() -> None:
     rig.settle()
     (successor,) = described(rig)
     assert successor.id != str(machine.id)
-    assert successor.reclaim_at == successor.launched_at
+    assert successor.reclaim_at is None
 
 
 def test_a_machine_that_stays_stopped_after_maintenance_is_to_be_ended() -> None:

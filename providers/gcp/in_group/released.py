@@ -1,0 +1,55 @@
+"""Names that groups keep of machines that are gone: a group tries to make each of them anew, for ever.
+
+Somebody, a rolling update or a health check has had the machine deleted, and the group has not got another one yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from uuid import NAMESPACE_URL, uuid5
+
+from providers.contract import Clock
+from providers.errors import GoneError, RefusedError
+from providers.gcp.begun import making
+from providers.gcp.in_group.members import LEAVING, delete, listed
+from providers.gcp.in_group.whole import end
+from providers.gcp.node_template.groups import Groups, MissingGroupError
+from providers.gcp.node_template.template import GroupRef
+from providers.gcp.session import Gcp
+
+
+def release(gcp: Gcp, clock: Clock, groups: Groups, cluster: str, provider_ids: Sequence[str]) -> None:
+    """Delete the names without a machine from their groups. Those of a slice go with the whole of it."""
+    for zone, names in _by_zone(provider_ids, gcp.project).items():
+        for group in making(gcp, zone):
+            with suppress(GoneError, MissingGroupError):
+                _delete(gcp, clock, groups, group, cluster, names)
+
+
+def _delete(gcp: Gcp, clock: Clock, groups: Groups, group: GroupRef, cluster: str, names: Sequence[str]) -> None:
+    left = [
+        one for one in listed(gcp, group, cluster) if one.name in names and not one.id and one.action not in LEAVING
+    ]
+    if not left:
+        return
+    request = str(uuid5(NAMESPACE_URL, f"release {' '.join(names)} {clock.now().isoformat()}"))
+    if groups.group(group).hosts > 1:
+        with suppress(RefusedError):  # its other hosts are there, and end first
+            end(gcp, clock, group, [one.name for one in left], cluster=cluster, request_id=request)
+        return
+    for queued in (False, True):
+        alike = [one.name for one in left if one.queued is queued]
+        if alike:
+            again = str(uuid5(NAMESPACE_URL, f"{queued} {request}"))
+            delete(gcp, clock, group, alike, request_id=again, queued=queued)
+
+
+def _by_zone(provider_ids: Sequence[str], project: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in provider_ids:
+        owner, _, rest = one.removeprefix("gce://").partition("/")
+        zone, _, name = rest.partition("/")
+        if owner == project and zone and name:
+            found.setdefault(zone, []).append(name)
+    return found
