@@ -38,7 +38,7 @@ from autoscaler.execution.waiting import end_waiting, may_wait, needed_nodes, un
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.leaving import checked_first, end_postponed, may_evict
 from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
-from autoscaler.lifecycle.provisioned_node import Why, can_take, was_lost
+from autoscaler.lifecycle.provisioned_node import Why, can_take
 from autoscaler.model.capacity import AtDeadline, CapacityBlock
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, ProvisionedNode
@@ -166,7 +166,7 @@ class Executor:
             return
         provider = self.providers.named(node.provider)
         if self._has_nothing_left(node):
-            if provider is not None and isinstance(provider, NameKeeper) and was_lost(node):
+            if provider is not None and isinstance(provider, NameKeeper) and node.provider_id:
                 self.patience.attempt(node.name, partial(provider.release, (node.provider_id,)))
             remove_objects(node, api=self.api, journal=self.journal)
             return

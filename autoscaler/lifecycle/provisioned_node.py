@@ -200,12 +200,6 @@ def is_stopped(node: ProvisionedNode) -> bool:
     return node.stopped_since is not None
 
 
-def was_lost(node: ProvisionedNode) -> bool:
-    """Whether its machine is gone, as far as its history says not because we ended it."""
-    ordered = (Why.DRAINED.value, Why.MACHINE_LEFT.value)
-    return bool(node.provider_id) and not any(change.why in ordered for change in node.history)
-
-
 def last_edge(node: ProvisionedNode) -> str:
     """The reason of the last edge it took; "" at the beginning of its life."""
     return node.history[-1].why if node.history else ""
