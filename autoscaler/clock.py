@@ -1,7 +1,7 @@
 """Clocks: the system's, a shifted one, and a virtual one; jumps of the wall clock. Only here is the system clock read.
 
 Everything else gets a `providers.contract.Clock` or a `now`. The virtual clock makes a day of a cluster's life take
-milliseconds: it advances only when it is told to.
+milliseconds: it advances only when a test or a simulation advances it.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def missing_labels(pod: Pod, nodes: Collection[FrozenMap[str, str]]) -> Reason |
 
 
 def _unmet(term: NodeSelectorTerm, nodes: Collection[Mapping[str, str]]) -> list[str]:
-    """The requirements on labels that no node meets, as people write them. What cannot be parsed is told elsewhere."""
+    """The requirements on labels that no node meets, as people write them. Lint reports what cannot be parsed."""
     try:
         lacking = [r for r in term.match_expressions if not any(requirement_matches(r, labels) for labels in nodes)]
     except BadSelectorError:

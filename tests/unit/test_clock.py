@@ -1,4 +1,4 @@
-"""autoscaler/clock.py: virtual time advances only when it is told to."""
+"""autoscaler/clock.py: virtual time advances only when a test advances it."""
 
 from __future__ import annotations
 

@@ -136,9 +136,9 @@ class PackingOracle:
         step = states.known(devices, pod)
         if step is None or step.verdict is not verdict:
             own = self._first_on(shape, item)[0]
-            return (
-                own if not over_budget(own) else short_of(self._shapes[shape].free, pod) if verdict is FULL else verdict
-            )
+            if not over_budget(own):
+                return own
+            return short_of(self._shapes[shape].free, pod) if verdict is FULL else verdict
         key = (id(step), item)  # shapes with the same devices share the step
         if key not in self._told:
             self._told[key] = states.told(devices, step, pod)
@@ -154,8 +154,7 @@ class PackingOracle:
     def known(self, shape: int, item: int) -> bool:
         """Whether the verdict has been worked out already."""
         pod = self._pod_apart(item, 0)
-        known = (shape, item) in self._first
-        return known or (pod is not None and bool(self._known(item, pod) >> shape & 1))
+        return (shape, item) in self._first or (pod is not None and bool(self._known(item, pod) >> shape & 1))
 
     def known_shapes(self, item: int) -> Sequence[int]:
         """The shapes of which `known` is true for the class, in their order."""
@@ -310,8 +309,9 @@ class PackingOracle:
     def _as_plain(self, shape: int, item: int) -> tuple[Verdict, None] | None:
         """What the plain machine lacks in other resources, its special preparations lack as well."""
         plain = self._shapes[shape].plain
-        verdict = self.verdict(plain, item) if plain is not None else None
-        return (verdict, None) if verdict is not None and lacks_amounts(verdict) else None
+        if plain is None or not lacks_amounts(self.verdict(plain, item)):
+            return None
+        return self.explained(plain, item), None
 
     def _put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
         number = state.counts.get(item, 0)

@@ -1,4 +1,4 @@
-"""A machine that was made anew under the same provider id is told from the old one by its id, and by nothing else."""
+"""A machine that was made anew under the same provider id differs from the old one by its id, and by nothing else."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def test_one_pod_that_looks_at_others_does_not_make_all_pods_cost_more() -> None
 
 @pytest.mark.parametrize("first", ["x", "y"])
 def test_what_running_pods_keep_away_depends_on_labels(first: str) -> None:
-    """The only pods apart from each other are told apart: those with app=x may not be in the zone."""
+    """The only pods apart from each other are recognised: those with app=x may not be in the zone."""
     away = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("x",)),)), labels.ZONE, ("default",))
     running = pod("r", node_name="n", phase="Running", pod_anti_affinity=(away,))
     found = [pairs(2, gpus(), prefix=app, labels=FrozenMap({"app": app})) for app in sorted("xy", key=first.__ne__)]
