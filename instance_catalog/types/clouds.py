@@ -49,7 +49,8 @@ class CloudFacts:
     machines they mean; the text says who knows.
 
     `cards` are the kinds of the primary and of the RDMA network card of types that are listed; () where the listing
-    says nothing. `storage_drivers` make volumes that only its machines mount. `huge_pages` are by extended resource.
+    says nothing. `storage_drivers` make volumes that only its machines mount; `zone_label` is the label with the zone
+    by which they select nodes. `huge_pages` are by extended resource.
     `root_disk` says where people set the size of root disks. `critical_pods_need_quota`: critical pods outside
     kube-system start only where a ResourceQuota selects their priority class. `sdk`: Python packages that the extra of
     foreslice with the cloud's name installs.
@@ -70,6 +71,7 @@ class CloudFacts:
     cards: tuple[str, ...] = ()
     huge_pages: FrozenMap[str, HugePages] = field(default_factory=FrozenMap)
     storage_drivers: frozenset[str] = frozenset()
+    zone_label: str = ""
     sidecars: tuple[Sidecar, ...] = ()
     root_disk: str = "in its node template"
     model_label: str = ""
@@ -112,6 +114,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         cards=tuple(row.get("cards", ())),
         huge_pages=FrozenMap({k: HugePages(v["resource"], Quantity.parse(v["amount"])) for k, v in huge.items()}),
         storage_drivers=frozenset(row.get("storage_drivers", ())),
+        zone_label=row.get("zone_label", ""),
         sidecars=tuple(map(_sidecar, row.get("sidecars", ()))),
         root_disk=row["root_disk"],
         model_label=row["model_label"],
@@ -135,6 +138,12 @@ def clouds_of_labels(keys: Iterable[str]) -> frozenset[str]:
 def queue_labels() -> frozenset[str]:
     """The labels of groups of nodes in which no plan buys: another autoscaler sizes them for requests in a queue."""
     return frozenset(facts.queue_label for facts in cloud_facts().values()) - {""}
+
+
+@cache
+def zone_labels() -> frozenset[str]:
+    """The labels with a node's zone that CSI drivers of clouds put on it."""
+    return frozenset(facts.zone_label for facts in cloud_facts().values()) - {""}
 
 
 def is_regular_region(name: str) -> bool:

@@ -40,11 +40,12 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import zone_labels
 from instance_catalog.types.instance_type import CapacityType
 
 ADMITTED = Admission()
 PoolAndZone: TypeAlias = tuple[str, str]
-_PLACES = (labels.ZONE, labels.REGION)
+_PLACES = {labels.ZONE: labels.ZONE, labels.REGION: labels.REGION, **dict.fromkeys(zone_labels(), labels.ZONE)}
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ def named_in(classes: Sequence[BundleClass], snapshot: Snapshot) -> Named:
 def named_places(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[Place, ...]:
     """Zones and regions that pods or their volumes ask for by name."""
     pods = [pod for c in classes for pod in c.sample.pods]
-    named = {(key, pod.node_selector[key]) for pod in pods for key in _PLACES if key in pod.node_selector}
+    named = {(_PLACES[key], pod.node_selector[key]) for pod in pods for key in _PLACES if key in pod.node_selector}
     for pod in pods:
         named.update(_named(pod.affinity))
         for claim in pod.volumes:
@@ -341,7 +342,7 @@ def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:
     for term in selector.terms if selector else ():
         for requirement in term.match_expressions:
             if requirement.key in _PLACES and requirement.operator == "In":
-                yield from ((requirement.key, value) for value in requirement.values)
+                yield from ((_PLACES[requirement.key], value) for value in requirement.values)
 
 
 def started_members(packing: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:

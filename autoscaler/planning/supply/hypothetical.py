@@ -138,9 +138,11 @@ def future_node(
 def _labels(basis: NodeBasis, name: str) -> dict[str, str]:
     pool, block = basis.pool, basis.block
     offered = offering_labels(basis)
+    old = {**OLD_KEYS, **{key: labels.ZONE for key in [facts_of(basis.instance_type.cloud).zone_label] if key}}
     return {
-        # Kubelets and cloud providers still write these beside today's keys, and people still select by them.
-        **{old: offered[key] for old, key in OLD_KEYS.items() if offered.get(key, ANY_ZONE) != ANY_ZONE},
+        # Kubelets, cloud providers and CSI drivers write these beside today's keys, and people and volumes select by
+        # them.
+        **{other: offered[key] for other, key in old.items() if offered.get(key, ANY_ZONE) != ANY_ZONE},
         **offered,
         labels.HOSTNAME: name,
         **node_labels(basis.instance_type, basis.drivers, unit=block.name if block else ""),
