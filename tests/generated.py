@@ -13,15 +13,15 @@ ROOT = Path(__file__).parent.parent
 
 def expected() -> dict[Path, str]:
     """Every generated file with the text it must have."""
-    from autoscaler.kube.custom import generate as custom_resources
-    from autoscaler.lifecycle import diagram
-    from autoscaler.report.metrics import dashboard
-    from instance_catalog.files import schema_files
     from tests import (
         architecture_reference,
+        catalog_schema,
         command_reference,
+        custom_resources,
+        dashboard,
         dra_reference,
         image_requirements,
+        lifecycle_reference,
         metrics_reference,
         provider_reference,
         settings_reference,
@@ -31,17 +31,17 @@ def expected() -> dict[Path, str]:
     files: dict[Path, str] = {}
     sources = (
         architecture_reference,
-        schema_files,
+        catalog_schema,
+        command_reference,
         custom_resources,
         dashboard,
-        diagram,
-        command_reference,
+        dra_reference,
+        image_requirements,
+        lifecycle_reference,
         metrics_reference,
         provider_reference,
         settings_reference,
         values_schema,
-        image_requirements,
-        dra_reference,
     )
     for source in sources:
         files.update(source.generated_files())

@@ -36,7 +36,6 @@ NAMED = {
     "autoscaler/cli/blocks/calendar.py": "the market of Google Cloud",
     "autoscaler/cli/blocks/market.py": "as above",
     "autoscaler/cluster/resources.py": "a row for each node template",
-    "autoscaler/kube/custom/generate.py": "a row for each node template",
     "autoscaler/lint/other_systems.py": "SageMaker, and an annotation of GKE's slice controller",
     "autoscaler/lint/supply_advice.py": "GKE's Workload Identity, which plans assume",
     "autoscaler/lint/tpu_advice.py": "the topology of TPU slices",

@@ -14,14 +14,14 @@ from pydantic import ValidationError
 
 from autoscaler.kube.custom.capacity_block import parse_capacity_block, write_capacity_block
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
-from autoscaler.kube.custom.crd import Kind
-from autoscaler.kube.custom.generate import FOLDER, KINDS
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.kube.custom.schema import API_VERSION
+from tests.custom_resources import FOLDER, KINDS
 from tests.e2e.harness.control_plane import ApiError, ControlPlane, Json
 from tests.e2e.harness.custom_objects import BATCH, BLOCK, FULL, LEAST, NODE, POOL
 from tests.pool_manifest import write_capacity_pool
+from tests.structural_schema import Kind
 from tests.unit.instance_catalog.kubernetes.test_label_syntax import KEYS, NO_KEYS, NO_VALUES, VALUES
 
 ROOT: Final = Path(__file__).parents[3]

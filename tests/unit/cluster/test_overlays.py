@@ -10,7 +10,6 @@ from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import INSTANCE_TYPE_OVERLAYS
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers
-from autoscaler.kube.custom.generate import KINDS
 from autoscaler.loop.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.files.loader import shipped_layers
@@ -19,6 +18,7 @@ from instance_catalog.files.quotes import Quote
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
+from tests.custom_resources import KINDS
 
 LAYERS = shipped_layers()
 

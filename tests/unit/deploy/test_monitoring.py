@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.report.metrics.dashboard import ROWS, generated_files
 from autoscaler.report.metrics.table import METRICS, Kind
+from tests.dashboard import ROWS, generated_files
 
 CHART = Path(__file__).parents[3] / "deploy/charts/foreslice"
 RULES: list[dict[str, Any]] = yaml.safe_load((CHART / "files/alerts.yaml").read_text(encoding="utf-8"))["groups"][0][

@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.lifecycle.capacity_block import (
-    ASSUME,
-    BLOCK_EDGES,
-    BlockPhase,
-    BlockWhy,
-    decide,
-    next_moment,
-    phase_of,
-)
+from autoscaler.lifecycle.capacity_block import BlockPhase, next_moment, phase_of
 from autoscaler.model.capacity import CapacityBlock
 
 START = datetime(2027, 1, 30, 11, 30, tzinfo=UTC)
@@ -51,43 +43,8 @@ def test_without_a_word_of_the_provider_the_end_counts() -> None:
     assert phase_of(block, END) is BlockPhase.ENDED
 
 
-@pytest.mark.parametrize("current", BlockPhase, ids=lambda phase: phase.value)
-@pytest.mark.parametrize("target", BlockPhase, ids=lambda phase: phase.value)
-def test_from_every_phase_to_every_other_there_is_exactly_one_edge_of_the_clock(
-    current: BlockPhase, target: BlockPhase
-) -> None:
-    edges = [e for e in BLOCK_EDGES if (e.source, e.target) == (current, target) and e.why is not BlockWhy.LOST]
-    assert len(edges) == (current is not target)
-
-
-def test_every_member_is_used() -> None:
-    assert {edge.why for edge in BLOCK_EDGES} == set(BlockWhy)
-    assert set(ASSUME) == set(BlockPhase)
-
-
-@pytest.mark.parametrize(
-    ("current", "now", "why"),
-    [
-        pytest.param(BlockPhase.PENDING, START, BlockWhy.STARTED, id="start"),
-        pytest.param(BlockPhase.PENDING, RECLAIM - SECOND, BlockWhy.DRAIN_STARTED, id="slept through it"),
-        pytest.param(BlockPhase.DRAINING, START, BlockWhy.EXTENDED, id="extension during the drain"),
-        pytest.param(BlockPhase.ACTIVE, START - SECOND, BlockWhy.POSTPONED, id="start moved"),
-    ],
-)
-def test_the_reason_of_a_change(current: BlockPhase, now: datetime, why: BlockWhy) -> None:
-    edge = decide(BLOCK, current, now)
-    assert edge is not None
-    assert edge.why is why
-
-
-def test_nothing_happens_within_a_phase() -> None:
-    assert decide(BLOCK, BlockPhase.ACTIVE, START) is None
-
-
 def test_a_reservation_lost_before_its_time_ends_the_block() -> None:
-    edge = decide(BLOCK, BlockPhase.ACTIVE, START, lost=True)
-    assert edge is not None
-    assert (edge.target, edge.why) == (BlockPhase.ENDED, BlockWhy.LOST)
+    assert phase_of(BLOCK, START, lost=True) is BlockPhase.ENDED
 
 
 def test_the_moments_at_which_the_phase_changes() -> None:
@@ -106,11 +63,3 @@ def test_between_two_moments_the_phase_never_changes(first: int, seconds: int) -
     upcoming = next_moment(BLOCK, now)
     if upcoming is None or later < upcoming:
         assert phase_of(BLOCK, later) is phase_of(BLOCK, now)
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.sampled_from(BlockPhase), st.integers(-(10**6), 10**6), st.booleans())
-def test_an_edge_always_leads_to_the_phase_of_the_moment(current: BlockPhase, seconds: int, lost: bool) -> None:
-    now = START + timedelta(seconds=seconds)
-    edge = decide(BLOCK, current, now, lost=lost)
-    assert (edge.target if edge else current) is phase_of(BLOCK, now, lost=lost)

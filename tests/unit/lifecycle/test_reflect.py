@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
-from autoscaler.lifecycle.diagram import generated_files
 from autoscaler.lifecycle.provisioned_node import EDGES, MachineState
 from autoscaler.lifecycle.reflect import SeenReservation, World, complete_drivers, occupies, reflect
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
@@ -21,6 +20,7 @@ from instance_catalog.kubernetes.labels import POOL
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import ours
+from tests.lifecycle_reference import generated_files
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 EARLIER = NOW - timedelta(minutes=5)

@@ -12,8 +12,8 @@ from instance_catalog.diagnostic import Path as FieldPath
 from instance_catalog.files.loader import DATA
 from instance_catalog.files.schema import InstanceTypeEntry
 from instance_catalog.files.schema_fields import known_choices, known_fields
-from instance_catalog.files.schema_files import SCHEMA_FILE, generated_files, json_schema
 from instance_catalog.files.yaml_text import read
+from tests.catalog_schema import SCHEMA_FILE, generated_files, json_schema
 
 FILES = sorted(path for pattern in ("*.yaml", "aws/*.yaml", "gcp/*.yaml") for path in DATA.glob(pattern))
 

@@ -35,9 +35,7 @@ from autoscaler.kube.custom.capacity_pool import (
     ScopeSpec,
     parse_capacity_pool,
 )
-from autoscaler.kube.custom.crd import Kind, crd, structural
 from autoscaler.kube.custom.gcp_node_template import GCPNodeTemplateSpec
-from autoscaler.kube.custom.generate import KINDS, generated_files
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec
 from autoscaler.kube.custom.provisioned_node import PhaseName
 from autoscaler.kube.custom.schema import ApiModel, CapacityTypeName, RequirementSpec, Rule
@@ -46,6 +44,8 @@ from autoscaler.lifecycle.capacity_block import BlockPhase
 from autoscaler.model.capacity import Mode, PodScope
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.types.instance_type import CapacityType
+from tests.custom_resources import KINDS, generated_files
+from tests.structural_schema import Kind, crd, structural
 
 BY_NAME = {kind.name: kind for kind in KINDS}
 # What apiextensions.k8s.io/v1 allows in a structural schema.

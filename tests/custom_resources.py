@@ -15,7 +15,6 @@ from autoscaler.kube.custom.aws_node_template import (
 )
 from autoscaler.kube.custom.capacity_block import CapacityBlockSpec, CapacityBlockStatus
 from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, CapacityPoolStatus
-from autoscaler.kube.custom.crd import AGE, READY, STATE, Column, Kind, crd
 from autoscaler.kube.custom.gcp_node_template import GCPNodeTemplateSpec, GCPNodeTemplateStatus
 from autoscaler.kube.custom.instance_type_overlay import InstanceTypeOverlaySpec, InstanceTypeOverlayStatus
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec, LaunchBatchStatus
@@ -23,6 +22,7 @@ from autoscaler.kube.custom.node_template import KwokNodeTemplateSpec, NodeTempl
 from autoscaler.kube.custom.provisioned_node import ProvisionedNodeSpec, ProvisionedNodeStatus
 from autoscaler.kube.custom.spending import SpendingSpec, SpendingStatus
 from instance_catalog.kubernetes.labels import GROUP
+from tests.structural_schema import AGE, READY, STATE, Column, Kind, crd
 
 FOLDER: Final = Path("deploy/crds")
 CHART: Final = Path("deploy/charts/foreslice-crds/templates")
