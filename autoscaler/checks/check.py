@@ -14,7 +14,8 @@ from autoscaler.checks.coexistence import competitors, foreign_nodes
 from autoscaler.checks.drivers import conflicting_plugins, missing_drivers
 from autoscaler.checks.nodes import NodeToBe, planned_nodes, possible_nodes
 from autoscaler.checks.pool_condition import ConditionType, PoolCondition
-from autoscaler.checks.usable import obstacles, resting, slices_of_hosts
+from autoscaler.checks.usable import obstacles, resting, slices_of_hosts, telling
+from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code, Reason
@@ -46,11 +47,11 @@ def pool_conditions(
     found: list[PoolCondition] = []
     whole = replace(as_if_ours(snapshot), backoffs=(), quarantines=())
     candidates = candidates_of(whole, catalog, policy, now=now)
+    asking = _asking(snapshot, plan)
     for pool in snapshot.pools:
-        wrong = obstacles(
-            pool, objections=plan.warnings, backoffs=snapshot.backoffs, serving=serving, now=now, orders=orders
-        )
-        rests = resting(pool, candidates, snapshot.backoffs, now=now)
+        backoffs = telling(pool, snapshot.backoffs, launches=pool.name in asking, now=now)
+        wrong = obstacles(pool, objections=plan.warnings, backoffs=backoffs, serving=serving, orders=orders)
+        rests = resting(pool, candidates, backoffs)
         slices = slices_of_hosts(pool, candidates)
         found.append(PoolCondition(pool.name, ConditionType.READY, (*wrong, *rests, *slices)))
         others = (*competitors(pool, snapshot), *foreign_nodes(pool, snapshot, now))
@@ -65,6 +66,12 @@ def pool_conditions(
         found.append(PoolCondition(pool.name, ConditionType.DRIVERS_WILL_RUN, combined(nodes, missing)))
         found.append(PoolCondition(pool.name, ConditionType.DEVICE_PLUGIN_CONFLICT, combined(nodes, plugins)))
     return tuple(found)
+
+
+def _asking(snapshot: Snapshot, plan: Plan) -> frozenset[str]:
+    """The pools whose provider is being asked for machines, or is about to be."""
+    coming = (node.pool for node in snapshot.provisioned if counts_against_limits(node) and not node.provider_id)
+    return frozenset({*coming, *(launch.pool for launch in plan.launches)})
 
 
 def _on_all(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]]) -> tuple[Reason, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
@@ -20,6 +20,8 @@ from autoscaler.planning.supply.drivers import launches_slices
 _UNUSABLE: Final = frozenset({Code.UNUSABLE, Code.NO_PRICE})
 # Answers that nobody has to do anything about.
 _PASSING: Final = frozenset({"", "Ambiguous", "Busy", "Throttled"})
+# A launch that begins so long after a back-off tries again what failed, and its answer is still to come.
+_TRIED_AGAIN: Final = timedelta(minutes=5)
 
 
 def obstacles(
@@ -28,13 +30,12 @@ def obstacles(
     objections: Iterable[Reason],
     backoffs: Iterable[Backoff],
     serving: Mapping[str, Reason | None] | None,
-    now: datetime,
     orders: bool = True,
 ) -> Iterator[Reason]:
     """What is wrong with a pool. `orders`: whether Cluster Autoscaler can order nodes.
 
-    `objections` are those of the plan. `serving` are the kinds of node templates that are launched from, with what is
-    wrong with their provider; None where nobody knows, as outside the controller.
+    `objections` are those of the plan, `backoffs` those that `telling` says. `serving` are the kinds of node templates
+    that are launched from, with what is wrong with their provider; None where nobody knows, as outside the controller.
     """
     subject = subject_of("pool", pool.name)
     yield from (replace(r, subject="") for r in objections if r.subject == subject and r.code in _UNUSABLE)
@@ -48,19 +49,25 @@ def obstacles(
         elif (refusal := serving[kind]) is not None:
             yield refusal
     for backoff in backoffs:
-        if backoff.pool == pool.name and backoff.until > now and _of_everything(backoff):
+        if _of_everything(backoff):
             yield _failed(backoff)
 
 
-def resting(
-    pool: CapacityPool, candidates: Iterable[Candidate], backoffs: Iterable[Backoff], *, now: datetime
-) -> Iterator[Reason]:
-    """Why nothing that the pool may buy can be launched now. `candidates`: as if nothing rested.
+def telling(pool: CapacityPool, backoffs: Iterable[Backoff], *, launches: bool, now: datetime) -> tuple[Backoff, ...]:
+    """The back-offs that say whether the pool's provider launches. `launches`: machines are being asked for. What
+    rested until then has not answered yet: the condition would change twice with every attempt that fails alike."""
+    since = now - _TRIED_AGAIN if launches else now
+    return tuple(one for one in backoffs if one.pool == pool.name and one.until > since)
+
+
+def resting(pool: CapacityPool, candidates: Iterable[Candidate], backoffs: Iterable[Backoff]) -> Iterator[Reason]:
+    """Why nothing that the pool may buy can be launched now. `candidates`: as if nothing rested. `backoffs`: those that
+    `telling` says.
 
     No group of its node template starts any of it. Or the provider answered something else, each time about some
     offerings only: one reason of a kind, with the first moment that something is tried again.
     """
-    live = [b for b in backoffs if b.pool == pool.name and b.until > now and b.reason not in _PASSING]
+    live = [b for b in backoffs if b.reason not in _PASSING]
     all_of = [c for c in candidates if c.pool.name == pool.name]
     absent = [c for c in all_of if c.barred is not None and c.barred.code is Code.NOT_IN_GROUPS]
     if absent and all(c.excluded for c in all_of):

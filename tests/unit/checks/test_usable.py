@@ -24,7 +24,7 @@ from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import candidates_of
 from autoscaler.report.checks_text import verdict_of
-from tests.builders import CATALOG, NOW, plan, snapshot
+from tests.builders import CATALOG, NOW, ours, plan, snapshot
 
 POOL = CapacityPool("team", mode=Mode.ACT, node_template=NodeTemplateRef("KwokNodeTemplate", "k"))
 SERVING: Mapping[str, Reason | None] = {"KwokNodeTemplate": None}
@@ -135,6 +135,24 @@ def test_the_first_moment_at_which_something_is_tried_again_is_told() -> None:
     sooner = replace(EACH[-1], until=LATER - timedelta(minutes=3), message="soon")
     finding, _ = ready(snapshot([], pools=(POOL,), backoffs=(*EACH[:-1], sooner)))
     assert "NotOffered: soon; tried again at" in verdict_of(finding)[2]
+
+
+@pytest.mark.parametrize("backoffs", [(REFUSED,), EACH], ids=["of-everything", "of-each-offering"])
+@pytest.mark.parametrize(
+    ("asks", "ago", "good"),
+    [
+        pytest.param(True, timedelta(minutes=1), False, id="tried-again"),
+        pytest.param(False, timedelta(minutes=1), True, id="not-tried-again"),
+        pytest.param(True, timedelta(minutes=6), True, id="asked-for-much-later"),
+    ],
+)
+def test_what_is_tried_again_has_not_answered_yet(
+    backoffs: tuple[Backoff, ...], asks: bool, ago: timedelta, good: bool
+) -> None:
+    over = tuple(replace(backoff, until=NOW - ago) for backoff in backoffs)
+    coming = (ours("n1"),) if asks else ()
+    finding, acts = ready(snapshot([], pools=(POOL,), backoffs=over, provisioned=coming))
+    assert (finding.good, acts) == (good, True)
 
 
 _FIRST = OFFERED[0].offering
