@@ -19,21 +19,31 @@ def ensure_writable(path: Path) -> None:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write the file so that a reader sees the old text or the new one, never a part. Raises BadInputError."""
+    """Write the file so that a reader sees the old text or the new one, never a part. Raises BadInputError.
+
+    A symbolic link stays one, and a device or a pipe is written to: a rename would replace it by a file.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-        # Hidden, so that readers of the directory ignore it meanwhile.
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, mode)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-            raise
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+        else:
+            _replace(path.resolve(), text)
     except OSError as error:
         raise BadInputError(f"{path}: {error.strerror}", next_step="choose a directory you can write to") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    # Hidden, so that readers of the directory ignore it meanwhile.
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise

@@ -142,5 +142,7 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
     if (group, name) in MAKES_PODS:
         step = "give what its controller makes (kubectl get pods -o yaml), or pass --skip-unknown to plan for the rest"
         return ("kind",), f"{name} of {version} makes pods by rules of its own, which Foreslice does not know", step
+    if group == "simulation.foreslice.dev":
+        return ("kind",), f"{name} is no object of a cluster", "give the file to `foreslice simulate`"
     step = "if it does, give the pods instead (kubectl get pods -o yaml); otherwise remove it, or pass --skip-unknown"
     return ("kind",), f"unsupported kind {name} of {version}: Foreslice cannot tell whether it creates pods", step

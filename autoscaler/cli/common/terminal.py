@@ -85,7 +85,10 @@ def behind(stream: TextIO) -> TextIO:
     return stream.raw if isinstance(stream, Printable) else stream
 
 
-def _guarded(stream: TextIO) -> TextIO:
+def _guarded(stream: TextIO | None) -> TextIO:
+    if stream is None:
+        # The shell closed it (`>&-`). Its number must be in use: the next file that is opened would get it.
+        return cast("TextIO", Printable(open(os.devnull, "w", encoding="utf-8")))
     if isinstance(stream, Printable):
         return stream
     reconfigure = getattr(stream, "reconfigure", None)

@@ -106,6 +106,14 @@ def test_other_failures_of_the_system_are_not_taken_for_a_full_disk(monkeypatch:
         run(monkeypatch, PermissionError(errno.EACCES, "no"))
 
 
+def test_without_a_stdout_commands_still_do_their_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)  # What Python makes of `>&-`.
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    guard_streams()
+    assert run(monkeypatch, None, "act", says="text") == 0
+    assert entry._flushed(0) == 0
+
+
 def test_the_version_is_told_as_people_ask_for_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

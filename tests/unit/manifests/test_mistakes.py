@@ -53,6 +53,10 @@ MISTAKES = {
         "apiVersion: batch.example.com/v1\nkind: Job\nmetadata: {name: x}",
         "unsupported kind Job of batch.example.com/v1: Foreslice cannot tell whether it creates pods",
     ),
+    "a scenario of `foreslice simulate`": (
+        "apiVersion: simulation.foreslice.dev/v1alpha1\nkind: Simulation\nmetadata: {name: x}",
+        "Simulation is no object of a cluster\n  give the file to `foreslice simulate`",
+    ),
     "a group of the past": (
         "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: x}",
         "Deployment is not a kind of extensions/v1beta1\n  write apiVersion: apps/v1",
