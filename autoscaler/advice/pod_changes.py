@@ -18,10 +18,12 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
+from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS
 from instance_catalog.types.clouds import queue_labels
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
+_HUGE_PAGES = "hugepages-"
 _MEBI = 2**20
 _GIBI = 2**30
 
@@ -165,16 +167,23 @@ def _term_without(term: NodeSelectorTerm, key: str) -> NodeSelectorTerm:
 
 
 def short_resources(asked: Situation) -> tuple[str, ...]:
-    """The ordinary resources of which some instance type has too little for the pod."""
-    found = {str(r.detail.get("resource")) for r in asked.reasons if r.code in SHORT_AMOUNTS}
-    return tuple(resource for resource in _LOWERED if resource in found)
+    """The resources of which some instance type has some but too little, and that people request less of."""
+    short = (r.detail for r in asked.reasons if r.code in SHORT_AMOUNTS)
+    found = {str(detail.get("resource")) for detail in short if detail.get("free") != 0}
+    return tuple(sorted(filter(_lowered, found)))
+
+
+def _lowered(resource: str) -> bool:
+    return resource in _LOWERED or resource.startswith(_HUGE_PAGES) or is_plugin_resource(resource)
 
 
 def without_requests(asked: Situation, resources: tuple[str, ...]) -> Change:
-    """For a first look only: does the pod fit anywhere when it asks for nothing of these resources?"""
+    """For a first look only: does the pod fit anywhere when it asks for nothing of these resources, or for one device?
+    Of a device plugin that nobody asks for none is assumed."""
+    least = {resource: Quantity.of(1 if is_plugin_resource(resource) else 0) for resource in resources}
 
     def edit(pod: Pod) -> Pod:
-        kept = tuple(_asking(c, {resource: Quantity.of(0) for resource in resources}) for c in pod.containers)
+        kept = tuple(_asking(c, least) for c in pod.containers)
         return replace(pod, containers=kept, pod_requests=None)
 
     return Change.of(ChangeKind.LOWER_REQUEST, _subject(asked), on_pods(asked.keys, edit))
@@ -187,7 +196,7 @@ def shortages(reasons: Sequence[Reason]) -> Mapping[str, tuple[int, int]] | None
         free, wanted = reason.detail.get("free"), reason.detail.get("wanted")
         if reason.code not in SHORT_AMOUNTS or not isinstance(free, int) or not isinstance(wanted, int):
             return None
-        if free <= 0 or reason.detail.get("resource") not in _LOWERED:
+        if free <= 0 or not _lowered(str(reason.detail.get("resource"))):
             return None
         found[str(reason.detail["resource"])] = (free, wanted)
     return found or None
@@ -231,7 +240,9 @@ def _units(resource: str, amount: Quantity) -> int:
 
 
 def _rounded(resource: str, units: int) -> int:
-    """Down to what people write: tenths of a core, whole cores from ten on; Mi, whole Gi from ten on."""
+    """Down to what people write: tenths of a core, whole cores from ten on; Mi, whole Gi from ten on; whole devices."""
+    if is_plugin_resource(resource):
+        return units
     fine, coarse = (100, 1000) if resource == "cpu" else (_MEBI, _GIBI)
     step = coarse if units >= 10 * coarse else fine
     return units // step * step
@@ -240,6 +251,8 @@ def _rounded(resource: str, units: int) -> int:
 def _quantity(resource: str, units: int) -> Quantity:
     if resource == "cpu":
         return Quantity.parse(str(units // 1000) if units % 1000 == 0 else f"{units}m")
+    if is_plugin_resource(resource):
+        return Quantity.of(units)
     return Quantity.parse(f"{units // _GIBI}Gi" if units % _GIBI == 0 else f"{units // _MEBI}Mi")
 
 

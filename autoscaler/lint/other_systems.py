@@ -7,7 +7,7 @@ README), Volcano's vGPU device plugin, and the instance types of Amazon SageMake
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from functools import partial
 from typing import Final
 
@@ -19,6 +19,8 @@ from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_resources
 from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, MACHINE_KEYS, accelerator_names
 from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
@@ -43,7 +45,9 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     yield from _of_first(snapshot, _kai_part, _kai)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, _shared_resource, _shared)
-    yield from _of_first(snapshot, _ended, _retired)
+    every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
+    yield from _about_first(every, _ended, _retired)
+    yield from _about_first(every, lambda pod: _beyond_machines(pod, catalog), lambda found: _beyond(found, catalog))
     yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog), _absent)
     there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
@@ -62,12 +66,25 @@ def _of_first(
     snapshot: Snapshot, found: Callable[[Pod], str], told: Callable[[str], tuple[tuple[str, ...], str, str]]
 ) -> Iterator[Diagnostic]:
     """The warning about the first pod in which `found` sees something; `told` has field, message and next step."""
-    concerned = [(pod, name) for pod in snapshot.pods if not pod.bound and (name := found(pod))]
+    yield from _about_first(_waiting(snapshot), found, told)
+
+
+def _waiting(snapshot: Snapshot) -> list[tuple[str, Pod]]:
+    return [(f"Pod {pod.key}", pod) for pod in snapshot.pods if not pod.bound]
+
+
+def _about_first(
+    pods: Iterable[tuple[str, Pod]],
+    found: Callable[[Pod], str],
+    told: Callable[[str], tuple[tuple[str, ...], str, str]],
+) -> Iterator[Diagnostic]:
+    """The same of pods under the names of what makes them."""
+    concerned = [(subject, pod, name) for subject, pod in pods if (name := found(pod))]
     if concerned:
-        pod, name = concerned[0]
+        subject, pod, name = concerned[0]
         path, message, step = told(name)
         rest = f" (and {len(concerned) - 1} more)" if len(concerned) > 1 else ""
-        yield surprise(f"Pod {pod.key}", path, message.replace("{rest}", rest), step, pod.origin)
+        yield surprise(subject, path, message.replace("{rest}", rest), step, pod.origin)
 
 
 def _kai_part(pod: Pod) -> str:
@@ -126,6 +143,44 @@ def _retired(name: str) -> tuple[tuple[str, ...], str, str]:
     asks, ends = ("has", "nothing reads it") if annotation else ("asks for", "no node has it")
     ended = f"which ended on {found.ended}: {ends} any more"
     return path, f"{asks} {name}{{rest}} of {found.system}, {ended}", found.instead
+
+
+def _beyond_machines(pod: Pod, catalog: Catalog) -> str:
+    """What the pod asks for of a device plugin, in more devices than any machine that it selects has, and the machine
+    that has most: "16 aws.amazon.com/neuron inf2.48xlarge"; or nothing."""
+    for container in (*pod.containers, *pod.init_containers):
+        for name, amount in container.requests.items():
+            ended = retired(name)
+            now = ended.now if ended else name
+            machines = [(number, type_) for type_, number in _having(now, catalog).items() if _admitted(pod, type_)]
+            if machines and amount > max(machines)[0]:
+                return f"{amount} {now} {max(machines)[1]}"
+    return ""
+
+
+def _beyond(found: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
+    asked, resource, name = found.split()
+    card = catalog.types[name].accelerator
+    clouds = " and ".join(sorted({one.cloud for one in catalog}))
+    return (
+        ("spec", "containers", "resources"),
+        f"asks for {asked} {resource}{{rest}}, and of the instance types that it admits {name} has most: "
+        f"{_having(resource, catalog)[name]}{f' ({card.model})' if card else ''}",
+        "ask for what one machine has, or add the machine that you mean with `foreslice catalog add`: the catalog "
+        f"knows {clouds} (docs/examples/catalog shows one of another cloud)",
+    )
+
+
+def _having(resource: str, catalog: Catalog) -> dict[str, Quantity]:
+    """How much of a device plugin's resource each instance type has that has any."""
+    if not is_plugin_resource(resource):
+        return {}
+    found = ((t.name, r, n) for t in catalog for amounts in plugin_resources(t).values() for r, n in amounts.items())
+    return {name: amount for name, of, amount in found if of == resource}
+
+
+def _admitted(pod: Pod, name: str) -> bool:
+    return all(name in names for names in _selected(pod, TYPE_KEYS))
 
 
 def _absent_hardware(pod: Pod, catalog: Catalog) -> str:

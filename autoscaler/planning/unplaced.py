@@ -251,7 +251,7 @@ def near_misses(
         subject = "device" if reason.subject.startswith("device ") else reason.subject
         groups.setdefault((reason.code, subject, _kind(reason)), []).append((name, reason))
     misses = [NearMiss(_best(group)[1], len(group), _best(group)[0]) for group in groups.values()]
-    misses.sort(key=lambda miss: (_farness(miss.reason), -miss.types, miss.example))
+    misses.sort(key=lambda miss: (_farness(miss.reason), _none_of_it(miss.reason), -miss.types, miss.example))
     return tuple(misses[: policy.near_misses])
 
 
@@ -278,9 +278,14 @@ def _farness(reason: Reason) -> int:
     return _FARNESS.get(reason.code, _MIDDLE)
 
 
-def _farness_in_type(reason: Reason) -> int:
-    """The same among variants of one type: one that lacks a device of the class has passed all filters before."""
-    return _SELECTED if reason.code is Code.NO_DEVICE_OF_CLASS else _farness(reason)
+def _farness_in_type(reason: Reason) -> tuple[int, bool]:
+    """The same among variants of one type: one that lacks a device of the class has passed all filters before, and one
+    without any of a resource, which a device plugin or a driver would have to hand out, is no news beside one with."""
+    return _SELECTED if reason.code is Code.NO_DEVICE_OF_CLASS else _farness(reason), _none_of_it(reason)
+
+
+def _none_of_it(reason: Reason) -> bool:
+    return reason.code is Code.INSUFFICIENT_RESOURCE and reason.detail.get("free") == 0
 
 
 def _kind(reason: Reason) -> FrozenMap[str, object]:

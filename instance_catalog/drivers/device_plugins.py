@@ -13,13 +13,16 @@ from instance_catalog.package_data import contents
 class DevicePlugin:
     """A device plugin hands out the devices of `driver` without DRA. `images` are ends of its image's repository,
     `resource_prefixes` beginnings of the extended resources it offers; a `managed` one is installed by the cloud.
-    `parts`: how many of a resource one device is, by resource and model of the device."""
+    `whole` is the resource of which a device of `vendor` is one; `parts`: how many of a resource one device is, by
+    resource and model of the device."""
 
     driver: str
     images: tuple[str, ...]
     resource_prefixes: tuple[str, ...]
     source: str
     managed: bool = False
+    vendor: str = ""
+    whole: str = ""
     parts: FrozenMap[str, FrozenMap[str, int]] = field(default_factory=FrozenMap)
 
 
@@ -72,6 +75,8 @@ def device_plugins() -> tuple[DevicePlugin, ...]:
             tuple(row["resources"]),
             row["source"],
             managed=row.get("managed", False),
+            vendor=row.get("whole", {}).get("vendor", ""),
+            whole=row.get("whole", {}).get("resource", ""),
             parts=FrozenMap({resource: FrozenMap(models) for resource, models in row.get("parts", {}).items()}),
         )
         for row in content["plugins"]

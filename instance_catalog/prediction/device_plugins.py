@@ -16,9 +16,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.instance_type import InstanceType
 
 EFA: Final = "vpc.amazonaws.com/efa"
-NEURON: Final = "aws.amazon.com/neuron"
 TPU: Final = "google.com/tpu"
-_VENDORS: Final = {"AWS": NEURON, "Google": TPU}
 
 
 @lru_cache(maxsize=1024)
@@ -29,8 +27,9 @@ def plugin_resources(instance_type: InstanceType) -> FrozenMap[str, FrozenMap[st
     if efa:
         found[EFA] = Quantity.of(efa)
     accelerator = instance_type.accelerator
-    if accelerator is not None and accelerator.vendor in _VENDORS:
-        found[_VENDORS[accelerator.vendor]] = Quantity.of(instance_type.device_count)
+    if accelerator is not None:
+        wholes = (p.whole for p in device_plugins() if p.whole and p.vendor == accelerator.vendor)
+        found |= {resource: Quantity.of(instance_type.device_count) for resource in wholes}
         for resource, parts in _parts(accelerator.model):
             found[resource] = Quantity.of(instance_type.device_count * parts)
     found |= instance_type.extended_resources

@@ -31,6 +31,7 @@ _PLUGIN_IMAGES = {
     "aws.amazon.com/neuron": "public.ecr.aws/neuron/neuron-device-plugin:2",
     "vpc.amazonaws.com/efa": "registry.example/aws-efa-k8s-device-plugin:0.5",
     "google.com/tpu": "gke.gcr.io/tpu-device-plugin:1",
+    "habana.ai/gaudi": "vault.habana.ai/docker-k8s-device-plugin/docker-k8s-device-plugin:1",
 }
 TPU_SLICE = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "4x4"}
 TPU7X = {
@@ -76,6 +77,11 @@ CASES = {
                 {"aws.amazon.com/neuron": 16, "vpc.amazonaws.com/efa": 8}, restartPolicy="Never", **WAITING
             )
         },
+    ),
+    "Job on Gaudi with EFA": workload(
+        "Job",
+        "batch/v1",
+        {"template": template({"habana.ai/gaudi": 8, "vpc.amazonaws.com/efa": 4}, restartPolicy="Never")},
     ),
     "Ray workers with several hosts": workload(
         "RayCluster",

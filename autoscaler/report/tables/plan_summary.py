@@ -301,9 +301,10 @@ def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True)
         case Code.INSUFFICIENT_RESOURCE:
             resource = str(detail["resource"])
             wanted, free = (amount_text(resource, detail[key]) for key in ("wanted", "free"))
-            step = "foreslice catalog set TYPE allocatable.ephemeral-storage=… --into DIR --reason WHY"
-            disk = f"; `{step}` says how large your root volumes are"
-            more = disk if resource == "ephemeral-storage" else ""
+            step = f"; `foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY` says "
+            disk = f"{step}how large your root volumes are"
+            pages = f"{step}how many yours keep" if resource.startswith("hugepages-") else ""
+            more = disk if resource == "ephemeral-storage" else pages
             if detail["free"] == 0 and "/" in resource:
                 return f"Insufficient {resource} ({wanted} requested, {_without(resource, everywhere=everywhere)})"
             return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"

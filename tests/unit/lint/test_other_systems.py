@@ -10,6 +10,7 @@ from autoscaler.lint.other_systems import ec2_name, foreign_advice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
+from autoscaler.model.snapshot import DaemonSet
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.frozen_map import FrozenMap
@@ -64,6 +65,41 @@ def test_a_resource_that_a_cloud_has_ended(resource: str) -> None:
     (found,) = told(asking(resource), replace(asking(resource), name="q"))
     assert f"asks for {resource} (and 1 more)" in found.message
     assert "google.com/tpu" in found.next_step
+
+
+NEURON = "aws.amazon.com/neuron"
+INF2 = {labels.INSTANCE_TYPE: "inf2.48xlarge"}
+
+
+def _of_neuron(amount: int, resource: str = NEURON, **fields: object) -> Pod:
+    requests = FrozenMap({resource: Quantity.of(amount)})
+    return replace(pod("p"), containers=(Container("main", requests),), **fields)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param(_of_neuron(17), "trn2u.48xlarge has most: 16 (Trainium2)", id="nothing in the catalog"),
+        pytest.param(_of_neuron(16), "", id="some have as many"),
+        pytest.param(
+            _of_neuron(16, node_selector=FrozenMap(INF2)), "inf2.48xlarge has most: 12 (Inferentia2)", id="selected"
+        ),
+        pytest.param(_of_neuron(12, node_selector=FrozenMap(INF2)), "", id="as many as the selected one has"),
+        pytest.param(_of_neuron(99, "example.com/fpga"), "", id="no plugin is known"),
+    ],
+)
+def test_more_devices_than_any_machine_has(asked: Pod, expected: str) -> None:
+    found = [one.message for one in foreign_advice(snapshot([asked]), shipped("trn2u.48xlarge", "inf2.48xlarge"))]
+    assert [expected in message for message in found] == ([True] if expected else [])
+
+
+def test_daemon_sets_are_told_what_no_node_gives_them() -> None:
+    asked = _of_neuron(16, "aws.amazon.com/neurondevice", node_selector=FrozenMap(INF2))
+    running = replace(snapshot([]), daemon_sets=(DaemonSet("default", "burn", asked),))
+    ended, beyond = foreign_advice(running, shipped("inf2.48xlarge"))
+    assert {ended.subject, beyond.subject} == {"DaemonSet default/burn"}
+    assert "ask for aws.amazon.com/neuron" in ended.next_step
+    assert "asks for 16 aws.amazon.com/neuron" in beyond.message
 
 
 def test_an_annotation_that_nothing_reads_any_more() -> None:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from autoscaler.execution.machine import machine_of
-from autoscaler.model.capacity import CapacityPool, Limits, Mode
+from autoscaler.model.capacity import CapacityPool, Limits, Mode, PodScope, Scope
+from autoscaler.model.pod import Container
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Named, candidates_of
@@ -19,7 +20,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, InstanceType, NetworkCard
 from providers.contract import TAG_CLUSTER, LaunchRequest, OfferingKey
-from tests.builders import SMALL, machine, pod, snapshot
+from tests.builders import SMALL, machine, plan, pod, shipped, snapshot
 
 EFA = "vpc.amazonaws.com/efa"
 NOW = datetime(2026, 8, 21, tzinfo=UTC)
@@ -133,3 +134,12 @@ def test_a_machine_that_was_bought_has_no_huge_pages_of_an_assumed_plugin() -> N
     request = LaunchRequest("t", ("node-1",), (offering,), FrozenMap({TAG_CLUSTER: "c"}), drivers=("nvidia",))
     found = machine_of(request, offering, "node-1", catalog=Catalog.of([MACHINE]), profile=snapshot([], []).profile)
     assert not found.node.allocatable.keys() & {EFA, "hugepages-2Mi"}
+
+
+def test_what_a_driver_would_have_is_no_shortage_beside_what_the_plugin_has() -> None:
+    """g4ad is on offer with the DRA driver, without any amd.com/gpu, and with the plugin, with four."""
+    asked = Container("main", FrozenMap({"amd.com/gpu": Quantity.of(8)}))
+    pool = CapacityPool("team", scope=Scope(pods=PodScope.ALL))
+    state = snapshot([replace(pod("p"), containers=(asked,))], [], pools=(pool,))
+    (left,) = plan(replace(state, from_files=True), catalog=shipped("g4ad.16xlarge")).left_out
+    assert [miss.reason.detail["free"] for miss in left.near_misses] == [4]

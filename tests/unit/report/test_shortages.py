@@ -42,3 +42,9 @@ def test_no_machine_is_near_where_other_pods_decide() -> None:
 
 def _misses(nearest: Reason) -> tuple[NearMiss, ...]:
     return NearMiss(nearest, 1, "s"), NearMiss(NONE, 3, "l")
+
+
+def test_huge_pages_are_what_nodes_keep() -> None:
+    short = Reason.of(Code.INSUFFICIENT_RESOURCE, POD, resource="hugepages-2Mi", wanted=2**34, free=2**33)
+    entry = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=_misses(short), types=4)
+    assert "allocatable.hugepages-2Mi=…" in next(left_out_lines(entry))

@@ -23,6 +23,9 @@ CATALOG = load_catalog()
         ("inf1.6xlarge", "neuron.aws.com", "aws.amazon.com/neuroncore", 16),
         ("trn2.48xlarge", "dra.net", "vpc.amazonaws.com/efa", 16),
         ("ct6e-standard-4t", "tpu.google.com", "google.com/tpu", 4),
+        ("dl1.24xlarge", "gaudi.intel.com", "habana.ai/gaudi", 8),
+        ("dl1.24xlarge", "dra.net", "vpc.amazonaws.com/efa", 4),
+        ("g4ad.16xlarge", "gpu.amd.com", "amd.com/gpu", 4),
     ],
 )
 def test_resources_of_a_type(name: str, driver: str, resource: str, amount: int) -> None:
