@@ -11,7 +11,7 @@ same on every machine.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -63,10 +63,10 @@ def _generate(problem: Problem, fillings: Fillings[State], starts: Sequence[Solu
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """One level of the objective: what a column and what a bundle left out add to it."""
+    """One level of the objective: what each variable adds to it, and what a known answer has of it."""
 
-    of_column: Callable[[Score], float]
-    of_item: tuple[float, ...]
+    weights: Mapping[int, float]
+    known: float
 
 
 class _Program:
@@ -126,31 +126,30 @@ class _Program:
 
     def solve(self, start: Solution) -> list[Column] | None:
         """The columns to buy; None when HiGHS finds nothing within its limits."""
-        for goal in self._goals(start.score):
-            parts = [x * goal.of_column(c.score) for x, c in zip(self._bought, self._columns, strict=True)]
-            parts += [x * weight for x, weight in zip(self._left, goal.of_item, strict=True) if weight]
-            expression = self._sum(parts)
-            self._highs.minimize(expression)
-            if self._highs.getModelStatus() != self._optimal:
-                return None
-            value = float(self._highs.getInfo().objective_function_value)
+        variables, values = [*self._bought, *self._left], list[float]()
+        for goal in self._goals(start):
+            expression = self._sum([variables[number] * weight for number, weight in goal.weights.items()])
+            value = sum(weight * values[number] for number, weight in goal.weights.items()) if values else goal.known
+            # Where a known answer has nothing of it, nothing is less. There is a goal for each priority.
+            if value > _TOLERANCE or min(goal.weights.values()) < 0:
+                self._highs.minimize(expression)
+                if self._highs.getModelStatus() != self._optimal:
+                    return None
+                value = float(self._highs.getInfo().objective_function_value)
+                values = list(self._highs.getSolution().col_value)
             self._highs.addConstr(expression <= value + _TOLERANCE)
         times = [round(self._highs.val(x)) for x in self._bought]
         chosen = [column for column, n in zip(self._columns, times, strict=True) for _ in range(n)]
         return chosen if self._possible(chosen) else None
 
-    def _goals(self, bound: Score) -> list[_Goal]:
+    def _goals(self, start: Solution) -> list[_Goal]:
         """The levels in which columns differ at all, most important first."""
-        nothing = (0.0,) * len(self._problem.items)
-        goals = [
-            _Goal(
-                lambda _: 0.0,
-                tuple(float(item.pods) if item.level == level else 0.0 for item in self._problem.items),
-            )
-            for level in range(len(bound.left_out))
-        ]
+        levels: list[dict[int, float]] = [{} for _ in start.score.left_out]
+        for number, item in enumerate(self._problem.items, start=len(self._columns)):
+            levels[item.level][number] = float(item.pods)
+        goals = [_Goal(level, pods) for level, pods in zip(levels, start.score.left_out, strict=True)]
         parts: list[Callable[[Score], float]] = [lambda s: float(s.preference)]
-        parts += [lambda s, i=i: float(s.capacity[i]) for i in range(len(bound.capacity))]  # type: ignore[misc]  # i is bound
+        parts += [lambda s, i=i: float(s.capacity[i]) for i in range(len(start.score.capacity))]  # type: ignore[misc]  # i is bound
         parts += [
             lambda s: float(s.usd_per_hour),
             lambda s: float(s.disruption),
@@ -159,8 +158,10 @@ class _Program:
             lambda s: float(s.weight),
             lambda s: float(s.order),
         ]
-        goals += [_Goal(part, nothing) for part in parts if any(part(c.score) for c in self._columns)]
-        return goals
+        for part in parts:
+            weights = {number: weight for number, c in enumerate(self._columns) if (weight := part(c.score))}
+            goals.append(_Goal(weights, part(start.score)))
+        return [goal for goal in goals if goal.weights]
 
     def _possible(self, chosen: Sequence[Column]) -> bool:
         """Whether the rounded answer keeps demand, limits and gangs exactly."""

@@ -1,0 +1,70 @@
+"""The mixed-integer program: one goal after the other, and no search for what cannot be less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+import highspy
+import pytest
+
+from autoscaler.planning.packing.exact import assemble
+from autoscaler.planning.packing.fillings import Fillings
+from autoscaler.planning.packing.milp import improve
+from autoscaler.planning.packing.problem import Budget, Item, Kind, Problem
+from tests.unit.planning.packing.test_refine import Vectors, case, faults, started
+
+# No exact search, and few patterns: the program over generated ones.
+BUDGET = Budget(demands=0, puts=200)
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One entry for each search of HiGHS."""
+    found: list[None] = []
+    minimize: Callable[..., object] = highspy.Highs.minimize
+
+    def counted(*args: object) -> object:
+        found.append(None)
+        return minimize(*args)
+
+    monkeypatch.setattr(highspy.Highs, "minimize", counted)
+    return found
+
+
+def with_priorities(problem: Problem) -> Problem:
+    """The same, with a priority of its own for each item."""
+    return replace(problem, items=tuple(replace(item, level=index) for index, item in enumerate(problem.items)))
+
+
+def test_a_priority_of_which_nobody_is_left_out_is_not_searched(searches: list[None]) -> None:
+    problem, oracle = case(1, items=30)
+    problem = with_priorities(problem)
+    fillings, start = started(problem, oracle)
+    found = improve(problem, fillings, [start], BUDGET)
+    assert not list(faults(problem, oracle, found))
+    assert found.score <= start.score
+    assert 0 < len(searches) < 10
+
+
+def test_where_some_are_left_out_the_others_are_not_searched(searches: list[None]) -> None:
+    problem, oracle = case(1, items=30)
+    problem = with_priorities(replace(problem, limits=(Decimal(40),)))
+    fillings, start = started(problem, oracle)
+    assert any(start.left)
+    found = improve(problem, fillings, [start], BUDGET)
+    assert not list(faults(problem, oracle, found))
+    assert found.score <= start.score
+    assert 0 < len(searches) < 20
+
+
+def test_the_more_important_one_is_placed_although_the_first_plan_leaves_it_out() -> None:
+    """Two machines may be bought, each of which takes one of three."""
+    oracle = Vectors(shapes=((1,),), takes=((1,), (1,), (1,)))
+    items = (Item(1), Item(1, level=1), Item(1, level=2))
+    problem = Problem(items, (Kind(0, Decimal(1), uses=(Decimal(1),)),), limits=(Decimal(2),))
+    fillings = Fillings(problem, oracle)
+    columns = [column for item in (1, 2) if (column := fillings.column(0, (item,)))]
+    found = improve(problem, fillings, [assemble(problem, columns)], BUDGET)
+    assert found.left == (0, 0, 1)
