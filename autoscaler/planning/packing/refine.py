@@ -24,6 +24,7 @@ from autoscaler.planning.packing.knapsack import Knapsacks
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Column, Pattern, Problem, Solution, State, total
 from autoscaler.planning.packing.relaxation import Relaxation
+from autoscaler.planning.packing.rolling import rolling
 
 # Items that are improved together, and how often: work grows with their square, and not with the whole plan.
 _TOGETHER: Final = 400
@@ -42,6 +43,8 @@ _STEP: Final = 8
 _NEAR: Final = 32
 _NEIGHBOURHOODS: Final = 48
 _TINY: Final = 1e-6
+# Nodes of a rolling packing that are packed again with what it left.
+_WASTED: Final = 20
 # The first prices are those of the lower bound, and a little more, so that nodes that are nearly worth them are there.
 _MORE: Final = 4
 _ABOVE: Final = 1.05
@@ -63,9 +66,12 @@ def refine(
     }
     enough = bound.usd_per_hour * NEAR_ENOUGH if bound else Decimal(0)
     refiner = _Refiner(problem, fillings, Knapsacks(problem, relaxation), enough, guess, dict(guess))
-    for part in _parts(free)[:_PARTS]:
-        others = _removed([*fixed, *free], part) or []
-        free = [*(_removed(free, part) or []), *refiner.better(part, others)]
+    if bound and len({item for column in free for item in column.pattern}) > _TOGETHER:
+        free = refiner.rolled(free, fixed)
+    else:
+        for part in _parts(free)[:_PARTS]:
+            others = _removed([*fixed, *free], part) or []
+            free = [*(_removed(free, part) or []), *refiner.better(part, others)]
     found = assemble(problem, [*fixed, *refiner.nearby(free, fixed)])
     return found if found.score < start.score else start
 
@@ -96,6 +102,27 @@ class _Refiner(Generic[State]):
         found = self._dive(cover, Counter(demand))
         self.known += cover.columns
         return found if found and self._improves(found, start, fixed) else list(start)
+
+    def rolled(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
+        """Nodes for the bundles of `start` by the prices of the lower bound."""
+        bundles = sorted(item for column in start for item in column.pattern)
+        found, rest = rolling(self.fillings, self.knapsacks, self._vector(self.guess), bundles)
+        wasted = sorted(found, key=lambda c: (-self._waste(c), c.kind, c.pattern))[:_WASTED]
+        alone = [column for item in rest.elements() if (column := self._alone(item)) is not None]
+        kept = _removed(found, wasted) or []
+        if len(alone) < rest.total():
+            return list(start)
+        found = [*kept, *self.better([*wasted, *alone], [*fixed, *kept])]
+        return found if self._improves(found, start, fixed) else list(start)
+
+    def _alone(self, item: int) -> Column | None:
+        """The cheapest node with a bundle of the item and nothing else."""
+        known = (self.fillings.column(kind, (item,)) for kind in self.fillings.useful(item))
+        return next((column for column in known if column is not None), None)
+
+    def _waste(self, column: Column) -> float:
+        """What the node costs beyond what its bundles are worth."""
+        return float(column.score.usd_per_hour) - sum(self.prices.get(item, 0.0) for item in column.pattern)
 
     def _begin(self, cover: Cover, demand: Counter[int]) -> None:
         """Adds nodes that are worth more than they cost by the prices of the lower bound."""
@@ -168,12 +195,9 @@ class _Refiner(Generic[State]):
 
     def nearby(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
         """A few nodes at a time packed again, those first that cost most beyond what their bundles are worth."""
-        current, tried, prices = list(start), 0, self.prices
+        current, tried = list(start), 0
         for stride in (1, 3, 2, 5, 7):
-            waste = {
-                id(c): float(c.score.usd_per_hour) - sum(prices.get(item, 0.0) for item in c.pattern) for c in current
-            }
-            order = sorted(current, key=lambda c: (-waste[id(c)], c.kind, c.pattern))
+            order = sorted(current, key=lambda c: (-self._waste(c), c.kind, c.pattern))
             for near in _windows(order, stride):
                 if tried == _NEIGHBOURHOODS or self._cost(current, fixed) <= self.enough:
                     return current

@@ -52,7 +52,7 @@ class Relaxation:
 def _groups(
     problem: Problem, oracle: Oracle[State], rooms: Mapping[int, Sizes], *, offered: Sequence[int], placed: Counts
 ) -> tuple[Group, ...]:
-    found: dict[tuple[frozenset[tuple[Hashable, int]], frozenset[int]], list[int]] = {}
+    found: dict[tuple[frozenset[tuple[Hashable, int]], frozenset[int]], tuple[Sizes, list[int]]] = {}
     kinds_of: dict[Bits, frozenset[int]] = {}
     room, among = Room(rooms, missing=inf), bits_of(rooms)
     choosy = [index for index in offered if problem.kinds[index].refuses]
@@ -64,10 +64,11 @@ def _groups(
         if takers not in kinds_of:
             kinds_of[takers] = frozenset(i for i in offered if takers >> problem.kinds[i].shape & 1)
         kinds = kinds_of[takers].difference(i for i in choosy if item in problem.kinds[i].refuses)
-        found.setdefault((frozenset(sizes.items()), kinds), []).append(item)
+        # A set has no order of its own, and the order of dimensions decides between programs that are equal.
+        found.setdefault((frozenset(sizes.items()), kinds), (sizes, []))[1].append(item)
     return tuple(
-        Group(dict(sizes), kinds, tuple(items), sum(placed[item] for item in items))
-        for (sizes, kinds), items in found.items()
+        Group(sizes, kinds, tuple(items), sum(placed[item] for item in items))
+        for (_, kinds), (sizes, items) in found.items()
     )
 
 
