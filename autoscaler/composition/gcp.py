@@ -21,12 +21,11 @@ from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import CapacityType
 from providers.abilities import KubernetesObjects
 from providers.contract import Provider, TemplateRef
-from providers.errors import TemplateError
 from providers.gcp.node_template.template import Batch, BlockNodes, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.reserved.calendar import Advice, advice, bounded
 from providers.gcp.session import Gcp
-from providers.gcp.trial import Trial, cluster_of_trials
+from providers.gcp.trial import Trial, chosen_group, cluster_of_trials
 from providers.market import CapacityQuery
 from providers.plugins import Surroundings
 from providers.trials import Outcome
@@ -65,13 +64,7 @@ def gcp_trial(
     written = templates.template(TemplateRef(GCP_NODE_TEMPLATES.kind, template))
     found = replace(written, on_trial=resize_requests, resize_requests=resize_requests)
     launcher = GcpProvider(project, templates).launcher
-    known_groups = (one for one in launcher.groups.of(found) if not one.unsupported and not one.reservation)
-    groups = [one for one in known_groups if (not one.domain if resize_requests else one.hosts == 1)]
-    chosen = next((group for group in groups if instance_type in ("", group.instance_type)), None)
-    if chosen is None:
-        kinds = ", ".join(sorted({group.instance_type for group in groups})) or "none that a trial can use"
-        step = f"give --type with one that its groups start: {kinds}"
-        raise TemplateError(f"no group of GCPNodeTemplate {template} starts {instance_type}", next_step=step)
+    chosen = chosen_group(launcher.groups, found, instance_type, queued=resize_requests)
     known = surroundings.catalog.types.get(chosen.instance_type)
     kind = CapacityType(chosen.capacity_type)
     price = known.price_in(chosen.ref.zone, kind, region=region_of(chosen.ref.zone)) if known else None

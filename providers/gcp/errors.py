@@ -127,13 +127,15 @@ _NEXT_STEPS: Final[Mapping[type[ProviderError], str]] = {
 }
 # The client begins messages with the request, which `what` names already.
 _REQUEST: Final = re.compile(r"\A[A-Z]+ https?://\S+: ")
-_ENABLE: Final = "Enable it: gcloud services enable compute.googleapis.com container.googleapis.com"
+# Google names the project by its number, which gcloud takes as well.
+_DISABLED: Final = re.compile(r"in project (\S+) before or it is disabled")
 _CREDENTIALS: Final = (
     "Give this process credentials of the project: Workload Identity Federation in a pod (docs/gcp.md), "
     "`gcloud auth application-default login` on a workstation. `foreslice gcp check` tries them."
 )
 
 
+_APIS: Final = ("compute.googleapis.com", "container.googleapis.com")
 # Codes of credentials that Google does not accept: no role helps there.
 _NOBODY: Final = frozenset({"authError", "required.login", "401"})
 
@@ -145,17 +147,31 @@ def translated(what: str) -> Iterator[None]:
         yield
     except (auth.GoogleAuthError, api.Unauthorized) as error:
         code = type(error).__name__
-        raise PermissionDeniedError(f"{what}: {error}", code=code, next_step=_CREDENTIALS) from error
+        raise PermissionDeniedError(f"{what}: {told(error)}", code=code, next_step=_CREDENTIALS) from error
     except api.GoogleAPICallError as error:
         text = _REQUEST.sub("", str(error.message))
         raise of_http(what, int(error.code or 0), _reason(error), text) from error
     except (api.GoogleAPIError, http.RequestException, http.InvalidJSONError) as error:
         step = "Nothing to do if it passes. If it stays, check the network to compute.googleapis.com."
-        raise AmbiguousError(f"{what}: {error}", code=type(error).__name__, next_step=step) from error
+        raise AmbiguousError(f"{what}: {told(error)}", code=type(error).__name__, next_step=step) from error
     except (ParseError, ValueError, TypeError) as error:
         # The clients read answers into their types, and raise such errors for what does not fit.
         message = f"{what}: the answer cannot be read: {type(error).__name__} {error}"
         raise AmbiguousError(message, code="UnreadableAnswer") from error
+
+
+def told(error: Exception) -> str:
+    """What an error says. Google's and requests' errors have the words first, and objects for programs after them."""
+    first = error.args[0] if error.args else error
+    return told(first) if isinstance(first, Exception) and first is not error else str(first)
+
+
+def enabled(code: str, message: str, *apis: str) -> str:
+    """The command that enables APIs in the project that a refusal names; "" where it says something else."""
+    found = _DISABLED.search(message)
+    if found is None and code != "accessNotConfigured":
+        return ""
+    return f"Enable it: gcloud services enable {' '.join(apis)}" + (f" --project {found[1]}" if found else "")
 
 
 def of_http(what: str, status: int, reason: str, message: str) -> ProviderError:
@@ -195,9 +211,8 @@ def meaning(code: str, message: str = "") -> type[ProviderError]:
 def _error(kind: type[ProviderError], what: str, code: str, message: str) -> ProviderError:
     step = _NEXT_STEPS.get(kind, "")
     if kind is PermissionDeniedError:
-        disabled = code == "accessNotConfigured" or "it is disabled" in message
-        step = _ENABLE if disabled else "Give the controller's service account the role of deploy/gcp."
-        step = _CREDENTIALS if code in _NOBODY else step
+        step = "Give the controller's service account the role of deploy/gcp."
+        step = _CREDENTIALS if code in _NOBODY else enabled(code, message, *_APIS) or step
     return kind(f"{what}: {message or code} ({code})", code=code, next_step=step)
 
 

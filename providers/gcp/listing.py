@@ -26,6 +26,7 @@ from instance_catalog.sources.sync import CloudListing, ListedAccelerator, Liste
 from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import AmbiguousError, PermissionDeniedError, TemplateError, ThrottledError, UnclassifiedError
+from providers.gcp.errors import enabled, told
 from providers.gcp.listing_prices import composed, prices_of_file, service, sku_row
 from providers.listing import ListingPage, Row, Rows
 
@@ -39,23 +40,27 @@ _ARCHITECTURES: Final = {"X86_64": "amd64", "ARM64": "arm64", "": "amd64"}
 _LOCAL_SSD_GB: Final = 375
 _NANO: Final = Decimal(1_000_000_000)
 _PAIR: Final = re.compile(r"(?P<machine>.+)\+(?P<count>\d+)x(?P<accelerator>.+)")  # n1-standard-8+2xnvidia-tesla-t4
+_COMPUTE: Final = "compute.googleapis.com"
+_BILLING: Final = "cloudbilling.googleapis.com"
 _CREDENTIALS_STEP = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
 C = TypeVar("C")
 
 
 @contextmanager
-def translated(what: str, permission: str) -> Iterator[None]:
-    """Raise ProviderErrors, the cause chained. `permission` is the IAM permission (or API) that `what` needs."""
+def translated(what: str, permission: str, host: str = _COMPUTE) -> Iterator[None]:
+    """Raise ProviderErrors, the cause chained. `permission` is the IAM permission (or API) that `what` needs, and
+    `host` the API that it calls."""
     try:
         yield
     except (auth.GoogleAuthError, api.Unauthorized) as error:
         raise PermissionDeniedError(
-            f"{what}: {error}", code=type(error).__name__, next_step=_CREDENTIALS_STEP
+            f"{what}: {told(error)}", code=type(error).__name__, next_step=_CREDENTIALS_STEP
         ) from error
     except api.Forbidden as error:
         if any(word in error.message for word in ("rateLimitExceeded", "Quota exceeded")):
             raise ThrottledError(f"{what}: {error.message}", code="rateLimitExceeded") from error
-        step = f"give whoever runs the sync {permission}; the role roles/compute.viewer has the compute permissions"
+        step = enabled("", error.message, host)
+        step = step or f"give whoever runs the sync {permission}; roles/compute.viewer has the compute permissions"
         raise PermissionDeniedError(
             f"{permission} is not allowed: {error.message}", code="Forbidden", next_step=step
         ) from error
@@ -65,7 +70,8 @@ def translated(what: str, permission: str) -> Iterator[None]:
         step = "check the project's id: `gcloud projects list`"
         raise TemplateError(f"{what}: {error.message}", code=type(error).__name__, next_step=step) from error
     except (api.ServerError, api.RetryError, http.RequestException) as error:
-        raise AmbiguousError(f"{what}: {error}", code=type(error).__name__) from error
+        step = f"run the sync again; if this stays, check the network to {host}"
+        raise AmbiguousError(f"{what}: {told(error)}", code=type(error).__name__, next_step=step) from error
     except api.GoogleAPICallError as error:
         raise UnclassifiedError(f"{what}: {error}", code=type(error).__name__) from error
 
@@ -188,7 +194,7 @@ class GcpListing:
         answer = self._answer(
             billing_v1.CloudCatalogClient,
             "list_skus",
-            "the Cloud Billing API (gcloud services enable cloudbilling.googleapis.com)",
+            f"the Cloud Billing API (gcloud services enable {_BILLING} --project {self._project})",
             parent=service(),
             currency_code="USD",
             page_size=5000,
@@ -199,7 +205,8 @@ class GcpListing:
 
     def _answer(self, kind: Callable[..., Any], method: str, permission: str, **request: Any) -> Any:
         """The first page of a pager, which is one call."""
-        with translated(f"{kind.__name__}.{method}", permission):
+        host = _BILLING if kind is billing_v1.CloudCatalogClient else _COMPUTE
+        with translated(f"{kind.__name__}.{method}", permission, host):
             client = self._clients.get(kind.__name__) or self._client(kind)
             call = getattr(client, method)
             return next(iter(call(request=request, retry=None, timeout=_SECONDS).pages))

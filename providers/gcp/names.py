@@ -68,7 +68,7 @@ class Names:
             text = f"the base name {self.base} lets the group number its machines, and takes no names of our own"
             step = (
                 "name a group whose base name has no #, or make one: gcloud compute instance-groups managed create NEW "
-                "--base-instance-name NEW (docs/gcp.md)"
+                "--base-instance-name NEW --size 0 --zone ZONE --template TEMPLATE"
             )
             raise TemplateError(text, code="NumberedNames", next_step=step)
         room = _NAME - len(self.base) - 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from providers.contract import Finding
-from providers.errors import ProviderError
+from providers.errors import GoneError, ProviderError
 from providers.gcp.names import FILTER
 from providers.gcp.node_template.sold import not_sold
 from providers.gcp.node_template.status import Verdicts
@@ -25,6 +25,9 @@ def _project(gcp: Gcp) -> Finding:
     try:
         for _ in gcp.pages("instances.aggregatedList", filter=FILTER):
             break
+    except GoneError as error:
+        step = "give the id of the project, which `gcloud projects list` shows: --project, gcp.project of the settings"
+        return Finding("project", False, error.message, step)
     except ProviderError as error:
         return Finding("project", False, error.message, error.next_step)
     tried = "whether they may be started and ended, `foreslice gcp trial` shows"
@@ -44,6 +47,8 @@ def _templates(verdicts: Verdicts) -> Iterator[Finding]:
     except ProviderError as error:
         yield Finding("GCPNodeTemplates", False, error.message, error.next_step)
         return
+    if not statuses:
+        yield Finding("GCPNodeTemplates", False, "there is none", "create one: docs/gcp.md shows a small one")
     for status in statuses:
         subject = f"GCPNodeTemplate {status.template.name}"
         for fault in status.faults:

@@ -82,7 +82,7 @@ class Gcp:
         if not self._project:
             self._project = str(self._found[1] or "")
         if not self._project:
-            step = "set gcp.project, or GOOGLE_CLOUD_PROJECT"
+            step = "set gcp.project of the settings, GOOGLE_CLOUD_PROJECT, or --project where a command has it"
             raise PermissionDeniedError("no Google Cloud project is configured", code="NoProject", next_step=step)
         return self._project
 

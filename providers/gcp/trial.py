@@ -28,7 +28,7 @@ from providers.gcp.in_group.members import CHUNK, delete, listed
 from providers.gcp.in_group.resize_requests import cancel, forget, open_of
 from providers.gcp.in_group.whole import end
 from providers.gcp.launch import Launcher
-from providers.gcp.node_template.groups import Group
+from providers.gcp.node_template.groups import Group, Groups, instead
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import topology_of
 from providers.gcp.terminate import terminate
@@ -49,6 +49,41 @@ _LONGEST_END: Final = timedelta(minutes=10)
 def cluster_of_trials(cluster: str) -> str:
     """The owner of a trial's machines. The controller of the cluster reads other names as its own."""
     return f"{cluster} trial"
+
+
+def chosen_group(groups: Groups, template: GroupTemplate, instance_type: str, *, queued: bool) -> Group:
+    """The first group of a template that a trial can use, of this machine type where one is given. Raises what keeps
+    the first other one from it, or a TemplateError that names the types there are."""
+    usable: list[Group] = []
+    errors: list[ProviderError] = []
+    for group, missing in groups.existing(template):
+        error = missing or (_unfit(groups, template, group, queued=queued) if group is not None else None)
+        if error is not None:
+            errors.append(error)
+        elif group is not None:
+            usable.append(group)
+    chosen = next((group for group in usable if instance_type in ("", group.instance_type)), None)
+    if chosen is not None:
+        return chosen
+    if not usable and errors:
+        raise errors[0]
+    step = f"give --type with one that its groups start: {', '.join(sorted({one.instance_type for one in usable}))}"
+    raise TemplateError(f"no group of GCPNodeTemplate {template.name} starts {instance_type}", next_step=step)
+
+
+def _unfit(groups: Groups, template: GroupTemplate, group: Group, *, queued: bool) -> ProviderError | None:
+    """Why a trial cannot use a group, which launches in it would say as well; None if it can."""
+    what = f"group {group.ref}"
+    if group.unsupported:
+        return TemplateError(f"{what}: {group.unsupported}", code=group.reason, next_step=instead(group))
+    if group.reservation:
+        step = "name a group of on-demand or Spot machines in the GCPNodeTemplate for the trial"
+        return TemplateError(f"{what} starts its machines in {group.reservation}: no trial uses it up", next_step=step)
+    if queued and group.domain:
+        return TemplateError(f"{what} takes no resize requests (A4X)", next_step="leave --resize-requests out")
+    if not queued and group.hosts > 1:
+        return TemplateError(f"{what} is one TPU slice of {group.hosts} hosts", next_step="add --resize-requests")
+    return groups.blocked(template, group)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -25,6 +25,7 @@ from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes.labels import CAPACITY_BLOCK
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.spelling import did_you_mean
+from instance_catalog.types.instance_type import InstanceType
 from providers.contract import Clock, Reservation
 from providers.market import CapacityMarket, CapacityOffer, CapacityQuery, PriceCeilingError
 
@@ -96,8 +97,9 @@ def find_blocks(output: str, region: str, profile: str, workload: str | None, **
         # The cloud may sell what the catalog does not know yet.
         step = did_you_mean(asked["instance_type"], types, "`foreslice catalog list` shows what it has")
         click.echo(f"note: the catalog has no {asked['instance_type']}; {step}", err=True)
-    known = types.get(asked["instance_type"])
-    if known is not None and known.cloud == "gcp":
+    if _is_googles(asked["instance_type"], types):
+        if profile or asked["all_zones"]:
+            raise click.UsageError("--profile and --all-zones are for AWS.")
         query = replace(_query(clock, **asked), workload=workload or "")
         find_calendar(query, region=region, clock=clock, output=output)
         return
@@ -118,6 +120,12 @@ def find_blocks(output: str, region: str, profile: str, workload: str | None, **
     click.echo()
     for line in picture(offers):
         click.echo(line)
+
+
+def _is_googles(name: str, types: Mapping[str, InstanceType]) -> bool:
+    """Whether a machine type is one of Google Cloud. Of those that the catalog does not know, AWS's have a dot."""
+    known = types.get(name)
+    return known.cloud == "gcp" if known is not None else bool(name) and "." not in name
 
 
 @click.command("buy")

@@ -216,7 +216,7 @@ class Groups:
                 "instanceGroupManagers.get", about=str(ref), zone=ref.zone, instance_group_manager=ref.name
             )
         except GoneError as error:
-            step = "correct spec.groups or spec.nodePools of the GCPNodeTemplate, or create the group"
+            step = "correct spec.instanceGroups or spec.nodePools of the GCPNodeTemplate, or create the group"
             raise MissingGroupError(f"there is no instance group {ref}", code="NoGroup", next_step=step) from error
         url = found.instance_template or next((one.instance_template for one in found.versions), "")
         properties = self._remembered(("template", url), lambda: self._properties(ref, url))
@@ -278,14 +278,17 @@ class Groups:
             found = self._remembered(("policy", ref.zone, name, needed), lambda: read(self._gcp, name, ref))
         if found.refusal is None or found.refusal.step:
             return found
-        of = {"project": self._gcp.project, "machine_type": machine_type, "size": manager.target_size}
-        return replace(found, refusal=replace(found.refusal, step=remedy(ref, pool, **of)))
+        step = remedy(ref, pool, project=self._gcp.project, size=manager.target_size)
+        return replace(found, refusal=replace(found.refusal, step=step))
 
     def _autopilot(self, place: str) -> bool:
         try:
             found = self._gcp.container("container.clusters.get", place)
         except GoneError as error:
-            step = "correct spec.cluster and spec.location of the GCPNodeTemplate: gcloud container clusters list"
+            step = (
+                "correct spec.cluster of the GCPNodeTemplate (name and location) or the project: "
+                f"gcloud container clusters list --project {self._gcp.project}"
+            )
             raise TemplateError(f"there is no GKE cluster {place}", code="NoCluster", next_step=step) from error
         return bool((found.get("autopilot") or {}).get("enabled"))
 
@@ -294,8 +297,9 @@ class Groups:
             found = self._gcp.container("container.nodePools.get", f"{place}/nodePools/{name}")
         except GoneError as error:
             step = (
-                f"correct spec.nodePools, or create it: gcloud container node-pools list --cluster {template.cluster} "
-                f"--location {template.location}"
+                "correct spec.nodePools of the GCPNodeTemplate, or create the node pool; those that exist: "
+                f"gcloud container node-pools list --cluster {template.cluster} --location {template.location} "
+                f"--project {self._gcp.project}"
             )
             message = f"there is no node pool {name!r} in cluster {template.cluster}"
             raise MissingGroupError(message, code="NoNodePool", next_step=step) from error
@@ -332,7 +336,13 @@ def _for(template: GroupTemplate, group: Group) -> Group:
 
 def try_it(template: GroupTemplate, group: Group) -> str:
     """The command of the trial that shows whether a group takes resize requests."""
-    return f"foreslice gcp trial --template {template.name} --type {group.instance_type} --resize-requests"
+    of = f"--template {template.name} --type {group.instance_type}"
+    return f"foreslice gcp trial {of} --resize-requests --max-usd DOLLARS --yes"
+
+
+def instead(group: Group) -> str:
+    """What to do about a group in which nothing is launched."""
+    return group.step or "name a group that starts on-demand or Spot machines, or those of a reservation (docs/gcp.md)"
 
 
 def _reserved(ref: GroupRef, affinity: Any, project: str) -> Ref | None:
@@ -344,7 +354,9 @@ def _reserved(ref: GroupRef, affinity: Any, project: str) -> Ref | None:
 
 def _refused(model: str, affinity: Any, reserved: Ref | None, held: Reservation | None) -> Refusal | None:
     why = _unsupported(model, affinity, reserved, held)
-    return Refusal(why) if why else None
+    lost = reserved is not None and held is None
+    step = "name a node pool or group whose reservation exists: gcloud compute reservations list" if lost else ""
+    return Refusal(why, step=step) if why else None
 
 
 def _unsupported(model: str, affinity: Any, reserved: Ref | None, held: Reservation | None) -> str:

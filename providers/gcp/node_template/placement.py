@@ -12,13 +12,13 @@ reference v1 (ResourcePolicy.workloadPolicy); client google-cloud-compute 1.56.0
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from instance_catalog.kubernetes import labels
 from providers.errors import GoneError, PermissionDeniedError, ProviderError
-from providers.gcp.node_template.pools import Pool
+from providers.gcp.node_template.pools import Pool, create
 from providers.gcp.node_template.refusal import Refusal
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.session import Gcp
@@ -109,21 +109,18 @@ def missing(machine_type: str) -> Placement:
     return Placement(refusal=Refusal(why, "NoWorkloadPolicy"))
 
 
-def remedy(ref: GroupRef, pool: Pool | None, *, project: str, machine_type: str, size: int) -> str:
+def remedy(ref: GroupRef, pool: Pool | None, *, project: str, size: int) -> str:
     """The commands that give a group its policy. That of a node pool is chosen when the pool is made."""
     region = _region(ref)
     make = (
         f"gcloud compute resource-policies create workload-policy {_NEW} --type high-throughput "
-        f"--accelerator-topology {TOPOLOGY} --region {region}"
+        f"--accelerator-topology {TOPOLOGY} --region {region} --project {project}"
     )
     if pool is not None:
-        again = (
-            f"gcloud container node-pools create NEW {pool.place} --node-locations {ref.zone} --num-nodes 0 "
-            f"--machine-type {machine_type} --placement-policy {_NEW}"
-        )
-        return f"{make}; {again}, and the other options of node pool {pool.name}"
+        return f"{make}; {create(replace(pool, groups=(ref,), policy=_NEW))}"
     url = f"projects/{project}/regions/{region}/resourcePolicies/{_NEW}"
-    change = f"gcloud compute instance-groups managed update {ref.name} --zone {ref.zone} --workload-policy {url}"
+    group = f"{ref.name} --zone {ref.zone} --project {project}"
+    change = f"gcloud compute instance-groups managed update {group} --workload-policy {url}"
     return f"{make}; {change}" + (f"; only once the group has no machines (now {size})" if size else "")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from instance_catalog.kubernetes import labels
@@ -29,7 +29,7 @@ _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoS
 @dataclass(frozen=True, slots=True)
 class Pool:
     """A GKE node pool: its groups, and what keeps this provider from sizing it. `policy` is the resource policy that
-    places its machines, `place` its cluster and `sold_as` (--spot, --flex-start) its capacity, as gcloud's options name
+    places its machines, `place` its cluster and `sold_as` its capacity (--spot, --flex-start), as gcloud's options name
     them; `accelerators` are those of one machine."""
 
     name: str
@@ -67,7 +67,7 @@ def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any], *, pro
         auto_repair=bool((found.get("management") or {}).get("autoRepair")),
         queued=bool((found.get("queuedProvisioning") or {}).get("enabled")),
         machine_type=str(config.get("machineType", "")),
-        sold_as=tuple(option for key, option in (("spot", "--spot"), ("flexStart", "--flex-start")) if config.get(key)),
+        sold_as=tuple(_sold_as(config)),
         reservation=next(iter((config.get("reservationAffinity") or {}).get("values") or ()), ""),
         accelerator=str(accelerators[0].get("acceleratorType", "")),
         accelerators=int(accelerators[0].get("acceleratorCount") or 0),
@@ -77,7 +77,7 @@ def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any], *, pro
         slice_topology=slice_topology(str(config.get("machineType", "")), placement),
         max_pods=int((found.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or 0) or None,
         policy=str(placement.get("policyName", "")),
-        place=f"--cluster {template.cluster} --location {template.location}",
+        place=f"--cluster {template.cluster} --location {template.location} --project {project}",
     )
 
 
@@ -94,10 +94,11 @@ class PoolFault:
     blocking: bool
 
 
-def pool_faults(pool: Pool, *, hosts: int) -> Iterator[PoolFault]:
-    """What keeps a node pool from being used, or from being used well. `hosts`: of its group."""
+def pool_faults(pool: Pool, *, hosts: int, wanted: Pool | None = None) -> Iterator[PoolFault]:
+    """What keeps a node pool from being used, or from being used well. `hosts`: of its group. `wanted`: the pool with
+    the labels and taints that it should have, for the commands: each sets all of them."""
     yield from _not_ours_to_size(pool, hosts)
-    yield from _not_made_for_claims(pool)
+    yield from _not_made_for_claims(pool, wanted or with_dra_labels(pool))
 
 
 def _not_ours_to_size(pool: Pool, hosts: int) -> Iterator[PoolFault]:
@@ -127,24 +128,28 @@ def _not_ours_to_size(pool: Pool, hosts: int) -> Iterator[PoolFault]:
         )
 
 
-def _not_made_for_claims(pool: Pool) -> Iterator[PoolFault]:
+def with_dra_labels(pool: Pool) -> Pool:
+    """The pool with the labels that claims of GPUs need."""
+    return replace(pool, labels={**pool.labels, **dict.fromkeys(_DRA_LABELS, "true")}) if pool.has_gpus else pool
+
+
+def _not_made_for_claims(pool: Pool, wanted: Pool) -> Iterator[PoolFault]:
     of = f"{pool.name} {pool.place}"
     if pool.has_gpus and pool.driver != _NO_DRIVER:
         why = "its default, since the node pool names none" if pool.driver in _UNSAID else pool.driver
         yield PoolFault(
             "DriverInstalled",
             f"GKE installs GPU drivers on node pool {pool.name} ({why}), and its device plugin takes the GPUs",
-            create(pool),
+            create(wanted),
             blocking=False,
         )
     missing = [label for label in _DRA_LABELS if pool.labels.get(label) != "true"]
     if pool.has_gpus and missing:
-        wanted = {**pool.labels, **dict.fromkeys(missing, "true")}
         yield PoolFault(
             "LabelsMissing",
             f"node pool {pool.name} lacks the labels {' and '.join(missing)}: GKE's device plugin takes the GPUs, or "
             "the DRA driver or pods that select its nodes do not come to them",
-            f"gcloud container node-pools update {of} --node-labels={pairs(wanted)}",
+            f"gcloud container node-pools update {of} --node-labels={pairs(wanted.labels)}",
             blocking=False,
         )
     if pool.auto_repair:
@@ -162,7 +167,6 @@ def create(pool: Pool) -> str:
     reader's to choose."""
     zones = ",".join(sorted({group.zone for group in pool.groups}))
     driver = ",gpu-driver-version=disabled" if pool.has_gpus else ""
-    wanted = {**pool.labels, **(dict.fromkeys(_DRA_LABELS, "true") if pool.has_gpus else {})}
     taints = taint_list(taint for taint in pool.taints if taint.key != _TAINT_OF_GKE)
     options = (
         ("--node-locations", zones),
@@ -172,7 +176,7 @@ def create(pool: Pool) -> str:
         ("--placement-policy", pool.policy),
         ("--tpu-topology", "" if pool.policy else pool.slice_topology),
         ("--max-pods-per-node", str(max(pool.max_pods or PODS, PODS))),
-        ("--node-labels", pairs(wanted)),
+        ("--node-labels", pairs(with_dra_labels(pool).labels)),
         ("--node-taints", taints),
     )
     start = f"gcloud container node-pools create NEW {pool.place} --num-nodes 0 --no-enable-autorepair"
@@ -201,6 +205,14 @@ def _ref(url: str, pool: str, project: str) -> GroupRef:
             next_step=f"set gcp.project to the project of the cluster ({owner}), or name a cluster of {project}",
         )
     return GroupRef(parts[parts.index("zones") + 1], parts[-1])
+
+
+def _sold_as(config: Mapping[str, Any]) -> Iterator[str]:
+    yield from (option for key, option in (("spot", "--spot"), ("flexStart", "--flex-start")) if config.get(key))
+    if config.get("maxRunDuration"):
+        yield f"--max-run-duration {config['maxRunDuration']}"
+    if (config.get("reservationAffinity") or {}).get("consumeReservationType") == "NO_RESERVATION":
+        yield "--reservation-affinity none"
 
 
 def _taint(found: Mapping[str, Any]) -> Taint:

@@ -8,14 +8,15 @@ away would come. So each such difference is a fault with the step that ends it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.gcp.node_template.groups import Group
 from providers.gcp.node_template.placement import shared_labels
-from providers.gcp.node_template.pools import PODS, Pool, PoolFault, create, pairs, taint_list
-from providers.gcp.node_template.template import GroupTemplate, PoolNodes
+from providers.gcp.node_template.pools import PODS, Pool, PoolFault, create, pairs, taint_list, with_dra_labels
+from providers.gcp.node_template.template import BlockNodes, GroupTemplate, PoolNodes
 from providers.registered import Registered
 
 # Labels below this domain are GKE's own, and nobody sets them but those that its guides have people set.
@@ -31,38 +32,79 @@ def registered_of(group: Group, pool: Pool) -> Registered:
     return Registered(of, pool.taints, shared_labels(group.distance, group.domain))
 
 
+def as_wanted(template: GroupTemplate, group: Group, pool: Pool, expected: Iterable[PoolNodes]) -> Pool:
+    """The node pool with all labels and taints that it should have. gcloud's --node-labels and --node-taints replace
+    what is there, so each command has to have all of them (gcloud container node-pools update, read 2026-11-27)."""
+    found, taints = dict(with_dra_labels(pool).labels), list(pool.taints)
+    for wanted in expected:
+        if wanted.template != template.name:
+            continue
+        found |= _settable(_lacking(wanted, registered_of(group, pool).labels))
+        taints += [taint for taint in wanted.taints if taint not in taints]
+        for block in _held(wanted, group):
+            found[labels.CAPACITY_BLOCK] = block.block
+            if block.taint is not None and block.taint not in taints:
+                taints = [*(taint for taint in taints if taint.key != block.taint.key), block.taint]
+        if _stale(wanted, group, pool):
+            found.pop(labels.CAPACITY_BLOCK, None)
+    return replace(pool, labels=found, taints=tuple(taints))
+
+
 def differences(
-    template: GroupTemplate, group: Group, pool: Pool, expected: Iterable[PoolNodes]
+    template: GroupTemplate, group: Group, pool: Pool, expected: Iterable[PoolNodes], mended: Pool
 ) -> Iterator[PoolFault]:
-    """How the nodes of a group differ from what the CapacityPools of its template assume. None of it blocks."""
-    of = f"{pool.name} --cluster {template.cluster} --location {template.location}"
+    """How the nodes of a group differ from what the CapacityPools of its template assume. None of it blocks. `mended`:
+    the pool as_wanted."""
+    update = f"gcloud container node-pools update {pool.name} {pool.place}"
+    relabel = f"{update} --node-labels={pairs(mended.labels)}"
+    taint = f"{update} --node-taints={taint_list(mended.taints)}"
     registered = registered_of(group, pool).labels
     for wanted in expected:
         if wanted.template == template.name:
-            yield from _of_labels(wanted, pool, registered, of)
-            yield from _of_taints(wanted, pool, of)
-            yield from _of_block(wanted, group, pool, of)
+            yield from _of_labels(wanted, pool, _lacking(wanted, registered), update, relabel)
+            yield from _of_taints(wanted, pool, taint)
+            yield from _of_block(wanted, group, pool, relabel, taint)
     if pool.max_pods is not None and pool.max_pods < PODS:
         yield PoolFault(
             "MaxPods",
             f"a node of node pool {pool.name} takes {pool.max_pods} pods, and plans assume {PODS}",
-            create(pool),
+            create(mended),
             blocking=False,
         )
 
 
-def _of_labels(wanted: PoolNodes, pool: Pool, registered: Mapping[str, str], of: str) -> Iterator[PoolFault]:
+def _lacking(wanted: PoolNodes, registered: Mapping[str, str]) -> Mapping[str, str]:
     assumed = {labels.POOL: wanted.pool, **wanted.labels}
-    lacking = {key: value for key, value in assumed.items() if registered.get(key) != value}
+    return {key: value for key, value in assumed.items() if registered.get(key) != value}
+
+
+def _settable(found: Mapping[str, str]) -> Mapping[str, str]:
+    """Those of some labels that people set; the label of Workload Identity comes by an option of its own."""
+    own = {labels.GKE_METADATA_SERVER}
+    return {k: v for k, v in found.items() if k in _SETTABLE or not (k.startswith(_GKE) or k in own)}
+
+
+def _held(wanted: PoolNodes, group: Group) -> tuple[BlockNodes, ...]:
+    """The CapacityBlock that holds the group's reservation."""
+    return tuple(block for block in wanted.blocks if block.reservation == group.reservation != "")[:1]
+
+
+def _stale(wanted: PoolNodes, group: Group, pool: Pool) -> str:
+    """The CapacityBlock that the pool's label names and its machines are not of; "" of none."""
+    named = pool.labels.get(labels.CAPACITY_BLOCK, "")
+    return named if not group.reservation and any(block.block == named for block in wanted.blocks) else ""
+
+
+def _of_labels(
+    wanted: PoolNodes, pool: Pool, lacking: Mapping[str, str], update: str, relabel: str
+) -> Iterator[PoolFault]:
     if not lacking:
         return
-    settable = {key: value for key, value in lacking.items() if key in _SETTABLE or not key.startswith(_GKE)}
-    step = f"gcloud container node-pools update {of} --node-labels={pairs({**pool.labels, **settable})}"
+    step, unset = relabel, lacking.keys() - _settable(lacking).keys()
     if labels.GKE_METADATA_SERVER in lacking:
-        step = f"gcloud container node-pools update {of} --workload-metadata=GKE_METADATA"
-    elif len(settable) < len(lacking):
-        wrong = " and ".join(sorted(lacking.keys() - settable.keys()))
-        step = f"correct {wrong} in spec.labels of CapacityPool {wanted.pool}"
+        step = f"{update} --workload-metadata=GKE_METADATA"
+    elif unset:
+        step = f"correct {' and '.join(sorted(unset))} in spec.labels of CapacityPool {wanted.pool}"
     yield PoolFault(
         "PoolLabels",
         f"nodes of node pool {pool.name} register without {pairs(lacking)}, which plans for CapacityPool "
@@ -72,47 +114,42 @@ def _of_labels(wanted: PoolNodes, pool: Pool, registered: Mapping[str, str], of:
     )
 
 
-def _of_taints(wanted: PoolNodes, pool: Pool, of: str) -> Iterator[PoolFault]:
+def _of_taints(wanted: PoolNodes, pool: Pool, step: str) -> Iterator[PoolFault]:
     lacking = [taint for taint in wanted.taints if taint not in pool.taints]
     if lacking:
         yield PoolFault(
             "PoolTaints",
             f"nodes of node pool {pool.name} register without the taint {taint_list(lacking)} of CapacityPool "
             f"{wanted.pool}: pods of others may come to them",
-            f"gcloud container node-pools update {of} --node-taints={taint_list([*pool.taints, *lacking])}",
+            step,
             blocking=False,
         )
 
 
-def _of_block(wanted: PoolNodes, group: Group, pool: Pool, of: str) -> Iterator[PoolFault]:
+def _of_block(wanted: PoolNodes, group: Group, pool: Pool, relabel: str, taint: str) -> Iterator[PoolFault]:
     """The label and the taint of the CapacityBlock that holds the group's reservation."""
-    held = [block for block in wanted.blocks if block.reservation == group.reservation != ""]
-    for block in held[:1]:
+    for block in _held(wanted, group):
         if pool.labels.get(labels.CAPACITY_BLOCK) != block.block:
             yield PoolFault(
                 "BlockLabel",
                 f"nodes of node pool {pool.name} register without {labels.CAPACITY_BLOCK}={block.block}: its machines "
                 f"are those of CapacityBlock {block.block}, whose pods would not find them",
-                f"gcloud container node-pools update {of} "
-                f"--node-labels={pairs({**pool.labels, labels.CAPACITY_BLOCK: block.block})}",
+                relabel,
                 blocking=False,
             )
         if block.taint is not None and block.taint not in pool.taints:
-            kept = [taint for taint in pool.taints if taint.key != block.taint.key]
             yield PoolFault(
                 "BlockTaint",
                 f"nodes of node pool {pool.name} register without the taint {taint_list([block.taint])} of "
                 f"CapacityBlock {block.block}: pods that may not use what is prepaid may come to them",
-                f"gcloud container node-pools update {of} --node-taints={taint_list([*kept, block.taint])}",
+                taint,
                 blocking=False,
             )
-    stale = pool.labels.get(labels.CAPACITY_BLOCK, "")
-    if not group.reservation and any(block.block == stale for block in wanted.blocks):
-        others = {key: value for key, value in pool.labels.items() if key != labels.CAPACITY_BLOCK}
+    if stale := _stale(wanted, group, pool):
         yield PoolFault(
             "BlockLabel",
             f"nodes of node pool {pool.name} register with {labels.CAPACITY_BLOCK}={stale}, and its machines do not "
             f"start in the reservation of CapacityBlock {stale}",
-            f"gcloud container node-pools update {of} --node-labels={pairs(others)}",
+            relabel,
             blocking=False,
         )

@@ -12,9 +12,9 @@ from instance_catalog.frozen_map import FrozenMap
 from providers.contract import Clock, OfferingKey, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.names import Names
-from providers.gcp.node_template.groups import Group, Groups, try_it
+from providers.gcp.node_template.groups import Group, Groups, instead, try_it
 from providers.gcp.node_template.pools import pool_faults
-from providers.gcp.node_template.registered import differences, registered_of
+from providers.gcp.node_template.registered import as_wanted, differences, registered_of
 from providers.gcp.node_template.template import GroupTemplate, GroupTemplates, PoolNodes
 from providers.gcp.node_template.tpu import topology_of
 from providers.registered import Registered, Room
@@ -100,9 +100,9 @@ class Verdicts:
         if not group.pool:
             return
         pool = self._groups.pool(template, group.pool)
-        for fault in pool_faults(pool, hosts=group.hosts):
-            yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
-        for fault in differences(template, group, pool, expected):
+        mended = as_wanted(template, group, pool, expected)
+        faults = pool_faults(pool, hosts=group.hosts, wanted=mended)
+        for fault in (*faults, *differences(template, group, pool, expected, mended)):
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
 
 
@@ -143,10 +143,7 @@ def _of_group(template: GroupTemplate, group: Group) -> Iterator[TemplateFault]:
         )
         yield TemplateFault(field, "GangsNotTried", message, try_it(template, group))
     if group.unsupported:
-        step = group.step or (
-            "name a group that starts on-demand or Spot machines, or those of a reservation (docs/gcp.md)"
-        )
-        yield TemplateFault(field, group.reason, f"group {group.ref}: {group.unsupported}", step)
+        yield TemplateFault(field, group.reason, f"group {group.ref}: {group.unsupported}", instead(group))
     if group.unreadable:
         message = f"group {group.ref}: {group.reservation} cannot be read, so nothing is started in it"
         yield TemplateFault(field, "Permission", message, group.unreadable, certain=False)

@@ -7,12 +7,21 @@ documentation of calendar mode for the limits; gcloud's source for what it sends
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from providers.errors import PermissionDeniedError, RefusedError, understood
+from providers.errors import (
+    GoneError,
+    PermissionDeniedError,
+    RefusedError,
+    TemplateError,
+    ThrottledError,
+    UncertainError,
+    understood,
+)
 from providers.gcp.node_template.tpu import chips_of
 from providers.gcp.reserved.chips import SOLD, family_of
 from providers.gcp.session import Gcp
@@ -24,6 +33,7 @@ LONGEST: Final = timedelta(days=90)
 AHEAD: Final = timedelta(hours=87)
 TPU_AHEAD: Final = timedelta(hours=6)
 _SPEC: Final = "spec"
+_ZONE: Final = re.compile(r".+\d-[a-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,9 @@ def bounded(query: CapacityQuery, now: datetime) -> CapacityQuery:
 def _check_type(query: CapacityQuery) -> None:
     """Raises RefusedError for what calendar mode does not sell."""
     family, tpus = family_of(query.instance_type), chips_of(query.instance_type)
+    if "+" in query.instance_type:
+        step = "give --type with a machine type that has GPUs of its own, as a3-highgpu-8g"
+        raise RefusedError("calendar mode has no machines with attached GPUs", next_step=step)
     if tpus and family not in SOLD:
         step = f"give --type with a machine type of {', '.join(SOLD)}, or with GPUs"
         raise RefusedError(f"calendar mode has no {family} machines", next_step=step)
@@ -75,7 +88,9 @@ def _check_type(query: CapacityQuery) -> None:
 
 
 def advice(gcp: Gcp, region: str, query: CapacityQuery) -> Advice:
-    """What can be had in a region, for a query that `bounded` has answered."""
+    """What can be had in a region, for a query that `bounded` has answered. Raises ProviderErrors."""
+    if _ZONE.fullmatch(region):
+        raise RefusedError(f"{region} is a zone", next_step=f"give --region {region.rpartition('-')[0]}")
     asked = {"future_resources_specs": {_SPEC: _spec(query)}}
     try:
         found = gcp.call(
@@ -86,6 +101,12 @@ def advice(gcp: Gcp, region: str, query: CapacityQuery) -> Advice:
             raise  # credentials are missing, or the API is not enabled
         step = "have the permission compute.advice.calendarMode given to whoever runs this"
         raise PermissionDeniedError(error.message, code=error.code, next_step=step) from error
+    except (GoneError, TemplateError) as error:
+        step = f"`gcloud compute regions list --project {gcp.project}` lists the regions; or correct what Google names"
+        raise RefusedError(error.message, code=error.code, next_step=step) from error
+    except (ThrottledError, UncertainError) as error:
+        step = "try again; if this stays, check the network to compute.googleapis.com"
+        raise RefusedError(error.message, code=error.code, next_step=step) from error
     windows: list[Window] = []
     elsewhere: dict[str, str] = {}
     with understood(f"advice.calendarMode {region}"):

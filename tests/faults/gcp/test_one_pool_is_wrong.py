@@ -34,7 +34,7 @@ from tests.gcp import expired
 MINUTE = timedelta(minutes=1)
 # What the node pools start. They differ, so that what Google says of one kind says nothing of the other.
 KINDS = {"wrong": "a2-highgpu-1g", "right": "g2-standard-4"}
-OF = "--cluster c1 --location us-central1"
+OF = "--cluster c1 --location us-central1 --project gpu-project"
 POOL_OF = """---
 apiVersion: foreslice.dev/v1alpha1
 kind: CapacityPool

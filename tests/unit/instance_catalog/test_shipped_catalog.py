@@ -36,7 +36,7 @@ def test_all_types_of_both_clouds_are_there(shipped: Catalog) -> None:
 
 
 def test_types_without_a_price_or_a_product_name_are_counted(shipped: Catalog) -> None:
-    assert len([t for t in shipped if not t.prices]) == 14
+    assert len([t for t in shipped if not t.prices]) == 12
     unnamed = [t for t in shipped if t.accelerator and not (t.accelerator.product_name or t.accelerator.product_names)]
     assert Counter(t.accelerator.vendor for t in unnamed if t.accelerator) == {
         "Google": 15,

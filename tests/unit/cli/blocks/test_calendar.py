@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from autoscaler.cli.blocks.market import find_blocks
 from autoscaler.errors import BadInputError
 from tests.fakes.gce.calendar import Free
+from tests.fakes.gce.errors import Fault, refused
 from tests.gcp import A3, ZONE, Rig, gcp
 
 QUERY = ["--type", A3.instance_type, "--count", "2", "--hours", "48", "--region", "us-central1"]
@@ -70,6 +71,8 @@ def test_nothing_that_fits_says_what_to_try(rig: Rig) -> None:
         ([*QUERY, "--within", "2"], "87 hours before its start"),
         ([*QUERY, "--type", "ct4p-hightpu-4t"], "calendar mode has no ct4p machines"),
         ([*QUERY, "--workload", "BATCH"], "a workload is said of TPUs only"),
+        ([*QUERY, "--type", "n1-standard-8+1xnvidia-tesla-t4"], "no machines with attached GPUs"),
+        ([*QUERY, "--region", ZONE], f"{ZONE} is a zone"),
     ],
 )
 def test_a_wrong_question_is_told(rig: Rig, arguments: list[str], message: str) -> None:
@@ -106,3 +109,30 @@ def test_a_workload_is_for_google_cloud(rig: Rig) -> None:
     result = run("--type", "p5.48xlarge", "--workload", "BATCH")
     assert result.exit_code == 2
     assert "machine types of Google Cloud with TPUs" in result.output
+
+
+def test_options_of_aws_are_refused(rig: Rig) -> None:
+    for option in (["--all-zones"], ["--profile", "x"]):
+        result = run(*QUERY, *option)
+        assert result.exit_code == 2
+        assert "are for AWS" in result.output
+
+
+def test_a_type_that_the_catalog_lacks_goes_to_the_cloud_that_names_types_so(rig: Rig) -> None:
+    result = run(*QUERY, "--type", "a9-highgpu-8g")
+    assert "the catalog has no a9-highgpu-8g" in result.stderr
+    assert rig.fake.calls["advice.calendarMode"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "step"),
+    [
+        (refused("invalid", 400, "Invalid value for field 'region': 'us-mars1'. Unknown region."), "regions list"),
+        (refused("backendError", 503), "try again"),
+    ],
+)
+def test_a_refusal_is_for_a_person_and_not_for_a_controller(rig: Rig, fault: Fault, step: str) -> None:
+    rig.fake.faults.inject("advice.calendarMode", fault)
+    result = run(*QUERY)
+    assert isinstance(result.exception, BadInputError)
+    assert step in result.exception.next_step

@@ -25,7 +25,7 @@ RIGHT = {"type_": "HIGH_THROUGHPUT", "accelerator_topology": "1x72"}
 A4X = OfferingKey("a4x-highgpu-4g", ZONE, CapacityType.CAPACITY_BLOCK, f"zones/{ZONE}/futureReservations/rack")
 MAKE = (
     "gcloud compute resource-policies create workload-policy foreslice-1x72 --type high-throughput "
-    "--accelerator-topology 1x72 --region us-central1; "
+    f"--accelerator-topology 1x72 --region us-central1 --project {PROJECT}; "
 )
 
 
@@ -156,8 +156,8 @@ def test_a_group_without_a_policy_comes_with_the_command() -> None:
     (fault,) = status(rig).faults
     assert (fault.field, fault.kind) == ("groups", "NoWorkloadPolicy")
     assert fault.next_step == (
-        f"{MAKE}gcloud compute instance-groups managed update {name(0)} --zone {ZONE} --workload-policy "
-        f"projects/{PROJECT}/regions/us-central1/resourcePolicies/foreslice-1x72"
+        f"{MAKE}gcloud compute instance-groups managed update {name(0)} --zone {ZONE} --project {PROJECT} "
+        f"--workload-policy projects/{PROJECT}/regions/us-central1/resourcePolicies/foreslice-1x72"
     )
     (finding,) = [one for one in rig.provider.check() if not one.passed]
     assert (finding.subject, finding.next_step) == ("GCPNodeTemplate gpu: groups", fault.next_step)
@@ -174,9 +174,11 @@ def test_a_node_pool_is_made_with_its_policy() -> None:
     (fault,) = status(rig).faults
     assert (fault.field, fault.kind) == ("nodePools", "NoWorkloadPolicy")
     assert fault.next_step == (
-        f"{MAKE}gcloud container node-pools create NEW --cluster c1 --location us-central1 --node-locations {ZONE} "
-        "--num-nodes 0 --machine-type a4x-highgpu-4g --placement-policy foreslice-1x72, and the other options of node "
-        "pool rack"
+        f"{MAKE}gcloud container node-pools create NEW --cluster c1 --location us-central1 --project {PROJECT} "
+        f"--num-nodes 0 --no-enable-autorepair --node-locations {ZONE} --machine-type a4x-highgpu-4g "
+        "--accelerator type=nvidia-h100-80gb,count=8,gpu-driver-version=disabled --placement-policy foreslice-1x72 "
+        "--max-pods-per-node 110 --node-labels cloud.google.com/gke-nvidia-gpu-dra-driver=true,"
+        "gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true"
     )
     rig.fake.clusters.pools["rack"] = replace(rig.fake.clusters.pools["rack"], policy="nvl72")
     assert status(rig).faults == ()

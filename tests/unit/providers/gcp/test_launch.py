@@ -247,7 +247,8 @@ def test_a_pool_that_gke_sizes_is_refused_with_the_command() -> None:
     with pytest.raises(TemplateError) as raised:
         rig.provider.launch(request())
     assert raised.value.next_step == (
-        "gcloud container node-pools update h100 --cluster c1 --location us-central1 --no-enable-autoscaling"
+        "gcloud container node-pools update h100 --cluster c1 --location us-central1 --project gpu-project "
+        "--no-enable-autoscaling"
     )
     assert rig.fake.calls["createInstances"] == 0
 

@@ -22,6 +22,7 @@ from providers.listing import Progress, fetch
 from tests.fakes.gcp.listing import PROJECT, FakeGcp, Machine, Server, Sku
 
 H100 = "nvidia-h100-80gb"
+H100_MEGA = "Nvidia H100 Mega 80GB GPU"
 A3 = Machine("a3-highgpu-8g", "us-central1-a", 208, 1872 * 1024, H100, 8, local_ssds=16)
 
 
@@ -297,3 +298,17 @@ def test_flex_start_has_the_price_of_its_own_skus(listing: GcpListing, clock: Vi
     tpu = sku_row("DWS Defined Duration V6e running in Columbus", ["us-east5"], Decimal("1.35"))
     assert tpu is not None
     assert (tpu["part"], tpu["kind"]) == ("TpuV6e", "flex-start")
+
+
+@pytest.mark.parametrize(
+    ("description", "part", "kind"),
+    [
+        ("TPU7x running in Americas", "TPU7x", "on-demand"),
+        ("Nvidia H100 Mega 80GB GPU attached to DWS Defined Duration VMs running in Seoul", H100_MEGA, "flex-start"),
+    ],
+)
+def test_names_that_the_catalogue_was_seen_to_have(description: str, part: str, kind: str) -> None:
+    row = sku_row(description, ["us-central1"], Decimal(12))
+    assert row is not None
+    assert (row["part"], row["kind"]) == (part, kind)
+    assert part in {*tpus().values(), *families()["a3-megagpu"].gpus}

@@ -15,7 +15,8 @@ from providers.registered import Registered
 from tests.fakes.gce.gke import DRA_LABELS
 from tests.gcp import A3, ZONE, Rig
 
-OF = "h100 --cluster c1 --location us-central1"
+PLACE = "--cluster c1 --location us-central1 --project gpu-project"
+OF = f"h100 {PLACE}"
 GPU = Taint("nvidia.com/gpu", "present")
 OWN = {**DRA_LABELS, "foreslice.dev/pool": "gpu"}
 OWN_LIST = (
@@ -106,7 +107,7 @@ def test_a_pool_of_another_template_assumes_nothing() -> None:
             RIGHT,
             {"max_pods": 32, "taints": (("nvidia.com/gpu", "present", "NO_SCHEDULE"),)},
             "MaxPods",
-            "gcloud container node-pools create NEW --cluster c1 --location us-central1 --num-nodes 0 "
+            f"gcloud container node-pools create NEW {PLACE} --num-nodes 0 "
             f"--no-enable-autorepair --node-locations {ZONE} --machine-type a3-highgpu-8g "
             "--accelerator type=nvidia-h100-80gb,count=8,gpu-driver-version=disabled --max-pods-per-node 110 "
             f"--node-labels {OWN_LIST}",
@@ -160,3 +161,16 @@ def test_a_node_pool_that_has_the_label_of_a_block_and_not_its_reservation() -> 
     march = BlockNodes("march", f"zones/{ZONE}/reservations/march")
     (fault,) = faults(replace(RIGHT, blocks=(march,)), labels={**OWN, OF_BLOCK: "march"})
     assert (fault.kind, OF_BLOCK in fault.next_step) == ("BlockLabel", False)
+
+
+def test_one_command_sets_all_labels_and_one_all_taints() -> None:
+    """gcloud replaces the labels and taints of a node pool: commands for some of them would undo each other."""
+    held = replace(RIGHT, taints=(GPU, Taint("team", "a")), labels=FrozenMap({"team": "a"}))
+    found = faults(held, labels={"own": "x"}, taints=(), driver="", max_pods=32)
+    by_kind = {one.kind: one.next_step for one in found}
+    everything = f"{OWN_LIST},own=x,team=a"
+    relabel = f"gcloud container node-pools update {OF} --node-labels={everything}"
+    assert (by_kind["LabelsMissing"], by_kind["PoolLabels"]) == (relabel, relabel)
+    assert by_kind["PoolTaints"].endswith("--node-taints=nvidia.com/gpu=present:NoSchedule,team=a:NoSchedule")
+    assert by_kind["DriverInstalled"] == by_kind["MaxPods"]
+    assert by_kind["MaxPods"].endswith(f"--node-labels {everything} --node-taints team=a:NoSchedule")

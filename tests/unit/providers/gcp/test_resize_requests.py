@@ -132,7 +132,10 @@ def test_a_node_pool_takes_no_request_before_a_trial_has_proven_it() -> None:
     (status,) = rig.provider.template_statuses()
     (fault,) = status.faults
     assert (fault.field, fault.kind) == ("nodePools", "GangsNotTried")
-    assert fault.next_step == f"foreslice gcp trial --template gpu --type {A3.instance_type} --resize-requests"
+    assert (
+        fault.next_step
+        == f"foreslice gcp trial --template gpu --type {A3.instance_type} --resize-requests --max-usd DOLLARS --yes"
+    )
     assert status.groups is not None
     assert A3 in status.groups
 

@@ -15,7 +15,8 @@ from tests.fakes.gce.state import NUMBER, PROJECT, Group
 from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig, request
 
 REGION = f"projects/{PROJECT}/regions/us-central1"
-OF = "h100 --cluster c1 --location us-central1"
+PLACE = "--cluster c1 --location us-central1 --project gpu-project"
+OF = f"h100 {PLACE}"
 
 
 def status(rig: Rig) -> TemplateStatus:
@@ -42,7 +43,7 @@ def test_a_template_that_is_right() -> None:
             {"driver": "LATEST", "spot": True, "reservation": "march", "policy": "near", "max_pods": 200}
             | {"taints": (("team", "a", "NO_SCHEDULE"),)},
             "DriverInstalled",
-            "gcloud container node-pools create NEW --cluster c1 --location us-central1 --num-nodes 0 "
+            f"gcloud container node-pools create NEW {PLACE} --num-nodes 0 "
             f"--no-enable-autorepair --spot --node-locations {ZONE} --machine-type a3-highgpu-8g "
             "--accelerator type=nvidia-h100-80gb,count=8,gpu-driver-version=disabled "
             "--reservation-affinity specific --reservation march --placement-policy near --max-pods-per-node 200 "
