@@ -6,10 +6,11 @@ and multiset of bundles: it fits or it does not. Answers are kept for one packin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
-from typing import Generic
+from typing import Final, Generic
 
 from autoscaler.planning.packing.objective import Score, on_rank
 from autoscaler.planning.packing.problem import (
@@ -23,7 +24,10 @@ from autoscaler.planning.packing.problem import (
     by_price,
     with_one,
 )
-from autoscaler.planning.packing.room import Bits
+from autoscaler.planning.packing.room import Bits, Room, lowest
+
+# After so many items without room one after the other, all that are too large are left out at once.
+_VAIN: Final = 8
 
 
 class OutOfStepsError(Exception):
@@ -59,6 +63,7 @@ class Fillings(Generic[State]):
         self._useful: dict[int, _Useful] = {}
         self._order = by_price(problem)
         self._refused: dict[Hashable, set[int]] = {}
+        self._rooms: dict[int, Mapping[Hashable, int]] = {}
 
     def state(self, shape: int, pattern: Pattern) -> State | None:
         """A node of the shape with these bundles; None if they do not fit."""
@@ -179,11 +184,14 @@ class Fillings(Generic[State]):
 
         yield from extend((), 0)
 
-    def filled(self, shape: int, residual: Sequence[int], items: Iterable[int]) -> Iterator[Pattern]:
+    def filled(self, shape: int, residual: Sequence[int], items: Bits) -> Iterator[Pattern]:
         """Fill a node: bundles of the first of the items as many as fit, then later ones; yields every step."""
         pattern: Pattern = ()
-        state = self.state(shape, pattern)
-        for item in items:
+        state, vain = self.state(shape, pattern), 0
+        while items:
+            item = lowest(items)
+            items ^= 1 << item
+            before, vain = len(pattern), vain + 1
             for _ in range(residual[item]):
                 if state is None or not self._oracle.has_room(state, item):
                     break
@@ -193,5 +201,34 @@ class Fillings(Generic[State]):
                     break
                 pattern, state = larger, after
                 yield pattern
-            if not pattern or state is None or self._oracle.full(state):
+            if len(pattern) > before:
+                vain = 0
+            if not pattern or state is None or (not vain and self._oracle.full(state)):
                 return
+            if vain == _VAIN:
+                items &= self._smaller(shape, pattern)
+
+    def _smaller(self, shape: int, pattern: Pattern) -> Bits:
+        """The items that have room beside the pattern, as far as sizes say."""
+        left = dict(self._room_of(shape))
+        for item in pattern:
+            for dimension, size in self._sizes[item].items():
+                if dimension in left:
+                    left[dimension] -= size
+        return self._needs.of({dimension: -amount for dimension, amount in left.items()})
+
+    def _room_of(self, shape: int) -> Mapping[Hashable, int]:
+        _ = self._needs  # rooms have the dimensions of the sizes that were asked for
+        if shape not in self._rooms:
+            self._rooms[shape] = self._oracle.room(shape)
+        return self._rooms[shape]
+
+    @cached_property
+    def _sizes(self) -> Sequence[Mapping[Hashable, int]]:
+        """By item; nothing where it is not known."""
+        return [self._oracle.sizes(item) or {} for item in range(len(self._problem.items))]
+
+    @cached_property
+    def _needs(self) -> Room[Hashable]:
+        """The items by what they leave: less than nothing, so that the larger ones leave less."""
+        return Room({n: {d: -size for d, size in sizes.items()} for n, sizes in enumerate(self._sizes)})

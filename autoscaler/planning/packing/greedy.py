@@ -7,7 +7,7 @@ mixed-integer program.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +17,7 @@ from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.objective import Score, on_rank
 from autoscaler.planning.packing.problem import Column, Kind, Pattern, Problem, Solution, State
+from autoscaler.planning.packing.room import Bits, bits_of
 
 Rate: TypeAlias = tuple[int | Fraction, ...]
 
@@ -74,7 +75,7 @@ class _Filler:
     def _best(self, item: int, allowed: frozenset[int]) -> Column | None:
         best: tuple[Rate, Column] | None = None
         pods = sum(i.pods * n for i, n in zip(self._problem.items, self._residual, strict=True) if n)
-        later = [i for i in range(item, len(self._residual)) if self._residual[i] and i in allowed]
+        later = bits_of(i for i in range(item, len(self._residual)) if self._residual[i] and i in allowed)
 
         # Cheap kinds come first, so that dear ones need not be filled at all.
         def enough(kind: Kind) -> bool:
@@ -84,14 +85,13 @@ class _Filler:
             kind = self._problem.kinds[index]
             if not self._affordable(index):
                 continue
-            welcome = [i for i in later if i not in kind.refuses] if kind.refuses else later
-            for column in self._steps(index, kind, welcome):
+            for column in self._steps(index, kind, later & ~bits_of(kind.refuses)):
                 rate = _rate(column.score, self._problem.pods_on(column.pattern))
                 if best is None or rate < best[0]:
                     best = (rate, column)
         return best[1] if best else None
 
-    def _steps(self, index: int, kind: Kind, welcome: Sequence[int]) -> Iterator[Column]:
+    def _steps(self, index: int, kind: Kind, welcome: Bits) -> Iterator[Column]:
         """The steps of filling a node that may be the best per pod: the last one, unless it chooses what is worse."""
         patterns = list(self._fillings.filled(kind.shape, self._residual, welcome))
         last = self._fillings.column(index, patterns.pop()) if patterns else None
@@ -143,12 +143,12 @@ def _per_pod(part: int | Decimal, pods: int) -> Fraction:
 def fills(problem: Problem, fillings: Fillings[State], *, puts: int) -> Iterator[tuple[int, Pattern]]:
     """Patterns by simulated filling: for every kind and first item, every step of filling a node with it, and with
     everything after it. Stops asking after `puts` puts."""
-    items = range(len(problem.items))
-    for first in items:
+    for first in range(len(problem.items)):
+        later = (1 << len(problem.items)) - (1 << first)
         for index in sorted(fillings.useful(first)):
             kind = problem.kinds[index]
-            for later in ([first], [item for item in items if item >= first and item not in kind.refuses]):
+            for items in (1 << first, later & ~bits_of(kind.refuses)):
                 if fillings.puts > puts:
                     return
-                for pattern in fillings.filled(kind.shape, problem.demand, later):
+                for pattern in fillings.filled(kind.shape, problem.demand, items):
                     yield index, pattern

@@ -53,9 +53,13 @@ def bits_of(numbers: Iterable[int]) -> Bits:
     return found
 
 
+def lowest(bits: Bits) -> int:
+    """The least number of a set that is not empty."""
+    return (bits & -bits).bit_length() - 1
+
+
 def numbers_in(bits: Bits) -> Iterator[int]:
     """The numbers of a set, ascending."""
     while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
+        yield lowest(bits)
+        bits &= bits - 1
