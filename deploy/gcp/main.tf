@@ -1,6 +1,7 @@
 # What Foreslice needs on Google Cloud: its role, the permission for its service account in the cluster to use it, and
 # one node pool for DRA as an example. Nothing here creates keys: pods get short-lived credentials by Workload Identity
-# Federation. Never applied by the authors' tests; `terraform plan` says what it would make.
+# Federation, which the cluster (workload_identity_config) and the node pool of the controller (workload_metadata_config)
+# must have. Never applied by the authors' tests; `terraform plan` says what it would make.
 
 variable "project" { type = string }
 variable "project_number" { type = string }

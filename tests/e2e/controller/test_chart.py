@@ -75,8 +75,10 @@ def test_the_network_is_closed_but_for_what_is_named(tmp_path: Path) -> None:
     assert [sorted({port["port"] for port in rule["ports"]}) for rule in policy["spec"]["egress"]] == [
         [53],
         [443, 6443],
-        [80],
+        [80, 987, 988, 8080],
     ]
+    googles = {"ipBlock": {"cidr": "169.254.169.252/32"}}  # without Dataplane V2 (GKE, Workload Identity Federation)
+    assert googles in policy["spec"]["egress"][-1]["to"]
     named = {"metricsFrom": peers, "dnsTo": peers, "httpsTo": peers, "metadataTo": [], "apiServerPorts": [8443]}
     extra = {"ports": [{"port": 4318}], "to": peers}
     found = documents(tmp_path, networkPolicy={**named, "extraEgress": [extra]})
@@ -88,6 +90,21 @@ def test_the_network_is_closed_but_for_what_is_named(tmp_path: Path) -> None:
         extra,
     ]
     assert "NetworkPolicy" not in {d["kind"] for d in documents(tmp_path, networkPolicy={"enabled": False})}
+
+
+def test_gke_admits_pods_of_a_system_priority_class(tmp_path: Path) -> None:
+    """It refuses them in every namespace but kube-system that has no quota for the class."""
+    found = documents(tmp_path)
+    (deployment,) = (d for d in found if d["kind"] == "Deployment")
+    (quota,) = (d for d in found if d["kind"] == "ResourceQuota")
+    (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    assert scope == {
+        "scopeName": "PriorityClass",
+        "operator": "In",
+        "values": [deployment["spec"]["template"]["spec"]["priorityClassName"]],
+    }
+    assert quota["spec"]["hard"] == {"pods": "1G"}
+    assert not [d for d in documents(tmp_path, priorityClassName="own") if d["kind"] == "ResourceQuota"]
 
 
 def test_replicas_prefer_different_nodes_and_zones(tmp_path: Path) -> None:
@@ -218,6 +235,7 @@ _PLURALS = {
     "Deployment": "deployments",
     "NetworkPolicy": "networkpolicies",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "ResourceQuota": "resourcequotas",
     "Role": "roles",
     "RoleBinding": "rolebindings",
     "Service": "services",
