@@ -11,7 +11,7 @@ from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PROVISIONED_NODES
-from autoscaler.cluster.status_memory.backoffs import Backoffs
+from autoscaler.cluster.status_memory import Backoffs
 from autoscaler.execution.launch import Providers
 from autoscaler.kube.custom.capacity_pool import parse_pool_status
 from autoscaler.kube.custom.launch_batch import parse_launch_batch

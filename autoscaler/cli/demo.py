@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from autoscaler.cli.common.html_file import write_page
+from autoscaler.cli.common.output import write_page
 from autoscaler.cli.common.terminal import styled
 from autoscaler.clock import SystemClock
 from autoscaler.loop.loop import Tick

@@ -15,10 +15,9 @@ from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice
 from autoscaler.lint.check import lint as check
 from autoscaler.lint.devices.offers import catalog_offers, pool_driver_sets
-from autoscaler.lint.finding import Finding
 from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.releases import names_of_releases
-from autoscaler.lint.rules import CEL_COMPILE, INVALID_OBJECT, QUESTIONABLE, UNKNOWN_FIELD, Level
+from autoscaler.lint.rules import CEL_COMPILE, INVALID_OBJECT, QUESTIONABLE, UNKNOWN_FIELD, Finding, Level
 from autoscaler.lint.subjects import subject_of
 from autoscaler.manifests.load import Loaded
 from autoscaler.planning.supply.drivers import wanted_drivers

@@ -19,10 +19,9 @@ from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import catalog_of, now_of, profile_of, read_manifests
-from autoscaler.cli.common.html_file import write_page
-from autoscaler.cli.common.output import output_option
-from autoscaler.cli.common.patience import announced
+from autoscaler.cli.common.output import output_option, write_page
 from autoscaler.cli.common.plan_output import FORMS, print_plan
+from autoscaler.cli.common.terminal import announced
 from autoscaler.cli.common.what_if import print_what_if, what_if_option
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option

@@ -32,8 +32,8 @@ from autoscaler.report.study.table import COLUMNS, outcome_rows, summary_lines
 from autoscaler.simulation.study.numbers import span
 from autoscaler.simulation.study.objects import product_names
 from autoscaler.simulation.study.prepared import prepare
+from autoscaler.simulation.study.run import run_all
 from autoscaler.simulation.study.scenario_file import is_simulation, read_scenario
-from autoscaler.simulation.study.sweep import run_all
 from autoscaler.simulation.study.task import POLICIES, Study, Variant
 from autoscaler.simulation.study.trace_file import MEANINGS, TraceOptions, parse_columns, read_trace
 from instance_catalog.diagnostic import Diagnostic

@@ -28,8 +28,8 @@ from autoscaler.cluster.api import (
     InvalidError,
     KubernetesApi,
     NotFoundError,
+    set_finalizer,
 )
-from autoscaler.cluster.finalizers import set_finalizer
 from autoscaler.cluster.intents import batches_of, halves, make, nodes_of, part_of, pods_of
 from autoscaler.cluster.isolation import Intents, Isolation, Trouble, raise_first
 from autoscaler.cluster.own_writes import OwnWrites

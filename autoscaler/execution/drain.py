@@ -18,8 +18,7 @@ from autoscaler.cluster.api import BlockedError, ConflictError, KubernetesApi, N
 from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.execution.identity import uid_of
 from autoscaler.kube.pod import parse_pod
-from autoscaler.lifecycle.marks import mark_of_pod
-from autoscaler.lifecycle.movable import by_namespace, obstacle, unmovable
+from autoscaler.lifecycle.movable import by_namespace, mark_of_pod, obstacle, unmovable
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod

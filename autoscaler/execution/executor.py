@@ -14,7 +14,7 @@ from typing import Final
 from autoscaler.cluster.api import BlockedError, KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import Journal, Pending
-from autoscaler.cluster.status_memory.backoffs import Backoffs
+from autoscaler.cluster.status_memory import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import (
     cordon,

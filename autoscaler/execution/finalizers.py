@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from autoscaler.cluster.api import KubernetesApi, NotFoundError
-from autoscaler.cluster.finalizers import set_finalizer
+from autoscaler.cluster.api import KubernetesApi, NotFoundError, set_finalizer
 from autoscaler.cluster.journal import FINALIZER as MACHINE_FINALIZER
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,

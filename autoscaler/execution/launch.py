@@ -15,7 +15,7 @@ from datetime import datetime
 
 from autoscaler.cluster.intents import token_of
 from autoscaler.cluster.journal import Journal
-from autoscaler.cluster.status_memory.backoffs import Backoffs
+from autoscaler.cluster.status_memory import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.lifecycle.recreation import own_id
 from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, OfferingRef

@@ -15,7 +15,7 @@ from typing import Final
 from autoscaler.cluster.journal import Journal
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.terminate import ALIVE
-from autoscaler.lifecycle.booting import LONGEST
+from autoscaler.lifecycle.boot_times import LONGEST
 from autoscaler.lifecycle.recreation import own_id
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node

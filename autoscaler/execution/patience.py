@@ -1,7 +1,7 @@
 """How soon a provider is asked again for what it failed at: ever more rarely, whoever wakes the loop how often.
 
 Kept in memory. A process that begins anew asks once more, which is one call and no danger; what a launch met is kept in
-the pools' statuses instead (cluster/status_memory/backoffs.py).
+the pools' statuses instead (cluster/status_memory.py).
 """
 
 from __future__ import annotations

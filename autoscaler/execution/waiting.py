@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from autoscaler.cluster.journal import Journal, Pending
-from autoscaler.cluster.status_memory.backoffs import Backoffs
+from autoscaler.cluster.status_memory import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers, elsewhere, give_up, members_with, request_of
 from autoscaler.lifecycle.provisioned_node import may_take_pods

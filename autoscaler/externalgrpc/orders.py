@@ -21,7 +21,7 @@ from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES, Reso
 from autoscaler.externalgrpc.node_groups import Launchable
 from autoscaler.kube.custom.launch_batch import FINALIZER, parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
-from autoscaler.lifecycle.booting import boot_timeout
+from autoscaler.lifecycle.boot_times import boot_timeout
 from autoscaler.model.plan import PlannedNode
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Prediction, ProvisionedNode
 from autoscaler.planning.naming import prefix_of

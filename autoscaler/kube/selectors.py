@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
-from autoscaler.model.labels import LabelSelector
+from autoscaler.model.labels import LabelSelector, Selection
 from autoscaler.model.origin import CLUSTER, Origin
-from autoscaler.model.selection import Selection
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 

@@ -3,6 +3,9 @@
 What a controller creates again and what serves others loses nothing but time: pods of ReplicaSets, StatefulSets and
 ReplicationControllers. Others may lose their work, and move only if they say how much of it that is at most. A gang is
 never moved, since all of its pods would have to start again.
+
+Marks on pods and nodes ask autoscalers to leave them alone: ours, Karpenter's, Cluster Autoscaler's. A mark keeps a
+node from going because we want it to. It cannot keep a machine that its provider takes back.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from autoscaler.lifecycle.marks import mark_of_pod
+from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.reason import Code, Fact, Reason
@@ -62,6 +65,30 @@ def deletion_cost(pod: Pod) -> int:
     text = pod.annotations.get(labels.POD_DELETION_COST, "0")
     readable = text.isascii() and text.removeprefix("-").isdecimal()
     return int(text) if readable and len(text) <= len("-2147483648") else 0
+
+
+def mark_of_pod(pod: Pod) -> str:
+    """The annotation that asks not to evict the pod; "" without one.
+
+    Karpenter's may also be a duration that counts from the pod's start. When that was is not known here, so any value
+    but "false" protects.
+    """
+    if pod.annotations.get(labels.DO_NOT_DISRUPT) == "true":
+        return labels.DO_NOT_DISRUPT
+    if pod.annotations.get(labels.KARPENTER_DO_NOT_DISRUPT, "false") != "false":
+        return labels.KARPENTER_DO_NOT_DISRUPT
+    return labels.CA_SAFE_TO_EVICT if pod.annotations.get(labels.CA_SAFE_TO_EVICT) == "false" else ""
+
+
+def mark_of_node(node: Node) -> str:
+    """The annotation that asks not to remove the node; "" without one.
+
+    While a node is held we put Cluster Autoscaler's mark there ourselves; that one does not bind us.
+    """
+    marks = [labels.DO_NOT_DISRUPT, labels.KARPENTER_DO_NOT_DISRUPT]
+    if node.annotations.get(labels.HELD) != "true":
+        marks.append(labels.CA_SCALE_DOWN_DISABLED)
+    return next((mark for mark in marks if node.annotations.get(mark) == "true"), "")
 
 
 def _protected(pod: Pod, budgets: BudgetsByNamespace, shared: set[str]) -> Reason | None:

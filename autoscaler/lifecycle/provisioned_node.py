@@ -22,7 +22,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from autoscaler.lifecycle.booting import BOOT
+from autoscaler.lifecycle.boot_times import BOOT
 from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
 
 

@@ -10,14 +10,13 @@ from autoscaler.lint.claim_names import check_claim_names
 from autoscaler.lint.devices.effort import Effort, EffortExceededError
 from autoscaler.lint.devices.offers import Offer, Specimen, published_offer, specimens
 from autoscaler.lint.devices.reach import Reach, programs_of, reach
-from autoscaler.lint.finding import Finding
 from autoscaler.lint.guards import check_guard
 from autoscaler.lint.limits import check_admin_access, check_claim_limits, check_class_limits, check_gates
 from autoscaler.lint.matching import Holder, check_matching
 from autoscaler.lint.nearest import NearestMiss
 from autoscaler.lint.placing import check_capacity, check_constraints, check_count, check_tolerations
 from autoscaler.lint.published_names import PublishedNames
-from autoscaler.lint.rules import MIXED_VERSIONS, NOT_TRIED, SELECTOR_FAILS
+from autoscaler.lint.rules import MIXED_VERSIONS, NOT_TRIED, SELECTOR_FAILS, Finding
 from autoscaler.lint.selector_text import check_selector
 from autoscaler.lint.slice_limits import check_slice_limits
 from autoscaler.lint.subjects import ClaimSubject, ClassSubject, SliceSubject, Subject

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from autoscaler.kube.selectors import DEVICE_TAINT_EFFECTS
-from autoscaler.lint.finding import Finding
-from autoscaler.lint.rules import INVALID_OBJECT
+from autoscaler.lint.rules import INVALID_OBJECT, Finding
 from autoscaler.lint.subjects import ClaimSubject
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from instance_catalog.diagnostic import Path

@@ -11,8 +11,7 @@ from autoscaler.cel.interpreter.device import DeviceView, split_name
 from autoscaler.cel.program import Program
 from autoscaler.lint.devices.offers import Specimen
 from autoscaler.lint.devices.reach import Failing, Reach
-from autoscaler.lint.finding import Finding
-from autoscaler.lint.rules import UNGUARDED_CLASS
+from autoscaler.lint.rules import UNGUARDED_CLASS, Finding
 from autoscaler.lint.subjects import ClassSubject
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError

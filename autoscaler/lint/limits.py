@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sized
 from typing import Final
 
-from autoscaler.lint.finding import Finding
 from autoscaler.lint.rules import (
     ADMIN_NAMESPACE,
     FEATURE_OFF,
@@ -17,6 +16,7 @@ from autoscaler.lint.rules import (
     TOO_MANY_DEVICES,
     TOO_MANY_ENTRIES,
     UNQUALIFIED_NAME,
+    Finding,
 )
 from autoscaler.lint.subjects import ClaimSubject, ClassSubject
 from autoscaler.model.resource_claim import (

@@ -10,7 +10,6 @@ from autoscaler.cel.program import Program
 from autoscaler.lint.devices.offers import Offer, Specimen
 from autoscaler.lint.devices.reach import Failing, Reach, reach
 from autoscaler.lint.expressions import drivers_named
-from autoscaler.lint.finding import Finding
 from autoscaler.lint.guards import guard_against
 from autoscaler.lint.nearest import NearestMiss
 from autoscaler.lint.published_names import MISSPELT, PublishedNames
@@ -22,6 +21,7 @@ from autoscaler.lint.rules import (
     SELECTOR_FAILS,
     SELECTOR_FAILS_ELSEWHERE,
     UNKNOWN_DRIVER,
+    Finding,
 )
 from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.resource_slice import RuntimeOnly

@@ -8,13 +8,13 @@ from autoscaler.cel.interpreter.device import split_name
 from autoscaler.dra.inventory.taints import blocking_taints, tolerated
 from autoscaler.lint.devices.offers import Offer, Specimen
 from autoscaler.lint.devices.reach import Reach
-from autoscaler.lint.finding import Finding
 from autoscaler.lint.published_names import PublishedNames
 from autoscaler.lint.rules import (
     CONSTRAINT_UNMET,
     MISSING_TOLERATION,
     MORE_THAN_A_NODE,
     UNKNOWN_ATTRIBUTE,
+    Finding,
 )
 from autoscaler.lint.subjects import ClaimSubject
 from autoscaler.model.resource_claim import DeviceRequest, DistinctAttribute, MatchAttribute

@@ -10,10 +10,17 @@ from autoscaler.cel.common.evaluation import COST_LIMIT
 from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.program import Program, compile_selector, estimated_cost
 from autoscaler.lint.expressions import drivers_named
-from autoscaler.lint.finding import Finding
 from autoscaler.lint.guards import QUANTITY_LITERAL, quantity_mistake
 from autoscaler.lint.published_names import PublishedNames
-from autoscaler.lint.rules import CEL_COMPILE, CEL_COST, CEL_SIZE, CEL_UNRELIABLE, INVALID_QUANTITY, UNKNOWN_ATTRIBUTE
+from autoscaler.lint.rules import (
+    CEL_COMPILE,
+    CEL_COST,
+    CEL_SIZE,
+    CEL_UNRELIABLE,
+    INVALID_QUANTITY,
+    UNKNOWN_ATTRIBUTE,
+    Finding,
+)
 from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.profile import KubernetesProfile
 

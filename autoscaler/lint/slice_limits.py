@@ -11,9 +11,8 @@ from typing import Final
 
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.kube.resource_claim import FLAT_VERSION
-from autoscaler.lint.finding import Finding
 from autoscaler.lint.limits import MAX_DOMAIN, MAX_IDENTIFIER, check_entries
-from autoscaler.lint.rules import INVALID_OBJECT, TOO_MANY_ENTRIES
+from autoscaler.lint.rules import INVALID_OBJECT, TOO_MANY_ENTRIES, Finding
 from autoscaler.lint.subjects import SliceSubject
 from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.profile import KubernetesProfile, SliceLimits

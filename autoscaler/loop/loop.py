@@ -22,9 +22,7 @@ from autoscaler.cluster.journal import REFUSALS, Journal, Pending
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.publishing.tick_report import TickPublisher, TickReport
 from autoscaler.cluster.resources import LAUNCH_BATCHES
-from autoscaler.cluster.status_memory.account import Account
-from autoscaler.cluster.status_memory.backoffs import Backoffs
-from autoscaler.cluster.status_memory.quarantines import save_quarantines
+from autoscaler.cluster.status_memory import Account, Backoffs, save_quarantines
 from autoscaler.cluster.store import Store
 from autoscaler.execution.executor import Executor
 from autoscaler.execution.launch import Providers

@@ -9,8 +9,7 @@ from autoscaler.clock import ClockJumps
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.isolation import Trouble
 from autoscaler.cluster.journal import Journal
-from autoscaler.cluster.status_memory.account import Account
-from autoscaler.cluster.status_memory.backoffs import Backoffs
+from autoscaler.cluster.status_memory import Account, Backoffs
 from autoscaler.cluster.store import Store
 from autoscaler.execution.finalizers import stop_while_uninstalling
 from autoscaler.execution.launch import Providers

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from autoscaler.kube.workloads.generated_claims import generate_claims
 from autoscaler.kube.workloads.requested_capacity import parse_scalable
 from autoscaler.manifests.manifest_set import ManifestSet
-from autoscaler.manifests.sidecars import with_sidecars
-from autoscaler.manifests.storage_classes import add_storage_classes
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import with_volume_limits
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, StorageClass
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.quantity import Quantity, QuantityError
+from instance_catalog.types.clouds import Sidecar, cloud_facts
 
 V = TypeVar("V")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has
+_DEFAULT: Final = "(the cluster's default)"
+# Amazon EKS: amazon-eks user guide, storage (gp2 is what clusters are made with; gp3 is made by people).
+# GKE: Google Cloud documentation, persistent volumes (standard-rwo and premium-rwo of the PD CSI driver). Its class
+# "standard" binds at once, and that of the same name in kind waits, so the name alone says nothing.
+_INSTALLED: Final[Mapping[str, str]] = {
+    "gp2": "kubernetes.io/aws-ebs",
+    "standard-rwo": "pd.csi.storage.gke.io",
+    "premium-rwo": "pd.csi.storage.gke.io",
+}
 
 
 def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[CustomDriver, ...] = ()) -> None:
@@ -99,3 +110,53 @@ def assemble(manifests: ManifestSet, profile: KubernetesProfile) -> Snapshot:
 def _ordered(found: Mapping[str, V]) -> FrozenMap[str, V]:
     """By namespace and name: the slash of a key must not sort among the characters of names."""
     return FrozenMap({key: found[key] for key in sorted(found, key=lambda key: key.split("/"))})
+
+
+def with_sidecars(pod: Pod) -> Pod:
+    """The pod with the containers that webhooks of clouds add when it is created: files lack them, clusters do not."""
+    annotations = pod.annotations
+    known = {container.name for container in (*pod.containers, *pod.init_containers)}
+    added = tuple(
+        _container(sidecar, annotations)
+        for facts in cloud_facts().values()
+        for sidecar in facts.sidecars
+        if annotations.get(sidecar.annotation) == "true" and sidecar.name not in known
+    )
+    return replace(pod, init_containers=(*added, *pod.init_containers)) if added else pod
+
+
+def _container(sidecar: Sidecar, annotations: Mapping[str, str]) -> Container:
+    requests = {name: _amount(f"{sidecar.prefix}{name}", annotations) for name in sidecar.requests}
+    asked = sidecar.requests.with_items({name: amount for name, amount in requests.items() if amount is not None})
+    return Container(sidecar.name, asked, sidecar=True)
+
+
+def _amount(prefix: str, annotations: Mapping[str, str]) -> Quantity | None:
+    """What annotations say that it requests; a limit alone is the request, too. What cannot be read says nothing."""
+    for form in ("request", "limit"):
+        text = annotations.get(f"{prefix}-{form}")
+        try:
+            found = Quantity.parse(text) if text else None
+        except QuantityError:
+            return None
+        if found is not None and (form == "request" or found.sign > 0):
+            return found
+    return None
+
+
+def add_storage_classes(manifests: ManifestSet) -> None:
+    """The classes that unbound claims name and the files lack; a claim without a name has the cluster's default.
+
+    Files that people give rarely contain the cluster's classes. To take a missing one for one that binds at once would
+    refuse pods that the scheduler places, so it binds when its cloud says so, or the answer is *unknown*.
+    """
+    default = next((found.name for found in manifests.storage_classes.values() if found.default), _DEFAULT)
+    for key, claim in list(manifests.volume_claims.items()):
+        if claim.volume is not None or claim.storage_class == "":
+            continue
+        name = default if claim.storage_class is None else claim.storage_class
+        manifests.volume_claims[key] = replace(claim, storage_class=name)
+        if name not in manifests.storage_classes:
+            provisioner = _INSTALLED.get(name, "")
+            mode = DELAYED if provisioner else UNKNOWN_BINDING
+            manifests.storage_classes[name] = StorageClass(name, mode, provisioner=provisioner)

@@ -16,12 +16,12 @@ from autoscaler.manifests.plan_context import PlanContext
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, NodeTemplateRef
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
+from autoscaler.model.labels import Selection
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.requested_capacity import CapacityBuffer, PodTemplate, ProvisioningRequest
 from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
-from autoscaler.model.selection import Selection
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.model.storage import (
     PersistentVolume,

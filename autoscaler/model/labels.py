@@ -1,10 +1,11 @@
-"""Label selectors (metav1.LabelSelector) as values, with matching."""
+"""Label selectors (metav1.LabelSelector) as values, with matching, and what Services select."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
 
 
@@ -17,3 +18,14 @@ class LabelSelector:
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether all requirements hold."""
         return all(requirement_matches(r, labels) for r in self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A Service, ReplicationController, ReplicaSet or StatefulSet as the pods it selects."""
+
+    kind: str
+    namespace: str
+    name: str
+    selector: LabelSelector
+    origin: Origin = field(default=CLUSTER, compare=False)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
+from autoscaler.model.labels import Selection
 from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.node import Node
 from autoscaler.model.origin import CLUSTER, Origin
@@ -18,7 +19,6 @@ from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.requested_capacity import CapacityBuffer, PodTemplate, ProvisioningRequest, Scalable
 from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
-from autoscaler.model.selection import Selection
 from autoscaler.model.spending import Spending
 from autoscaler.model.storage import (
     PersistentVolume,

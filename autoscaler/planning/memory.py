@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from autoscaler.planning.placement.kept_verdicts import KeptVerdicts
-from autoscaler.scheduling.world_memory import WorldMemory
+from autoscaler.scheduling.world import WorldMemory
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from autoscaler.dra.claims.extended_resources import contested_resources, extend
 from autoscaler.dra.claims.finished_consumers import without_finished_consumers
 from autoscaler.dra.claims.node_allocatable import ClaimShare, amounts_of, shares_of
 from autoscaler.dra.claims.pod_groups import consumer_of
-from autoscaler.dra.inventory.devices import node_memory
+from autoscaler.dra.inventory.devices import SliceMemory, node_memory
+from autoscaler.dra.inventory.kept_use import UseMemory
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -23,14 +24,22 @@ from autoscaler.model.requests import NOTHING
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
-from autoscaler.scheduling.node_state import DomainCounts, NodeState
+from autoscaler.scheduling.node_state import DomainCounts, NodeState, StateMemory
 from autoscaler.scheduling.volumes import Volumes
-from autoscaler.scheduling.world_memory import WorldMemory
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
+
+
+@dataclass(frozen=True, slots=True)
+class WorldMemory:
+    """The slices, nodes and devices in use of the snapshot before. It belongs to one series of plans, made in turn."""
+
+    slices: SliceMemory = field(default_factory=SliceMemory)
+    states: StateMemory = field(default_factory=StateMemory)
+    use: UseMemory = field(default_factory=UseMemory)
 
 
 @dataclass(frozen=True, slots=True)

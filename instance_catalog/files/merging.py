@@ -13,12 +13,20 @@ from typing import Any, Literal
 from instance_catalog.diagnostic import path_text
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.schema import DriverEntry
-from instance_catalog.files import attachment, build
+from instance_catalog.files import build
 from instance_catalog.files.build import Mismatch
 from instance_catalog.files.findings import Findings
 from instance_catalog.files.layers import Layer, in_force, problems_of
 from instance_catalog.files.overlay import EMPTY, Layered, Origin, Source, Written, layered, merge, origins, value_at
-from instance_catalog.files.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry, PricesAsOf
+from instance_catalog.files.schema import (
+    AcceleratorEntry,
+    AttachmentEntry,
+    CatalogFile,
+    InstanceTypeEntry,
+    MachineEntry,
+    NodeEntry,
+    PricesAsOf,
+)
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import Accelerator, InstanceType
@@ -221,7 +229,7 @@ class _Merging:
             own = Source(name, ("types", index), _with_full_prices(raw, file))
             for type_name, sources in self._named(raw, "name", own):
                 yield type_name, (*common, *sources)
-        for type_name, sources in attachment.expanded(file, layer.raw, name, self.accelerators):
+        for type_name, sources in expanded_attachments(file, layer.raw, name, self.accelerators):
             yield type_name, (*common, *sources)
 
     def _named(self, raw: Mapping[str, Any], field: str, source: Source) -> Iterator[Written]:
@@ -300,3 +308,51 @@ def _full(prices: Any, given: PricesAsOf | None, region: str) -> Any:
         elif isinstance(price, Mapping) and "usdPerHour" in price:
             full[kind] = {"guess": False, **price}
     return full
+
+
+def expanded_attachments(
+    file: CatalogFile, raw: Mapping[str, Any], name: str, accelerators: Mapping[str, Accelerator]
+) -> Iterator[Written]:
+    """Every pair of a machine and an attachment within its bounds (GCP N1). `raw` is the text of `file`, called `name`.
+
+    The pairs become ordinary entries, so that defaults, overlays and checks treat them like written ones.
+
+    A pair is called <machine>+<count>x<API name of the accelerator>, as in n1-standard-8+1xnvidia-tesla-t4.
+    """
+    for index, attachment in enumerate(file.attachments):
+        suffix = f"+{attachment.accelerator.count}x{_api_name(attachment, file.cloud or '', accelerators)}"
+        written = raw["attachments"][index]
+        attached = {key: written[key] for key in ("accelerator", "fabric") if key in written}
+        for position, machine in enumerate(file.machines):
+            if machine.vcpu <= attachment.max_vcpu and machine.memory <= attachment.max_memory:
+                own = {key: value for key, value in raw["machines"][position].items() if key != "prices"}
+                named = {**own, "name": machine.name + suffix, "machine": machine.name}
+                priced = {**attached, **_prices(file, machine, attachment)}
+                sources = (Source(name, ("machines", position), named), Source(name, ("attachments", index), priced))
+                yield machine.name + suffix, sources
+
+
+def _prices(file: CatalogFile, machine: MachineEntry, attachment: AttachmentEntry) -> dict[str, Any]:
+    """Machine and accelerators are billed apart: nobody quotes the sum, so it is marked as a guess."""
+    given = file.prices_as_of
+    both = [kind for kind in machine.prices if kind in attachment.prices]
+    if given is None or not both:
+        return {}
+    return {
+        "prices": {
+            kind.value: {
+                "usdPerHour": str(machine.prices[kind] + attachment.prices[kind]),
+                "region": given.region,
+                "date": given.date,
+                "guess": True,
+            }
+            for kind in both
+        }
+    }
+
+
+def _api_name(attachment: AttachmentEntry, cloud: str, accelerators: Mapping[str, Accelerator]) -> str:
+    use = attachment.accelerator
+    model = accelerators.get(use.model)  # an unknown model is reported when the pair is checked
+    known = model.api_names.get(cloud, use.model) if model else use.model
+    return use.api_name or known

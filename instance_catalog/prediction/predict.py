@@ -17,8 +17,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.prediction.concrete import for_node
-from instance_catalog.prediction.contents import SliceContents
-from instance_catalog.prediction.driver import Prediction
+from instance_catalog.prediction.driver import Prediction, SliceContents
 from instance_catalog.prediction.drivers import (
     amd_gpu,
     aws_net,

@@ -1,4 +1,4 @@
-"""What the catalog makes of a Probe: an entry for a person to review. Pure.
+"""What the catalog makes of a Probe: an entry for a person to review, and how MIG differs from the tables. Pure.
 
 A probe knows devices and where they sit; prices, how a type is sold, and the sizes of NVLink domains it cannot know.
 """
@@ -6,13 +6,13 @@ A probe knows devices and where they sit; prices, how a type is sold, and the si
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from instance_catalog.drivers.facts import CardFacts, driver_facts
+from instance_catalog.drivers.facts import CardFacts, MigProfile, MigTable, driver_facts
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.probe.record import GpuRecord, NicRecord, PciRecord, Probe, ProbeError
+from instance_catalog.probe.record import GpuRecord, MigProfileRecord, NicRecord, PciRecord, Probe, ProbeError
 from instance_catalog.types.instance_type import Accelerator, InstanceType
 
 Content: TypeAlias = dict[str, Any]
@@ -173,3 +173,43 @@ def _places(records: Iterable[PciRecord]) -> Content:
         "numa": [place.numa_node for place in places],
     }
     return {name: values for name, values in columns.items() if values and None not in values}
+
+
+def mig_differences(gpu: GpuRecord, table: MigTable) -> Iterator[str]:
+    """What the table says differently, one line each; nothing where the GPU tells no profiles.
+
+    Only profiles of the table are looked at: the driver announces no others as devices (graphics profiles, say).
+    """
+    if gpu.mig is None or not gpu.mig.profiles:
+        return
+    read = {profile.id: profile for profile in gpu.mig.profiles}
+    for expected in table.profiles:
+        found = read.get(expected.gi_id)
+        if found is None:
+            yield f"MIG profile {expected.name} of table {table.model}: the GPU has none with id {expected.gi_id}"
+            continue
+        for what, stated, probed in _compared(expected, found):
+            yield f"MIG profile {expected.name} of table {table.model}: {what} {stated}, but the GPU says {probed}"
+
+
+def _compared(expected: MigProfile, found: MigProfileRecord) -> Iterator[tuple[str, str, str]]:
+    values = {
+        "multiprocessors": found.multiprocessors,
+        "copyEngines": found.copy_engines,
+        "decoders": found.decoders,
+        "encoders": found.encoders,
+        "jpegEngines": found.jpeg_engines,
+        "ofaEngines": found.ofa_engines,
+    }
+    probed = {name: Quantity.of(value) for name, value in values.items()}
+    probed["memory"] = Quantity.parse(f"{found.memory_mib}Mi")
+    for name, stated in expected.figures.items():
+        if name in probed and probed[name] != stated:
+            yield name, str(stated), str(probed[name])
+    places = tuple((start, expected.size) for start in expected.starts)
+    if found.placements is not None and found.placements != places:
+        yield "placements", _placements_text(places), _placements_text(found.placements)
+
+
+def _placements_text(places: tuple[tuple[int, int], ...]) -> str:
+    return " ".join(f"{start}:{size}" for start, size in places) or "none"

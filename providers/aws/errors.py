@@ -33,11 +33,13 @@ from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
     BusyError,
+    CapacityError,
     GoneError,
     NotOfferedError,
     PermissionDeniedError,
     ProviderError,
     QuotaError,
+    RefusedError,
     ReservationExhaustedError,
     ShortageError,
     TemplateError,
@@ -297,3 +299,24 @@ def _error(kind: type[ProviderError], message: str, code: str, retry_after: time
 def _retry_after(headers: Mapping[str, str]) -> timedelta | None:
     seconds = headers.get("retry-after", "")
     return timedelta(seconds=int(seconds)) if seconds.isdigit() else None
+
+
+@contextmanager
+def before_launching() -> Iterator[None]:
+    """What is refused here settles the launch: its token has launched nothing, in no call."""
+    try:
+        yield
+    except RefusedError as error:
+        error.settled = True
+        raise
+
+
+@contextmanager
+def after_launching(what: str) -> Iterator[None]:
+    """What is refused here, other than what settles the launch, leaves machines that the repetition finds again."""
+    try:
+        yield
+    except (RefusedError, GoneError, CapacityError) as error:
+        if isinstance(error, RefusedError) and error.settled:
+            raise
+        raise AmbiguousError(f"{what}: {error.message}", code=error.code, next_step=error.next_step) from error

@@ -20,13 +20,12 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations
 from providers.aws.describe import instance_of, listed, named, provider_id, tags_of
-from providers.aws.errors import meaning, of_code, translated
+from providers.aws.errors import after_launching, meaning, of_code, translated
 from providers.aws.node_template.cluster import Clusters
 from providers.aws.node_template.launch_template import LaunchTemplates, Version, launch_tags, tag_list, template_data
 from providers.aws.node_template.network import Network, interfaces
 from providers.aws.node_template.template import NodeTemplate
 from providers.aws.node_template.user_data import user_data
-from providers.aws.refusals import after_launching
 from providers.aws.session import Aws
 from providers.contract import Clock, Instance, InstanceState, LaunchAnswer, LaunchRequest, OfferingFailure, OfferingKey
 from providers.errors import (

@@ -33,8 +33,7 @@ ELSEWHERE = {
 NAMED = {
     "autoscaler/advice/pod_changes.py": "the instance types of SageMaker are those of EC2",
     "autoscaler/checks/rights.py": "a row for each node template",
-    "autoscaler/cli/blocks/calendar.py": "the market of Google Cloud",
-    "autoscaler/cli/blocks/market.py": "as above",
+    "autoscaler/cli/blocks/market.py": "two markets are asked in two ways",
     "autoscaler/cluster/resources.py": "a row for each node template",
     "autoscaler/lint/other_systems.py": "SageMaker, and an annotation of GKE's slice controller",
     "autoscaler/lint/supply_advice.py": "GKE's Workload Identity, which plans assume",

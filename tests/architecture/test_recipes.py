@@ -110,7 +110,7 @@ from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import Device
-from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.driver import SliceContents
 from instance_catalog.prediction.driver import Prediction
 from instance_catalog.types.instance_type import InstanceType
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import precondition, rule
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import CAPACITY_POOLS, PROVISIONED_NODES
 from instance_catalog.kubernetes import labels
-from providers.aws.node_groups.slots import SLOT_TAG
+from providers.aws.node_groups.groups import SLOT_TAG
 from providers.contract import TAG_CLUSTER, TAG_POOL
 from tests.fakes.ec2.geography import Subnet
 from tests.fakes.ec2.machines import Machine

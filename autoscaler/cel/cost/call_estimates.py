@@ -11,8 +11,18 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from autoscaler.cel.common.ast import Expression, Literal
-from autoscaler.cel.cost.device_sizes import Path, device_size
-from autoscaler.cel.cost.intervals import SATURATED, UNKNOWN, Interval, fixed, plus, scaled, times, union
+from autoscaler.cel.cost.intervals import (
+    SATURATED,
+    UNKNOWN,
+    Interval,
+    Path,
+    device_size,
+    fixed,
+    plus,
+    scaled,
+    times,
+    union,
+)
 
 Estimate: TypeAlias = tuple[Interval, Interval | None]
 

@@ -24,11 +24,12 @@ from autoscaler.cel.common.ast import (
 )
 from autoscaler.cel.common.types import Type, unwrapped
 from autoscaler.cel.cost.call_estimates import Operand, estimated_call
-from autoscaler.cel.cost.device_sizes import Path, device_size
 from autoscaler.cel.cost.intervals import (
     SATURATED,
     UNKNOWN,
     Interval,
+    Path,
+    device_size,
     fixed,
     plus,
     scaled,

@@ -26,13 +26,13 @@ from autoscaler.cel.library import (
     arithmetic,
     conversions,
     formatting,
+    instants,
     lists,
     name_formats,
     network,
     patterns,
     quantities,
     text,
-    timing,
     urls,
 )
 from autoscaler.cel.library.comparison import NO_OVERLOAD
@@ -85,7 +85,7 @@ def implementations(*, modern: bool, mutating: bool, converting: bool) -> Mappin
         **urls.IMPLEMENTATIONS,
         **name_formats.IMPLEMENTATIONS,
         **formatting.IMPLEMENTATIONS,
-        **timing.IMPLEMENTATIONS,
+        **instants.IMPLEMENTATIONS,
     }
     if mutating:
         table |= quantities.MUTATING

@@ -1,4 +1,5 @@
-"""Durations and timestamps as text, and the calendar (Go's time package; cel-go common/types/{duration,timestamp}.go).
+"""Durations and timestamps: as text, the calendar, accessors (Go's time package; cel-go v0.26.0
+common/types/{duration,timestamp}.go).
 
 Nanoseconds are exact throughout. Fixed zones and IANA names are understood; nothing here knows the current time.
 """
@@ -6,12 +7,13 @@ Nanoseconds are exact throughout. Fixed zones and IANA names are understood; not
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from autoscaler.cel.common.numerals import shortest_fixed
-from autoscaler.cel.common.values import INT_MAX, Duration, Timestamp
+from autoscaler.cel.common.values import INT_MAX, Duration, Failure, Timestamp, Value
 
 SECOND: Final = 10**9
 _UNITS: Final = {
@@ -153,3 +155,41 @@ def _offset(value: Timestamp, zone: str) -> int | None:
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     shift = moment.astimezone(named).utcoffset()
     return None if shift is None else int(shift.total_seconds())
+
+
+_ACCESSORS: Final = {
+    "year": "getFullYear",
+    "month": "getMonth",
+    "day_of_year": "getDayOfYear",
+    "day_of_month": "getDayOfMonth",
+    "day_of_month_1_based": "getDate",
+    "day_of_week": "getDayOfWeek",
+    "hours": "getHours",
+    "minutes": "getMinutes",
+    "seconds": "getSeconds",
+    "milliseconds": "getMilliseconds",
+}
+_TOTALS: Final = {"hours": 3600 * SECOND, "minutes": 60 * SECOND, "seconds": SECOND, "milliseconds": 10**6}
+
+
+def _accessor(name: str) -> Callable[..., Value]:
+    def access(value: Timestamp, zone: str = "UTC") -> Value:
+        answers = calendar(value, zone)
+        return Failure(f"unknown time zone {zone}") if answers is None else answers[name]
+
+    return access
+
+
+def _total(unit: int) -> Callable[[Duration], int]:
+    def total(value: Duration) -> int:
+        whole = abs(value.nanoseconds) // unit
+        return -whole if value.nanoseconds < 0 else whole
+
+    return total
+
+
+IMPLEMENTATIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **{f"timestamp_to_{part}": _accessor(name) for part, name in _ACCESSORS.items()},
+    **{f"timestamp_to_{part}_with_tz": _accessor(name) for part, name in _ACCESSORS.items()},
+    **{f"duration_to_{part}": _total(unit) for part, unit in _TOTALS.items()},
+}

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from autoscaler.catalog_refresh.atomic_write import (
     replace_file as replace_file,  # for the commands that write what was checked here
 )
-from autoscaler.cli.catalog.selectors import selector_problems
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
-from instance_catalog.files.findings import CatalogError
-from instance_catalog.files.layers import text_layer
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.files.findings import CatalogError, expected
+from instance_catalog.files.layers import Layer, text_layer
 from instance_catalog.files.loader import edited_layers
 from instance_catalog.files.merging import catalog_of, origins_of
+from instance_catalog.files.yaml_text import line_of
+from instance_catalog.kubernetes.profile import REFERENCE
 
 
 def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
@@ -83,3 +86,29 @@ def edited(path: Path, text: str, directories: Sequence[Path], *, template: str 
 
 def _is_terminal() -> bool:
     return os.isatty(0) and os.isatty(2)
+
+
+def selector_problems(layers: Iterable[Layer]) -> Iterator[Diagnostic]:
+    """Every selector that does not compile, at its line. Of layers without other defects."""
+    for layer, number, driver in _drivers(layers):
+        # Few files describe drivers, and CEL is slow to import.
+        from autoscaler.cel.checker.environment import View
+        from autoscaler.cel.common.outcome import CompileFailure
+        from autoscaler.cel.program import compile_selector
+
+        for index, device_class in enumerate(driver.get("deviceClasses", ())):
+            for place, selector in enumerate(device_class["selectors"]):
+                failure = compile_selector(selector, REFERENCE, view=View.NEW)
+                if isinstance(failure, CompileFailure):
+                    path = ("deviceClasses", index, "selectors", place)
+                    line = line_of(layer.text, ("drivers", number, *path))
+                    allowed = "a CEL expression over `device`"
+                    entry = f"driver {driver.get('name', '')}"
+                    message = expected(failure.message, allowed)
+                    yield Diagnostic(message, failure.hint or "", path, entry, file=layer.name, line=line)
+
+
+def _drivers(layers: Iterable[Layer]) -> Iterator[tuple[Layer, int, dict[str, Any]]]:
+    for layer in layers:
+        if layer.file is not None and layer.text:
+            yield from ((layer, number, driver) for number, driver in enumerate(layer.file.drivers))

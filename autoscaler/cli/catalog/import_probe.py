@@ -18,8 +18,7 @@ from instance_catalog.files.findings import Findings
 from instance_catalog.files.layers import Corrections
 from instance_catalog.files.yaml_text import YamlTextError, read
 from instance_catalog.prediction.drivers.nvidia_gpu import mig_table
-from instance_catalog.probe.entry import catalog_content, left_to_say
-from instance_catalog.probe.mig import mig_differences
+from instance_catalog.probe.entry import catalog_content, left_to_say, mig_differences
 from instance_catalog.probe.record import Probe, ProbeError
 from instance_catalog.types.instance_type import InstanceType
 

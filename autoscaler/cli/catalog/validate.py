@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from autoscaler.cli.catalog.selectors import selector_problems
+from autoscaler.cli.catalog.files import selector_problems
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from instance_catalog.files.findings import CatalogError

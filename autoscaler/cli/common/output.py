@@ -10,13 +10,20 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from autoscaler.catalog_refresh.atomic_write import replace_file
 from autoscaler.cli.common.terminal import styled
+from autoscaler.errors import BadInputError
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.printable import one_line, printable_json, printable_yaml, steers
+from instance_catalog.frozen_map import EMPTY
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("table", "json", "yaml")
@@ -167,3 +174,16 @@ def plain_table(
             lines.append((start + part).rstrip())
             start = " " * len(start)
     return lines
+
+
+def write_page(
+    file: Path, snapshot: Snapshot, plan: Plan, now: datetime, *, title: str, helping: Mapping[str, str] = EMPTY
+) -> None:
+    """The status page of a plan; `helping` are changes by pod. Raises BadInputError where it cannot be written."""
+    from autoscaler.serve.html import one_file
+
+    if not file.parent.is_dir():
+        step = "create it, or choose one that is there"
+        raise BadInputError(f"{file}: there is no directory {file.parent}", next_step=step)
+    replace_file(file, one_file(snapshot, plan, now, title=title, helping=helping))
+    click.echo(f"{file} is written; open it in a browser", err=True)

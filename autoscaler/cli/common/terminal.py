@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TextIO, cast
@@ -95,3 +96,30 @@ def _guarded(stream: TextIO | None) -> TextIO:
     if reconfigure is not None and stream.encoding.lower().replace("-", "") not in ("utf8", "utf16"):
         reconfigure(errors="backslashreplace")
     return cast("TextIO", Printable(stream))
+
+
+AFTER: Final = 2.0  # seconds
+
+
+@contextmanager
+def announced(text: str, *, after: float = AFTER) -> Iterator[None]:
+    """Show the text on stderr, if that is a terminal and the block takes longer than `after` seconds."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    shown = threading.Event()
+
+    def show() -> None:
+        shown.set()
+        show_progress(text)
+
+    timer = threading.Timer(after, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if shown.is_set():
+            show_progress("")

@@ -16,7 +16,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-from autoscaler.lifecycle.marks import mark_of_node
+from autoscaler.lifecycle.movable import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import is_coming, is_stopped, may_take_pods
 from autoscaler.lifecycle.reflect import occupies

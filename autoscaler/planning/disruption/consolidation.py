@@ -19,8 +19,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypeVar
 
-from autoscaler.lifecycle.marks import mark_of_node
-from autoscaler.lifecycle.movable import by_namespace, deletion_cost, obstacle
+from autoscaler.lifecycle.movable import by_namespace, deletion_cost, mark_of_node, obstacle
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving, is_stopped, may_take_pods

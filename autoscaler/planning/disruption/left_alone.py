@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autoscaler.lifecycle.marks import mark_of_node
+from autoscaler.lifecycle.movable import mark_of_node
 from autoscaler.lifecycle.provisioned_node import is_stopped, may_take_pods
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot

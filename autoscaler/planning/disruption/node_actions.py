@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.lifecycle.leaving import SINGLE
-from autoscaler.lifecycle.marks import mark_of_node
+from autoscaler.lifecycle.movable import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import (
     has_failed,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
 
-from autoscaler.lifecycle.booting import boot_timeout
+from autoscaler.lifecycle.boot_times import boot_timeout
 from autoscaler.model.node import Node
 from autoscaler.model.plan import HandedOut, PlannedNode, Target
 from autoscaler.model.pod import Pod

@@ -12,8 +12,7 @@ from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
-from autoscaler.lint.finding import Finding
-from autoscaler.lint.rules import RULES, Rule
+from autoscaler.lint.rules import RULES, Finding, Rule
 from instance_catalog.diagnostic import Diagnostic
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from autoscaler.lint.finding import Finding
-from autoscaler.lint.rules import Level
+from autoscaler.lint.rules import Finding, Level
 from autoscaler.report.words import counted
 
 

@@ -1,4 +1,5 @@
-"""One variant of a study: its tasks through cluster and production loop, from moment to moment of virtual time.
+"""Variants of a study, in this process or side by side in several: the tasks of each through cluster and production
+loop, from moment to moment of virtual time.
 
 Nothing steps second by second: the clock jumps to the next arrival, or to the next moment at which the cluster, the
 cloud or the loop has something to do.
@@ -7,7 +8,8 @@ cloud or the loop has something to do.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -220,3 +222,41 @@ def _of_variant(manifest: Object, variant: Variant) -> Object:
     changed: Object = copied(manifest)
     changed["spec"].setdefault("disruption", {}).update(changes)
     return changed
+
+
+Told = Callable[[Variant, int, int], None]
+"""Called with a variant, how many of its tasks have arrived, and of how many."""
+
+_SHARED: Final[list[tuple[Study, Catalog]]] = []
+
+
+def run_all(
+    study: Study, variants: Sequence[Variant], catalog: Catalog, *, processes: int, told: Told
+) -> tuple[Outcome, ...]:
+    """The outcomes in the order of the variants, the same whatever the number of processes."""
+    if processes <= 1 or len(variants) == 1:
+        return tuple(_here(study, variants, catalog, told))
+    with ProcessPoolExecutor(min(processes, len(variants)), initializer=_share, initargs=(study, catalog)) as pool:
+        asked = {pool.submit(_outcome, variant): variant for variant in variants}
+        for done in as_completed(asked):
+            if done.exception() is None:
+                told(asked[done], 1, 1)
+        return tuple(future.result() for future in asked)
+
+
+def _here(study: Study, variants: Sequence[Variant], catalog: Catalog, told: Told) -> Iterator[Outcome]:
+    for variant in variants:
+
+        def progress(arrived: int, total: int, *, variant: Variant = variant) -> None:
+            told(variant, arrived, total)
+
+        yield Run(study, variant, catalog).outcome(progress)
+
+
+def _share(study: Study, catalog: Catalog) -> None:
+    _SHARED[:] = [(study, catalog)]
+
+
+def _outcome(variant: Variant) -> Outcome:
+    study, catalog = _SHARED[0]
+    return Run(study, variant, catalog).outcome()

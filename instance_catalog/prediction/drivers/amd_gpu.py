@@ -27,14 +27,14 @@ from instance_catalog.kubernetes.resource_slice import (
     Device,
     RequestPolicy,
 )
-from instance_catalog.prediction.contents import (
+from instance_catalog.prediction.driver import (
     MOST_ADVANCED_DEVICES,
     MOST_DEVICES,
+    Prediction,
     SliceContents,
     counters_in_chunks,
     devices_in_chunks,
 )
-from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.pci import PCI_BUS_ID, PCIE_ROOT, bus_id, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
 from instance_catalog.types.instance_type import Accelerator, InstanceType, PciPlacement

@@ -26,7 +26,7 @@ from instance_catalog.kubernetes.resource_slice import (
     RuntimeOnly,
     Version,
 )
-from instance_catalog.prediction.contents import MOST_DEVICES, SliceContents, devices_in_chunks
+from instance_catalog.prediction.driver import MOST_DEVICES, SliceContents, devices_in_chunks
 from instance_catalog.prediction.pci import bus_id, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
 from instance_catalog.types.instance_type import InstanceType, NetworkCard, PciPlacement

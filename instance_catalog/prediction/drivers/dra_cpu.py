@@ -15,13 +15,13 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device, ListValue
-from instance_catalog.prediction.contents import (
+from instance_catalog.prediction.driver import (
     MOST_ADVANCED_DEVICES,
     MOST_DEVICES,
+    Prediction,
     SliceContents,
     devices_in_chunks,
 )
-from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.pci import NUMA_NODE, PCIE_ROOT
 from instance_catalog.prediction.tokens import catalog_gap, on_node
 from instance_catalog.types.instance_type import InstanceType

@@ -24,8 +24,7 @@ from instance_catalog.kubernetes.resource_slice import (
     ValidRange,
     Version,
 )
-from instance_catalog.prediction.contents import MOST_ADVANCED_DEVICES, MOST_COUNTER_SETS, SliceContents
-from instance_catalog.prediction.driver import Prediction
+from instance_catalog.prediction.driver import MOST_ADVANCED_DEVICES, MOST_COUNTER_SETS, Prediction, SliceContents
 from instance_catalog.prediction.tokens import on_node
 from instance_catalog.types.instance_type import InstanceType
 

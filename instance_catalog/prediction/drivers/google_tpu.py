@@ -15,8 +15,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device
-from instance_catalog.prediction.contents import SliceContents
-from instance_catalog.prediction.driver import Prediction
+from instance_catalog.prediction.driver import Prediction, SliceContents
 from instance_catalog.prediction.tokens import on_node
 from instance_catalog.types.instance_type import InstanceType
 

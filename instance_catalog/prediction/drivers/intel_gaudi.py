@@ -11,8 +11,7 @@ from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device
-from instance_catalog.prediction.contents import SliceContents
-from instance_catalog.prediction.driver import Prediction
+from instance_catalog.prediction.driver import Prediction, SliceContents
 from instance_catalog.prediction.drivers.intel_gpu import device_name
 from instance_catalog.prediction.pci import PCIE_ROOT, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node

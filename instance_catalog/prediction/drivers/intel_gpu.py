@@ -13,8 +13,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device
-from instance_catalog.prediction.contents import SliceContents
-from instance_catalog.prediction.driver import Prediction
+from instance_catalog.prediction.driver import Prediction, SliceContents
 from instance_catalog.prediction.pci import PCI_BUS_ID, PCIE_ROOT, bus_id, in_name, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
 from instance_catalog.types.instance_type import InstanceType

@@ -38,8 +38,7 @@ from instance_catalog.kubernetes.resource_slice import (
     Version,
 )
 from instance_catalog.kubernetes.semver import SemanticVersion
-from instance_catalog.prediction.contents import MOST_COUNTER_SETS, SliceContents
-from instance_catalog.prediction.driver import Prediction
+from instance_catalog.prediction.driver import MOST_COUNTER_SETS, Prediction, SliceContents
 from instance_catalog.prediction.drivers import nvidia_labels, nvidia_mig, nvidia_model, nvidia_sharing, nvidia_vfio
 from instance_catalog.prediction.drivers.nvidia_mig import Placed
 from instance_catalog.prediction.pci import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, bus_id, numa_node, pcie_root

@@ -17,11 +17,10 @@ from typing import Any, Final
 from instance_catalog.kubernetes import labels
 from providers.aws.capacity import Reservations
 from providers.aws.describe import GROUP_TAG, instance_of, listed, named, provider_id, tags_of
-from providers.aws.errors import translated
+from providers.aws.errors import after_launching, before_launching, translated
 from providers.aws.launch import answer_of
-from providers.aws.node_groups.groups import Group, Groups
+from providers.aws.node_groups.groups import SLOT_TAG, Group, Groups, Slot, busy_for_another, slot_of
 from providers.aws.node_groups.members import end_members, failures_of, is_alive, started, zone_of
-from providers.aws.node_groups.slots import SLOT_TAG, Slot, busy_for_another, slot_of
 from providers.aws.node_template.boot_times import Booting, BootTimeouts
 from providers.aws.node_template.launch_template import tag_list
 from providers.aws.node_template.status import GroupVerdicts
@@ -29,7 +28,6 @@ from providers.aws.node_template.template import GroupTemplates
 from providers.aws.place import Place, Placed
 from providers.aws.preflight import group_findings
 from providers.aws.provider import WINDOW, Account
-from providers.aws.refusals import after_launching, before_launching
 from providers.contract import (
     TAG_BATCH,
     Finding,

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from instance_catalog.drivers.facts import mig_tables
-from instance_catalog.probe.mig import mig_differences
+from instance_catalog.probe.entry import mig_differences
 from instance_catalog.probe.record import GpuRecord, Probe
 from tests.fakes.nvml.library import run_probe
 

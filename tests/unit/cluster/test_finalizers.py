@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.cluster.finalizers import set_finalizer
+from autoscaler.cluster.api import set_finalizer
 from autoscaler.cluster.resources import PROVISIONED_NODES
 from tests.desk import Desk, new_desk, planned
 

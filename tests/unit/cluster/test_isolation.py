@@ -13,8 +13,7 @@ from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PROVISIONED_NODES, Resource
-from autoscaler.cluster.status_memory.backoffs import Backoffs
-from autoscaler.cluster.status_memory.quarantines import save_quarantines
+from autoscaler.cluster.status_memory import Backoffs, save_quarantines
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan, PlannedNode
 from autoscaler.model.pod import GangRef, Pod

@@ -13,7 +13,7 @@ from autoscaler.cluster.api import NotFoundError
 from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, LAUNCH_BATCHES, PROVISIONED_NODES, Resource
-from autoscaler.cluster.status_memory.backoffs import Backoffs
+from autoscaler.cluster.status_memory import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.executor import Executor
 from autoscaler.execution.finalizers import stop_while_uninstalling

@@ -13,7 +13,7 @@ from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PROVISIONED_NODE
 from autoscaler.execution.executor import Executor
 from autoscaler.execution.observed import Observed
 from autoscaler.execution.unclear import read_answer
-from autoscaler.lifecycle.booting import LONGEST
+from autoscaler.lifecycle.boot_times import LONGEST
 from autoscaler.lifecycle.observing import may_touch
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.capacity import CapacityPool, DeletionPolicy, Mode

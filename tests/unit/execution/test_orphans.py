@@ -10,7 +10,7 @@ import pytest
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import launch
 from autoscaler.execution.orphans import MINIMUM_AGE, OwnLaunches, adopt_all, find_orphans
-from autoscaler.lifecycle.booting import LONGEST
+from autoscaler.lifecycle.boot_times import LONGEST
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.frozen_map import FrozenMap

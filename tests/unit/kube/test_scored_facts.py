@@ -11,9 +11,8 @@ from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.selectors import parse_selection
 from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_volume_claim, parse_volume_limits
-from autoscaler.model.labels import LabelSelector
+from autoscaler.model.labels import LabelSelector, Selection
 from autoscaler.model.pod import Pod, PodAffinityTerm, PreferredPodTerm
-from autoscaler.model.selection import Selection
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 

@@ -14,7 +14,7 @@ from autoscaler.execution.launch import Providers
 from autoscaler.execution.providers_seen import ask
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.problem import Problems
-from autoscaler.lifecycle.booting import BOOT, BOOT_METAL, BOOT_ULTRASERVER, LONGEST, boot_timeout
+from autoscaler.lifecycle.boot_times import BOOT, BOOT_METAL, BOOT_ULTRASERVER, LONGEST, boot_timeout
 from autoscaler.lifecycle.provisioned_node import Observation, Why, decide, times_out_at
 from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.provisioned_node import Phase

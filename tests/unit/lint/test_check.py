@@ -10,8 +10,8 @@ import pytest
 from autoscaler.lint.check import lint
 from autoscaler.lint.devices.effort import Effort
 from autoscaler.lint.devices.offers import Offer, offers_of, type_offers
-from autoscaler.lint.finding import Finding
 from autoscaler.lint.releases import names_of_releases
+from autoscaler.lint.rules import Finding
 from autoscaler.lint.subjects import subject_of
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
 from autoscaler.model.origin import Origin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.manifests.sidecars import with_sidecars
+from autoscaler.manifests.assemble import with_sidecars
 from autoscaler.model.pod import Container
 from instance_catalog.frozen_map import FrozenMap
 from tests.builders import pod

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.labels import LabelSelector
+from autoscaler.model.labels import LabelSelector, Selection
 from autoscaler.model.node import Node
 from autoscaler.model.pod import (
     Container,
@@ -21,7 +21,6 @@ from autoscaler.model.pod import (
     WhenUnsatisfiable,
 )
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, DeviceRequest, FirstAvailable, ResourceClaim
-from autoscaler.model.selection import Selection
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.resources import scored_requests

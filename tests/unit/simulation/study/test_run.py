@@ -12,8 +12,7 @@ import pytest
 from autoscaler.cluster.resources import PODS
 from autoscaler.report.study.outcome import Outcome
 from autoscaler.simulation.study.prepared import prepare
-from autoscaler.simulation.study.run import START, Run
-from autoscaler.simulation.study.sweep import run_all
+from autoscaler.simulation.study.run import START, Run, run_all
 from autoscaler.simulation.study.task import Study, Variant
 from providers.simulated.machines import Machine
 from tests.unit.simulation.study.builders import POOL, catalog, study, task

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from providers.aws.node_groups.slots import SLOT_TAG, Slot, slot_of
+from providers.aws.node_groups.groups import SLOT_TAG, Slot, slot_of
 
 SLOT = Slot("token", 3, datetime(2026, 1, 1, tzinfo=UTC), "-")
 

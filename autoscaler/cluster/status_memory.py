@@ -1,25 +1,72 @@
-"""Back-offs, kept where they survive a restart: in the status of the pool that met them.
+"""What must survive a restart: the account of the spending guards in an object of its own, back-offs and quarantines in
+the status of the pool that met them.
 
-They are written before the next attempt is begun, so a crash between the two repeats a question and forgets nothing.
-One that cannot be written holds all the same, until it can be or the process ends: it must not keep what a launch has
-answered from being written down.
+Back-offs are written before the next attempt is begun, so a crash between the two repeats a question and forgets
+nothing. One that cannot be written holds all the same, until it can be or the process ends: it must not keep what a
+launch has answered from being written down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
-from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.api import AlreadyExistsError, ConflictError, KubernetesApi, NotFoundError, Object
 from autoscaler.cluster.isolation import Isolation, Trouble
-from autoscaler.cluster.resources import CAPACITY_POOLS
-from autoscaler.kube.custom.pool_memory import REMEMBERED, backoff_manifests
+from autoscaler.cluster.resources import CAPACITY_POOLS, SPENDINGS
+from autoscaler.kube.custom.pool_memory import REMEMBERED, backoff_manifests, quarantine_manifests
+from autoscaler.kube.custom.spending import CLUSTER, parse_spending, write_spending
 from autoscaler.model.provisioned_node import OfferingRef
-from autoscaler.model.snapshot import Backoff
+from autoscaler.model.snapshot import Backoff, Quarantine
+from autoscaler.model.spending import Spending
 from autoscaler.report.words import advised
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import BackoffScope, ProviderError
+
+
+class Account:
+    """The account as last read or written, whichever is newer."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+        self._current: Spending | None = None
+
+    @property
+    def current(self) -> Spending | None:
+        """None before anything was launched."""
+        return self._current
+
+    def resume(self, seen: Spending | None) -> None:
+        """Take over what was seen, unless it lags behind what was written."""
+        if seen is not None and (self._current is None or _version(seen) >= _version(self._current)):
+            self._current = seen
+
+    def save(self, account: Spending) -> None:
+        """Write it if it changed. A write of another client wins; the next reconcile reads it."""
+        if account == self._current:
+            return
+        manifest = write_spending(account)
+        if not account.resource_version:
+            manifest["metadata"]["resourceVersion"] = self._begun(manifest)["metadata"]["resourceVersion"]
+        try:
+            self._current = parse_spending(self._api.update(SPENDINGS, manifest, subresource="status"))
+        except ConflictError:
+            self._current = parse_spending(self._api.get(SPENDINGS, CLUSTER))
+
+    def _begun(self, manifest: Object) -> Object:
+        """The object, which may have been created without a status before a restart."""
+        try:
+            return self._api.create(SPENDINGS, manifest)
+        except AlreadyExistsError:
+            return self._api.get(SPENDINGS, CLUSTER)
+
+
+def _version(account: Spending) -> int:
+    return int(account.resource_version or 0)
+
 
 _LONGEST_MESSAGE = 1024
 # Scopes of errors that are about a reservation where one was asked for.
@@ -144,3 +191,29 @@ def _backoff(pool: str, offering: OfferingRef, error: ProviderError, now: dateti
 
 def _key(backoff: Backoff) -> tuple[str, str, CapacityType | None, str]:
     return (backoff.instance_type, backoff.zone, backoff.capacity_type, backoff.reservation)
+
+
+def save_quarantines(
+    api: KubernetesApi, before: Iterable[Quarantine], after: Iterable[Quarantine]
+) -> tuple[Trouble, ...]:
+    """Write the pools whose quarantines changed; which could not be written. They are learned again then."""
+    old, new = _by_pool(before), _by_pool(after)
+    isolation = Isolation(api)
+    changed = (pool for pool in sorted(old.keys() | new.keys()) if old.get(pool) != new.get(pool))
+    attempts = (
+        isolation.attempt(CAPACITY_POOLS.kind, pool, partial(_save, api, pool, new.get(pool, ()))) for pool in changed
+    )
+    return tuple(trouble for trouble in attempts if trouble is not None)
+
+
+def _save(api: KubernetesApi, pool: str, quarantines: Iterable[Quarantine]) -> None:
+    patch = {"status": {"quarantines": quarantine_manifests(quarantines)}}
+    with suppress(NotFoundError):  # the pool is gone, and launches nothing any more
+        api.patch(CAPACITY_POOLS, pool, patch, subresource="status")
+
+
+def _by_pool(quarantines: Iterable[Quarantine]) -> dict[str, list[Quarantine]]:
+    found: dict[str, list[Quarantine]] = {}
+    for quarantine in quarantines:
+        found.setdefault(quarantine.pool, []).append(quarantine)
+    return found

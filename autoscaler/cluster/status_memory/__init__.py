@@ -1,1 +1,0 @@
-"""What survives a restart in status fields: the account of spending, back-offs, quarantines."""
