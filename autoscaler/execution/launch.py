@@ -9,7 +9,8 @@ a later reconcile: a call may take a minute until it times out, and nodes that h
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -33,14 +34,11 @@ from providers.contract import (
 )
 from providers.errors import (
     AmbiguousError,
-    BusyError,
     CapacityError,
     GoneError,
     ProviderError,
     RefusedError,
-    ThrottledError,
     TokenReusedError,
-    UncertainError,
     UnclassifiedError,
     WaitingError,
 )
@@ -102,44 +100,49 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             # The token says nothing there: the same call would launch again.
             raise elsewhere(provider, batch.place, f"LaunchBatch {batch.name}")
         try:
-            answer = provider.launch(request_of(batch, cluster=providers.cluster))
-            if repeated:
-                _raise_if_gone(answer)
-        except WaitingError as error:
-            # No back-off: other launches may wait beside it, each with a request of its own.
-            if batch.waiting_since is None:
-                journal.save_batch(replace(batch, waiting_since=error.since or now))
-            raise
-        except (UncertainError, ThrottledError, BusyError) as error:
-            backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
-            raise
+            with _noted(batch, provider, journal=journal, backoffs=backoffs, now=now):
+                answer = provider.launch(request_of(batch, cluster=providers.cluster))
+                if repeated:
+                    _raise_if_gone(answer)
         except TokenReusedError as error:
             # The token may have produced machines, and another one could double them. Of a call that was repeated
             # with what its template says by now, the provider's list tells what it launched.
-            backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             if repeated:
                 raise _repetition_refused(error) from error
             raise
         except (RefusedError, CapacityError, GoneError) as error:
-            backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             # Raised, it may come from before the call: a subnet that is full by now, a group that changed.
             if repeated and not (isinstance(error, RefusedError) and error.settled):
                 raise _repetition_refused(error) from error
             # Nothing was launched: the next offering may be asked for.
             refusal = refusal or (error if isinstance(error, RefusedError) else None)
             answer = LaunchAnswer(missing=wanted(batch))
-        except ProviderError as error:
-            # Of a kind that this loop does not know: it may have launched. The same call is repeated after a back-off.
-            backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
-            raise
-        except Exception as error:
-            # No provider promises this one: a bug, after which nobody knows what was launched.
-            unknown = UnclassifiedError(f"{provider.name} failed unexpectedly: {type(error).__name__}")
-            backoffs.failed(batch.pool, batch.offerings[batch.attempt], unknown, now)
-            raise
         batch = answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
     if refusal is not None:
         raise refusal
+
+
+@contextmanager
+def _noted(
+    batch: LaunchBatch, provider: Provider, *, journal: Journal, backoffs: Backoffs, now: datetime
+) -> Iterator[None]:
+    """Around a launch: what its error says of the next one is written down, and the error goes on."""
+    try:
+        yield
+    except WaitingError as error:
+        # No back-off: other launches may wait beside it, each with a request of its own.
+        if batch.waiting_since is None:
+            journal.save_batch(replace(batch, waiting_since=error.since or now))
+        raise
+    except ProviderError as error:
+        # Also one of a kind that this loop does not know: it may have launched, and the same call is repeated.
+        backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
+        raise
+    except Exception as error:
+        # No provider promises this one: a bug, after which nobody knows what was launched.
+        unknown = UnclassifiedError(f"{provider.name} failed unexpectedly: {type(error).__name__}")
+        backoffs.failed(batch.pool, batch.offerings[batch.attempt], unknown, now)
+        raise
 
 
 def _repetition_refused(error: ProviderError) -> RepetitionRefusedError:

@@ -89,6 +89,14 @@ Stage: TypeAlias = Callable[[str], AbstractContextManager[object]]
 class Loop:
     """The autoscaler. One instance acts at a time (the elected leader)."""
 
+    acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
+    _templates: tuple[TemplateStatus, ...] = ()  # as their providers judge them in this reconcile
+    _unjudged: tuple[Trouble, ...] = ()
+    _seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at
+    _moves = NOTHING_TRIED  # which running pods were tried to be moved
+    _charged_up_to = Decimal(0)  # launches of the account that was saved last
+    _charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts
+
     def __init__(
         self,
         *,
@@ -128,16 +136,9 @@ class Loop:
         self._publisher = TickPublisher(api, at_once=at_once, events=events)
         self._announce = announce
         self._retries = Retries(settings.loop)
-        self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
         self._memory = PlanMemory()
         self._closing = ClosingMemory() if closes else None
-        self._templates: tuple[TemplateStatus, ...] = ()  # as their providers judge them in this reconcile
-        self._unjudged: tuple[Trouble, ...] = ()
-        self._seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at
-        self._moves = NOTHING_TRIED  # which running pods were tried to be moved
-        self._charged_up_to = Decimal(0)  # launches of the account that was saved last
-        self._charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts
 
     def ages(self) -> dict[str, float]:
         """Seconds since each kind of object was last heard of. May be called from any thread."""

@@ -161,11 +161,7 @@ def driver_mismatches(entry: DriverEntry) -> Iterator[Mismatch]:
 
 
 def instance_type_of(
-    entry: schema.InstanceTypeEntry,
-    accelerators: Mapping[str, Accelerator],
-    *,
-    reservation: NodeReservation,
-    origin: str,
+    entry: schema.InstanceTypeEntry, accelerators: Mapping[str, Accelerator], *, reserved: NodeReservation, origin: str
 ) -> InstanceType:
     """The value of an instance type entry without mismatches."""
     use = entry.accelerator
@@ -196,7 +192,7 @@ def instance_type_of(
         max_driver=entry.max_driver,
         bare_metal=entry.bare_metal,
         extended_resources=FrozenMap(entry.extended_resources),
-        reservation=reservation,
+        reservation=reserved,
         allocatable=FrozenMap(entry.allocatable),
         notes=tuple(entry.notes),
         provenance=_provenance(entry.provenance),

@@ -186,9 +186,9 @@ class _Merging:
             entry = self.findings.checked_entry(InstanceTypeEntry, sources, title)
             contradictory = entry is not None and self._noted(build.mismatches(entry), sources, title)
             if entry is not None and not homeless and not contradictory and self._has_accelerator(entry):
-                reservation = reservations.get(entry.cloud, NOTHING_RESERVED)
+                reserved = reservations.get(entry.cloud, NOTHING_RESERVED)
                 origin = sources.sources[-1].file
-                found.append(build.instance_type_of(entry, self.accelerators, reservation=reservation, origin=origin))
+                found.append(build.instance_type_of(entry, self.accelerators, reserved=reserved, origin=origin))
         return found
 
     def _has_accelerator(self, entry: InstanceTypeEntry) -> bool:

@@ -33,13 +33,9 @@ def test_files_stay_readable() -> None:
 
 # Longer functions, each with the reason why its parts would not read better apart.
 LONG_FUNCTIONS = {
-    "autoscaler/cel/library/pattern_syntax.py:parse": "one case for each character of a pattern",
     "autoscaler/dra/allocation/search.py:_exact_count": "the innermost loop of the search: a call costs time",
-    "autoscaler/execution/launch.py:launch": "one handler for each kind of error, in the order in which they apply",
     "autoscaler/kube/pod.py:_parse": "a table: one line for each field of a pod",
-    "autoscaler/loop/loop.py:__init__": "the parts of a loop, each built from the ones above it",
     "autoscaler/planning/planner.py:_planned": "the stages of a plan in their order",
-    "instance_catalog/files/build.py:instance_type_of": "a table: one line for each field of an instance type",
 }
 # A docstring is no step: those of commands are their help.
 LONGEST_FUNCTION = 40

@@ -15,6 +15,7 @@ from autoscaler.cel.library.pattern_tree import MAX_SIZE, PSEUDO, Flags, Node, N
 
 _MAX_REPEAT: Final = 1000
 _REPEAT: Final = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}", re.ASCII)
+_OPERATORS: Final = {"*": (0, -1), "+": (1, -1), "?": (0, 1)}
 _NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 _ESCAPED: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _OCTAL: Final = re.compile(r"[1-7][0-7]{1,2}|0[0-7]{0,2}", re.ASCII)
@@ -35,55 +36,58 @@ class _Parser(NodeStack):
 
     def parse(self) -> str:
         """The pattern for RE2."""
-        s, at, last_repeat = self.pattern, 0, -1
-        while at < len(s):
-            start, repeated = at, False
-            match s[at]:
-                case "(":
-                    at = self._open(at)
-                case "|":
-                    self.concat()
-                    if not self.swap_bar():
-                        self.push(self.new(Op.BAR))
-                    at += 1
-                case ")":
-                    self._close()
-                    at += 1
-                case "^":
-                    self.push(self.new(Op.EMPTY, r"\A" if self._flags.one_line else "(?m:^)"))
-                    at += 1
-                case "$":
-                    self.push(self.new(Op.EMPTY, r"\z" if self._flags.one_line else "(?m:$)"))
-                    at += 1
-                case ".":
-                    self.push(self.new(Op.CLASS, "(?s:.)" if self._flags.dot_newline else r"[^\n]"))
-                    at += 1
-                case "[":
-                    at = self._bracket(at)
-                case "*" | "+" | "?":
-                    low, high = {"*": (0, -1), "+": (1, -1), "?": (0, 1)}[s[at]]
-                    at = self._repeat(at, at + 1, last_repeat, low=low, high=high, operator=s[at])
-                    repeated = True
-                case "{" if (found := _REPEAT.match(s, at)) is not None:
-                    low = int(found[1][:9])
-                    high = low if not found[2] else int(found[3][:9]) if found[3] else -1
-                    if low > _MAX_REPEAT or high > _MAX_REPEAT or 0 <= high < low:
-                        raise refusal("invalid repeat count", found[0])
-                    at = self._repeat(at, found.end(), last_repeat, low=low, high=high, operator="")
-                    repeated = True
-                case "\\":
-                    at = self._escape(at)
-                case character:
-                    self.literal(ord(character), fold=self._flags.fold)
-                    at += 1
-            last_repeat = start if repeated else -1
+        at, last_repeat = 0, -1
+        while at < len(self.pattern):
+            after = self._repetition(at, last_repeat)
+            last_repeat = -1 if after is None else at
+            at = self._element(at) if after is None else after
         self.concat()
         if self.swap_bar():
             self.stack.pop()
         self.alternate()
         if len(self.stack) != 1:
-            raise refusal("missing closing )", s)
+            raise refusal("missing closing )", self.pattern)
         return self.stack[0].text
+
+    def _element(self, at: int) -> int:
+        """Read what is no repetition; where it ends."""
+        match self.pattern[at]:
+            case "(":
+                return self._open(at)
+            case "[":
+                return self._bracket(at)
+            case "\\":
+                return self._escape(at)
+            case "|":
+                self.concat()
+                if not self.swap_bar():
+                    self.push(self.new(Op.BAR))
+            case ")":
+                self._close()
+            case "^":
+                self.push(self.new(Op.EMPTY, r"\A" if self._flags.one_line else "(?m:^)"))
+            case "$":
+                self.push(self.new(Op.EMPTY, r"\z" if self._flags.one_line else "(?m:$)"))
+            case ".":
+                self.push(self.new(Op.CLASS, "(?s:.)" if self._flags.dot_newline else r"[^\n]"))
+            case character:
+                self.literal(ord(character), fold=self._flags.fold)
+        return at + 1
+
+    def _repetition(self, at: int, last: int) -> int | None:
+        """Read a repetition; where it ends, or None where there is none. `last`: where one ended here began, or -1."""
+        character = self.pattern[at]
+        if character in _OPERATORS:
+            low, high = _OPERATORS[character]
+            return self._repeat(at, at + 1, last, low=low, high=high, operator=character)
+        found = _REPEAT.match(self.pattern, at)
+        if found is None:
+            return None
+        low = int(found[1][:9])
+        high = low if not found[2] else int(found[3][:9]) if found[3] else -1
+        if low > _MAX_REPEAT or high > _MAX_REPEAT or 0 <= high < low:
+            raise refusal("invalid repeat count", found[0])
+        return self._repeat(at, found.end(), last, low=low, high=high, operator="")
 
     # Groups and repetitions.
 
