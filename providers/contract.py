@@ -60,7 +60,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import ProviderError
-from providers.finding_topic import FindingTopic
+from providers.finding import Finding
 from providers.registered import Registered, Room
 
 # Ownership tags. Providers whose clouds allow fewer characters translate them, reversibly.
@@ -98,14 +98,13 @@ class Traits:
     """How a provider works.
 
     `exact`: every machine is named or owned one by one. `counted`: only a group's size is set, machines are told apart
-    afterwards. `publishes_slices`: ResourceSlices appear without a driver (simulated, kwok). `max_nodes` is the most
+    afterwards. `max_nodes` is the most
     nodes of one request. `consistency_window` covers everything that lags: visibility and available counts. `reserves`:
     `reservations` answers with all that exist; without it nothing follows from what it does not name.
     """
 
     exact: bool = True
     counted: bool = False
-    publishes_slices: bool = False
     consistency_window: timedelta = timedelta(0)
     max_nodes: int = 100
     reserves: bool = False
@@ -328,21 +327,6 @@ class Provider(Protocol):
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
         """What can be asked for, as far as the provider says; () leaves it to the catalog."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One result of a preflight: what was looked at, whether it is right, and what to do if not.
-
-    Not a Diagnostic, because what is right is a result as well. `required` False: launches work without it, but worse.
-    """
-
-    subject: str
-    passed: bool
-    message: str
-    next_step: str = ""
-    required: bool = True
-    topic: FindingTopic = FindingTopic.OTHER
 
 
 @runtime_checkable

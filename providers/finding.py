@@ -1,7 +1,8 @@
-"""The topics of preflight findings that other findings depend on."""
+"""What a preflight finds: one result for each thing that a launch needs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -11,3 +12,32 @@ class FindingTopic(Enum):
     NO_NODE_TEMPLATES = "no-node-templates"  # there is no template for single machines
     NODE_GROUPS = "node-groups"  # a template of node groups of a person
     OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of a preflight: what was looked at, whether it is right, and what to do if not.
+
+    Not a Diagnostic, because what is right is a result as well. `required` False: launches work without it, but worse.
+    """
+
+    subject: str
+    passed: bool
+    message: str
+    next_step: str = ""
+    required: bool = True
+    topic: FindingTopic = FindingTopic.OTHER
+
+
+def ok(subject: str, message: str) -> Finding:
+    return Finding(subject, passed=True, message=message)
+
+
+def missing(subject: str, message: str, next_step: str, *, topic: FindingTopic = FindingTopic.OTHER) -> Finding:
+    """Without what is missing nothing is launched."""
+    return Finding(subject, passed=False, message=message, next_step=next_step, topic=topic)
+
+
+def note(subject: str, message: str, next_step: str) -> Finding:
+    """Launches work all the same, but worse."""
+    return Finding(subject, passed=False, message=message, next_step=next_step, required=False)

@@ -33,7 +33,7 @@ def generated_files() -> dict[Path, str]:
 
 
 def _section(metric: Metric) -> str:
-    facts = [f"{metric.kind.value}, {metric.stability.value}", f"unit: {metric.unit}"]
+    facts = [f"{metric.kind.value}, {'stable' if metric.stable else 'alpha'}", f"unit: {metric.unit}"]
     if metric.labels:
         facts.append("labels: " + ", ".join(f"`{label}`" for label in metric.labels))
     return f"## {metric.name}\n\n{'; '.join(facts)}\n\n{metric.help}\n"

@@ -16,13 +16,12 @@ from autoscaler.advice.asked_for_kinds import SoldOtherwise, cheaper_if_asked_fo
 from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
 from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
-from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import catalog_of, now_of, profile_of, read_manifests
 from autoscaler.cli.common.output import output_option, write_page
+from autoscaler.cli.common.plan_options import cost_option, costs_of, print_costs, print_what_if, what_if_option
 from autoscaler.cli.common.plan_output import FORMS, print_plan
 from autoscaler.cli.common.terminal import announced
-from autoscaler.cli.common.what_if import print_what_if, what_if_option
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.errors import BadInputError

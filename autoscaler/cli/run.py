@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
+from autoscaler.cli.common.commands import Command
 from autoscaler.cli.common.terminal import behind
 from autoscaler.clock import SystemClock
 from autoscaler.composition.build import controller
@@ -17,7 +17,6 @@ from autoscaler.serve.logs import log_to_stderr
 from autoscaler.settings.load import read_settings
 from autoscaler.settings.names import Setting, all_settings
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 # Where other commands have the same option, its name there works here.
 _ALSO: Final = {"--cluster-kubeconfig": ("--kubeconfig",), "--cluster-context": ("--context",)}
 

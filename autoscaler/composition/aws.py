@@ -136,8 +136,8 @@ def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
         user_data_text=spec.user_data.text,
         labels=FrozenMap(spec.labels),
         tags=FrozenMap(spec.tags),
-        root=_root(spec.root_volume),
-        volumes=tuple(map(_volume, spec.block_devices)),
+        root=_volume(spec.root_volume, ROOT) if spec.root_volume else None,
+        volumes=tuple(_volume(one, one.device_name, snapshot=one.snapshot_id) for one in spec.block_devices),
         interfaces=Interfaces(spec.network_interfaces),
         placement_group=spec.placement_group,
         hop_limit=spec.metadata_hop_limit,
@@ -151,28 +151,14 @@ def _selector(spec: AwsSelector) -> Selector:
     return Selector(spec.id, FrozenMap(spec.tags))
 
 
-def _root(spec: AwsRootVolume | None) -> Volume | None:
-    if spec is None:
-        return None
+def _volume(spec: AwsRootVolume | AwsVolume, device: str, *, snapshot: str = "") -> Volume:
     return Volume(
-        device=ROOT,
+        device=device,
         gibibytes=spec.size_gi_b,
         kind=spec.type,
         iops=spec.iops,
         throughput=spec.throughput,
-        encrypted=spec.encrypted,
-        key=spec.kms_key_id,
-    )
-
-
-def _volume(spec: AwsVolume) -> Volume:
-    return Volume(
-        device=spec.device_name,
-        gibibytes=spec.size_gi_b,
-        kind=spec.type,
-        iops=spec.iops,
-        throughput=spec.throughput,
-        snapshot=spec.snapshot_id,
+        snapshot=snapshot,
         encrypted=spec.encrypted,
         key=spec.kms_key_id,
     )

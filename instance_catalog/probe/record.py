@@ -10,8 +10,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-API_VERSION = "foreslice.dev/v1alpha1"
-
 
 class ProbeError(Exception):
     """Why a node cannot be probed. `next_step` says what to install, start or allow."""

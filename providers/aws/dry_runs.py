@@ -22,7 +22,7 @@ from providers.aws.node_template.launch_template import launch_tags, tag_list, t
 from providers.aws.node_template.network import Subnet, interfaces
 from providers.aws.node_template.template import NodeTemplate
 from providers.aws.node_template.user_data import user_data
-from providers.contract import TAG_CLUSTER, Finding, LaunchRequest, OfferingKey, TemplateRef
+from providers.contract import TAG_CLUSTER, LaunchRequest, OfferingKey, TemplateRef
 from providers.errors import (
     NotOfferedError,
     PermissionDeniedError,
@@ -32,6 +32,7 @@ from providers.errors import (
     UncertainError,
     UnclassifiedError,
 )
+from providers.finding import Finding, missing, note, ok
 
 DRY_RUN: Final = "DryRunOperation"
 _POLICY: Final = "deploy/aws/controller-policy.json has it"
@@ -122,7 +123,7 @@ class DryRuns:
         if version is None and not isinstance(error, PermissionDeniedError | UncertainError):
             step = "check again after the first launch, which makes it"
             message = f"not tried with {what}: there is no version of the launch template for it yet"
-            return Finding(_of(template, f"ec2:CreateFleet of {name}"), False, message, step, required=False)
+            return note(_of(template, f"ec2:CreateFleet of {name}"), message, step)
         return _finding(template, "ec2:CreateFleet", what, error)
 
     def _own_template(self, template: NodeTemplate, image: str) -> Finding:
@@ -188,13 +189,13 @@ def _finding(template: NodeTemplate, action: str, what: str, error: ProviderErro
     subject = _of(template, action)
     match error:
         case None:
-            return Finding(subject, True, f"allowed{tried}")
+            return ok(subject, f"allowed{tried}")
         case PermissionDeniedError():
-            return Finding(subject, False, f"{error.message}{tried}", f"allow {action}: {_POLICY}")
+            return missing(subject, f"{error.message}{tried}", f"allow {action}: {_POLICY}")
         case NotOfferedError() | ShortageError() | QuotaError():
             # Other types, zones and reservations of the pool may be had all the same.
-            return Finding(subject, False, f"{error.message}{tried}", error.next_step, required=False)
-    return Finding(subject, False, f"EC2 would refuse it: {error.message}{tried}", error.next_step)
+            return note(subject, f"{error.message}{tried}", error.next_step)
+    return missing(subject, f"EC2 would refuse it: {error.message}{tried}", error.next_step)
 
 
 def _interfaces_text(found: Sequence[Any]) -> str:

@@ -14,9 +14,9 @@ from providers.aws.node_groups.groups import Groups
 from providers.aws.node_template.status import TAKE_NEW_IMAGE, image_of, role_of, strategy_of
 from providers.aws.node_template.template import GroupTemplates, Interfaces, NodeTemplate, Templates
 from providers.aws.queue_check import queue_findings
-from providers.contract import TAG_CLUSTER, Finding, ReservationState, TemplateRef
+from providers.contract import TAG_CLUSTER, ReservationState, TemplateRef
 from providers.errors import ProviderError
-from providers.finding_topic import FindingTopic
+from providers.finding import Finding, FindingTopic, missing, note, ok
 
 # Below so many free addresses a subnet soon refuses launches.
 _FEW_ADDRESSES: Final = 16
@@ -51,12 +51,12 @@ class Check:
     def _identity(self) -> Iterator[Finding]:
         with translated("GetCallerIdentity"):
             identity = self.launcher.aws.sts.get_caller_identity()
-        yield Finding("account", True, f"{identity['Account']} as {identity['Arn']} in {self.launcher.aws.region}")
+        yield ok("account", f"{identity['Account']} as {identity['Arn']} in {self.launcher.aws.region}")
 
     def _any_template(self) -> Iterator[Finding]:
         if not self.templates.references():
             step, topic = "create one: docs/aws.md shows a small one", FindingTopic.NO_NODE_TEMPLATES
-            yield Finding("AWSNodeTemplates", False, "there is none", step, topic=topic)
+            yield missing("AWSNodeTemplates", "there is none", step, topic=topic)
 
     def _references(self) -> tuple[TemplateRef, ...]:
         try:
@@ -81,16 +81,16 @@ class Check:
 
     def _cluster(self, template: NodeTemplate) -> Iterator[Finding]:
         joined = self.launcher.clusters.joined(template.cluster)
-        yield Finding(_of(template, "cluster"), True, f"{joined.name} at {joined.endpoint}")
+        yield ok(_of(template, "cluster"), f"{joined.name} at {joined.endpoint}")
 
     def _subnets(self, template: NodeTemplate, zones: set[str]) -> Iterator[Finding]:
         subnets = self.launcher.network.subnets(template)
         zones.update(subnet.zone for subnet in subnets)
-        yield Finding(_of(template, "subnets"), True, ", ".join(f"{s.id} ({s.zone}, {s.free} free)" for s in subnets))
+        yield ok(_of(template, "subnets"), ", ".join(f"{s.id} ({s.zone}, {s.free} free)" for s in subnets))
         for subnet in subnets:
             if subnet.free < _FEW_ADDRESSES:
                 step = "select more subnets of this zone, or enlarge it"
-                yield Finding(_of(template, subnet.id), False, f"{subnet.free} addresses left", step, required=False)
+                yield note(_of(template, subnet.id), f"{subnet.free} addresses left", step)
         private = {subnet.zone for subnet in subnets if not subnet.public}
         for subnet in subnets if template.interfaces is Interfaces.EFA else ():
             if subnet.public and subnet.zone not in private:
@@ -99,11 +99,11 @@ class Check:
                     "select private subnets, which usually have the tag kubernetes.io/role/internal-elb; otherwise the "
                     "machine reaches the API server and registries only through endpoints in the VPC"
                 )
-                yield Finding(_of(template, subnet.id), False, message, step, required=False)
+                yield note(_of(template, subnet.id), message, step)
 
     def _groups(self, template: NodeTemplate) -> Iterator[Finding]:
         groups = self.launcher.network.security_groups(template)
-        yield Finding(_of(template, "security groups"), True, ", ".join(groups))
+        yield ok(_of(template, "security groups"), ", ".join(groups))
         if template.interfaces is not Interfaces.EFA:
             return
         with translated("DescribeSecurityGroups"):
@@ -111,25 +111,25 @@ class Check:
         if not any(_open_to_itself(group) for group in found):
             step = "add rules for all traffic from and to the group itself to one of them"
             message = "no group admits all traffic of its own members, which EFA needs"
-            yield Finding(_of(template, "EFA"), False, message, step, required=False)
+            yield note(_of(template, "EFA"), message, step)
         else:
-            yield Finding(_of(template, "EFA"), True, "a group admits all traffic of its own members")
+            yield ok(_of(template, "EFA"), "a group admits all traffic of its own members")
 
     def _image(self, template: NodeTemplate) -> Iterator[Finding]:
         image, drift = image_of(self.launcher, template)
-        yield Finding(_of(template, "image"), True, f"{image.id} {image.name} ({image.architecture})")
+        yield ok(_of(template, "image"), f"{image.id} {image.name} ({image.architecture})")
         if drift:
-            yield Finding(_of(template, "image drift"), False, drift, TAKE_NEW_IMAGE, required=False)
+            yield note(_of(template, "image drift"), drift, TAKE_NEW_IMAGE)
 
     def _profile(self, template: NodeTemplate) -> Iterator[Finding]:
         role = role_of(self.launcher.aws, template)
-        yield Finding(_of(template, "instance profile"), True, f"{template.instance_profile} with role {role}")
+        yield ok(_of(template, "instance profile"), f"{template.instance_profile} with role {role}")
 
     def _placement(self, template: NodeTemplate) -> Iterator[Finding]:
         if template.placement_group:
             strategy = strategy_of(self.launcher.aws, template)
             message = f"{template.placement_group}, strategy {strategy}"
-            yield Finding(_of(template, "placement group"), True, message)
+            yield ok(_of(template, "placement group"), message)
 
     def _permissions(self, template: NodeTemplate) -> Iterable[Finding]:
         return DryRuns(self.launcher, self.cluster, self.types).findings(template)
@@ -149,7 +149,8 @@ class Check:
             name = quota["QuotaName"]
             if name.startswith(_QUOTA_PREFIXES) and any(family in f"{name} " for family in _QUOTA_FAMILIES):
                 step = "ask for more in Service Quotas; Capacity Blocks do not count against it"
-                yield Finding(f"quota {name}", quota["Value"] > 0, f"{quota['Value']:g} vCPUs", step, required=False)
+                value, subject = quota["Value"], f"quota {name}"
+                yield Finding(subject, passed=value > 0, message=f"{value:g} vCPUs", next_step=step, required=False)
 
     def _reservations(self, zones: set[str]) -> Iterator[Finding]:
         for found in self.launcher.reservations.all():
@@ -159,10 +160,11 @@ class Check:
                 continue
             if zones and found.zone not in zones:
                 step = f"create a subnet in {found.zone} that a template selects; until then nothing can use it"
-                yield Finding(subject, False, f"{what}; no template has a subnet there", step)
+                yield missing(subject, f"{what}; no template has a subnet there", step)
             else:
                 step = "wait, or see the note" if found.note else ""
-                yield Finding(subject, not found.note, f"{what}; {found.note}" if found.note else what, step, False)
+                message = f"{what}; {found.note}" if found.note else what
+                yield Finding(subject, passed=not found.note, message=message, next_step=step, required=False)
 
 
 def group_findings(groups: Groups, templates: GroupTemplates, cluster: str) -> tuple[Finding, ...]:
@@ -183,12 +185,12 @@ def _groups_of(groups: Groups, templates: GroupTemplates, reference: TemplateRef
                 f"{what}; its tags {', '.join(sorted(group.propagated))} propagate to machines that others launch in it"
             )
             step = 'tag the group again with PropagateAtLaunch=false: the console ticks "Tag new instances" by itself'
-            yield Finding(subject, False, what, step)
+            yield missing(subject, what, step)
         elif group.tags.get(TAG_CLUSTER) == cluster:
-            yield Finding(subject, True, what)
+            yield ok(subject, what)
         else:
             step = f"tag the group {TAG_CLUSTER}={cluster}: deploy/aws/groups-policy.json asks for it"
-            yield Finding(subject, False, f"{what}; it lacks the tag of this cluster", step)
+            yield missing(subject, f"{what}; it lacks the tag of this cluster", step)
 
 
 def _found(subject: str, look: Callable[[], Iterable[Finding]]) -> tuple[Finding, ...]:
@@ -197,7 +199,7 @@ def _found(subject: str, look: Callable[[], Iterable[Finding]]) -> tuple[Finding
     try:
         findings.extend(look())
     except ProviderError as error:
-        findings.append(Finding(subject, False, error.message, error.next_step))
+        findings.append(missing(subject, error.message, error.next_step))
     return tuple(findings)
 
 

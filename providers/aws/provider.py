@@ -30,7 +30,6 @@ from providers.aws.terminate import terminate
 from providers.aws.trial import Trial
 from providers.contract import (
     Clock,
-    Finding,
     Instance,
     InstancePage,
     LaunchAnswer,
@@ -43,6 +42,7 @@ from providers.contract import (
     Traits,
 )
 from providers.errors import understood
+from providers.finding import Finding
 from providers.market import CapacityOffer, CapacityQuery
 from providers.trials import Outcome
 

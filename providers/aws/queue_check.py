@@ -11,8 +11,8 @@ from typing import Any, Final
 from providers.aws.errors import translated
 from providers.aws.interruptions import KINDS, Interruptions
 from providers.aws.session import Aws
-from providers.contract import Finding
 from providers.errors import PermissionDeniedError
+from providers.finding import Finding, note, ok
 
 _EVENTS: Final = "events.amazonaws.com"
 _SENDING: Final = frozenset({"sqs:sendmessage", "sqs:*", "*"})
@@ -40,15 +40,15 @@ def queue_findings(aws: Aws, queue: str) -> Iterator[Finding]:
     region = region_of(queue)
     if not region:
         step = "give its URL: https://sqs.<region>.amazonaws.com/<account>/<name>"
-        yield Finding("queue", False, f"{queue} is no URL of a queue", step, required=False)
+        yield note("queue", f"{queue} is no URL of a queue", step)
         return
     if region != aws.region:
         step = f"create one in {aws.region}: EC2's events stay in their region"
-        yield Finding("queue", False, f"{queue} is in {region}, not in {aws.region}", step, required=False)
+        yield note("queue", f"{queue} is in {region}, not in {aws.region}", step)
         return
     with translated(f"GetQueueAttributes {queue}"):
         about = aws.sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
-    yield Finding("queue", True, f"{queue}, {about.get('ApproximateNumberOfMessages', '?')} messages")
+    yield ok("queue", f"{queue}, {about.get('ApproximateNumberOfMessages', '?')} messages")
     yield _reading(Interruptions(aws, queue))
     yield _sending(about.get("Policy", ""))
     yield _rules(aws, about["QueueArn"])
@@ -69,16 +69,16 @@ def _reading(queue: Interruptions) -> Finding:
         queue.announced(timedelta(0))
     except PermissionDeniedError as error:
         step = "allow sqs:ReceiveMessage and sqs:DeleteMessage: deploy/aws/controller-policy.json has them"
-        return Finding("queue: sqs:ReceiveMessage", False, error.message, step, required=False)
-    return Finding("queue: sqs:ReceiveMessage", True, "allowed")
+        return note("queue: sqs:ReceiveMessage", error.message, step)
+    return ok("queue: sqs:ReceiveMessage", "allowed")
 
 
 def _sending(policy: str) -> Finding:
     statements = _listed(json.loads(policy)["Statement"]) if policy else []
     if any(_admits_events(statement) for statement in statements):
-        return Finding("queue: policy", True, f"{_EVENTS} may send to it")
+        return ok("queue: policy", f"{_EVENTS} may send to it")
     step = f"allow {_EVENTS} sqs:SendMessage in the policy of the queue: {_SHOWN}"
-    return Finding("queue: policy", False, f"it does not admit {_EVENTS}", step, required=False)
+    return note("queue: policy", f"it does not admit {_EVENTS}", step)
 
 
 def _admits_events(statement: Mapping[str, Any]) -> bool:
@@ -99,12 +99,12 @@ def _rules(aws: Aws, arn: str) -> Finding:
         if rule["State"] != "DISABLED" and rule.get("EventPattern"):
             # A rule without kinds sends every event there is of its sources.
             sent.update(json.loads(rule["EventPattern"]).get("detail-type", KINDS))
-    missing = [kind for kind in KINDS if kind not in sent]
-    if not missing:
-        return Finding("queue: events", True, "EventBridge sends it every kind of notice")
-    what = "no event at all" if len(missing) == len(KINDS) else f"no event of the kinds {', '.join(missing)}"
+    unsent = [kind for kind in KINDS if kind not in sent]
+    if not unsent:
+        return ok("queue: events", "EventBridge sends it every kind of notice")
+    what = "no event at all" if len(unsent) == len(KINDS) else f"no event of the kinds {', '.join(unsent)}"
     step = f"create a rule of EventBridge with this queue as its target: {_SHOWN}"
-    return Finding("queue: events", False, f"EventBridge sends it {what}", step, required=False)
+    return note("queue: events", f"EventBridge sends it {what}", step)
 
 
 def _listed(found: Any) -> list[Any]:

@@ -109,13 +109,13 @@ class Trial:
             if waited > _LONGEST_END:
                 left = ", ".join(sorted(ended | self._ids)) or "what carries its tag"
                 step = f"look for the tag {TRIAL_TAG} in the EC2 console, and end what carries it"
-                self._tell("clean-up", False, f"EC2 does not say that these end: {left}{trouble}; {step}", began)
+                self._tell("clean-up", f"EC2 does not say that these end: {left}{trouble}; {step}", began, passed=False)
                 return
             self.launcher.clock.wait(_LOOK)
         self._ids.clear()
         self._lost = False
         if ended:
-            self._tell("clean-up", True, f"ended {', '.join(sorted(ended))}", began)
+            self._tell("clean-up", f"ended {', '.join(sorted(ended))}", began, passed=True)
 
     def _unsettled(self, shown: set[str], waited: timedelta) -> bool:
         """Whether something may still run: what is shown, what was started and is not shown, what an answer hid."""
@@ -149,10 +149,10 @@ class Trial:
             self._ids |= ids
             whole = len(ids) == count
             what = f"{len(ids)} of {count} in {zone}: {', '.join(sorted(ids))}"
-            self._tell(f"{name}: launch", whole, what, began)
+            self._tell(f"{name}: launch", what, began, passed=whole)
             self._looked_at(name, request, answer)
             return request
-        self._tell(f"{name}: launch", False, f"no zone starts {self.instance_type}: {refused}", began)
+        self._tell(f"{name}: launch", f"no zone starts {self.instance_type}: {refused}", began, passed=False)
         return None
 
     def _request(self, name: str, capacity_type: CapacityType, zone: str, count: int) -> LaunchRequest:
@@ -173,35 +173,37 @@ class Trial:
         shown = self._shown(ids)
         if ids - shown.keys():
             hidden = ", ".join(sorted(ids - shown.keys()))
-            self._tell(f"{name}: describe", False, f"not shown after {_LONGEST_LAG}: {hidden}", began)
+            self._tell(f"{name}: describe", f"not shown after {_LONGEST_LAG}: {hidden}", began, passed=False)
             return
-        self._tell(f"{name}: describe", True, "all are shown with the trial's tags", began)
+        self._tell(f"{name}: describe", "all are shown with the trial's tags", began, passed=True)
         lacking = {
             key: sorted(set(request.tags.items()) - set(tags_of(one).items())) for key, one in sorted(shown.items())
         }
         wrong = {key: found for key, found in lacking.items() if found}
-        self._tell(f"{name}: tags", not wrong, f"lacking: {wrong}" if wrong else "as asked for", began)
+        self._tell(f"{name}: tags", f"lacking: {wrong}" if wrong else "as asked for", began, passed=not wrong)
         wanted, found = self._wanted_interfaces(), {key: _layout(one) for key, one in sorted(shown.items())}
         same = all(one == wanted for one in found.values())
-        self._tell(f"{name}: interfaces", same, f"asked for {wanted}" + ("" if same else f", found {found}"), began)
+        self._tell(
+            f"{name}: interfaces", f"asked for {wanted}" + ("" if same else f", found {found}"), began, passed=same
+        )
         markets = {one.get("InstanceLifecycle", "on-demand") for one in shown.values()}
         fits = markets == {request.offerings[0].capacity_type}
-        self._tell(f"{name}: market", fits, ", ".join(sorted(markets)), began)
+        self._tell(f"{name}: market", ", ".join(sorted(markets)), began, passed=fits)
         if len(ids) > 1:
             subnets = {one.get("SubnetId", "") for one in shown.values()}
-            self._tell(f"{name}: one subnet", len(subnets) == 1, ", ".join(sorted(subnets)), began)
+            self._tell(f"{name}: one subnet", ", ".join(sorted(subnets)), began, passed=len(subnets) == 1)
 
     def _replayed(self, name: str, request: LaunchRequest, ids: set[str]) -> None:
         began = self._monotonic()
         with self._noting() as answered:
             answered.append(self.launcher.launch(request, self.template))
         if isinstance(answered[0], ProviderError):
-            self._tell(f"{name}: token again", False, answered[0].message, began)
+            self._tell(f"{name}: token again", answered[0].message, began, passed=False)
             return
         again = {machine.id for machine in answered[0].instances}
         self._ids |= again
         what = "the same machines" if again == ids else f"others: {', '.join(sorted(again - ids)) or 'none'}"
-        self._tell(f"{name}: token again", again == ids, what, began)
+        self._tell(f"{name}: token again", what, began, passed=again == ids)
 
     def _used_token(self, request: LaunchRequest) -> None:
         """What EC2 says of a token whose machines have ended: that nothing starts is what matters."""
@@ -210,7 +212,7 @@ class Trial:
             answered.append(self.launcher.launch(request, self.template))
         if isinstance(answered[0], ProviderError):
             told = answered[0].code or answered[0].kind
-            self._tell("token of ended machines", True, f"refused: {told}", began)
+            self._tell("token of ended machines", f"refused: {told}", began, passed=True)
             return
         ids = {machine.id for machine in answered[0].instances}
         self._ids |= ids
@@ -218,21 +220,23 @@ class Trial:
         failures = ", ".join(failure.error.code or failure.error.kind for failure in answered[0].failures)
         fresh = bool(states - _ENDED)
         what = f"machines in state {'/'.join(sorted(states)) or 'none'}" + (f"; {failures}" if failures else "")
-        self._tell("token of ended machines", not fresh, what, began)
+        self._tell("token of ended machines", what, began, passed=not fresh)
 
     def _ending(self) -> None:
         """End all by id, and see how long EC2 takes to say so."""
         ids, began = sorted(self._ids), self._monotonic()
         answer = terminate(self.launcher.aws, self.cluster, ids)
         refused = {key: error.message for key, error in sorted(answer.failures.items())}
-        self._tell("end", not refused, f"refused: {refused}" if refused else f"{len(ids)} machines", began)
+        self._tell("end", f"refused: {refused}" if refused else f"{len(ids)} machines", began, passed=not refused)
         while True:
             states = {one["State"]["Name"] for one in named(self.launcher.aws, ids)}
             waited = timedelta(seconds=self._monotonic() - began)
             if states <= {"terminated"} or waited > _LONGEST_END:
                 break
             self.launcher.clock.wait(_LOOK)
-        self._tell("ended", states <= {"terminated"}, f"states: {'/'.join(sorted(states)) or 'none shown'}", began)
+        self._tell(
+            "ended", f"states: {'/'.join(sorted(states)) or 'none shown'}", began, passed=states <= {"terminated"}
+        )
 
     # --- what EC2 shows ------------------------------------------------------------------------------------------
 
@@ -255,7 +259,7 @@ class Trial:
         try:
             self.launcher.launch_templates.delete(self.template)
         except ProviderError as error:
-            self._tell("launch template", None, f"not deleted, and costs nothing: {error.message}", began)
+            self._tell("launch template", f"not deleted, and costs nothing: {error.message}", began, passed=None)
 
     @contextmanager
     def _noting(self) -> Iterator[list[Any]]:
@@ -270,7 +274,7 @@ class Trial:
             self._lost = True
             raise
 
-    def _tell(self, name: str, passed: bool | None, message: str, began: float) -> None:
+    def _tell(self, name: str, message: str, began: float, *, passed: bool | None) -> None:
         outcome = Outcome(name, passed, without_secrets(message), round(self._monotonic() - began, 1))
         self.outcomes.append(outcome)
         self.told(outcome)

@@ -55,5 +55,3 @@ CALLS: Final = (
     Call("container.nodePools.get", ("container.clusters.get",)),
 )
 BY_NAME: Final = {call.method: call for call in CALLS}
-# What the controller's role has.
-PERMISSIONS: Final = frozenset(name for call in CALLS if not call.by_person for name in call.permissions)

@@ -74,11 +74,6 @@ def tpus() -> Mapping[str, str]:
     return {str(name): str(word) for name, word in _table()["tpus"].items()}
 
 
-def unpriced() -> Sequence[str]:
-    """The machine families whose SKUs are not known."""
-    return tuple(_table()["unknown"])
-
-
 def _names(given: str | list[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from providers.contract import Finding
 from providers.errors import GoneError, ProviderError
+from providers.finding import Finding, missing, ok
 from providers.gcp.names import FILTER
 from providers.gcp.node_template.sold import not_sold
 from providers.gcp.node_template.status import Verdicts
@@ -27,11 +27,11 @@ def _project(gcp: Gcp) -> Finding:
             break
     except GoneError as error:
         step = "give the id of the project, which `gcloud projects list` shows: --project, gcp.project of the settings"
-        return Finding("project", False, error.message, step)
+        return missing("project", error.message, step)
     except ProviderError as error:
-        return Finding("project", False, error.message, error.next_step)
+        return missing("project", error.message, error.next_step)
     tried = "whether they may be started and ended, `foreslice gcp trial` shows"
-    return Finding("project", True, f"machines of {gcp.project} can be listed; {tried}")
+    return ok("project", f"machines of {gcp.project} can be listed; {tried}")
 
 
 def _sold(gcp: Gcp, verdicts: Verdicts) -> tuple[Finding, ...]:
@@ -45,17 +45,17 @@ def _templates(verdicts: Verdicts) -> Iterator[Finding]:
     try:
         statuses = verdicts.all()
     except ProviderError as error:
-        yield Finding("GCPNodeTemplates", False, error.message, error.next_step)
+        yield missing("GCPNodeTemplates", error.message, error.next_step)
         return
     if not statuses:
-        yield Finding("GCPNodeTemplates", False, "there is none", "create one: docs/gcp.md shows a small one")
+        yield missing("GCPNodeTemplates", "there is none", "create one: docs/gcp.md shows a small one")
     for status in statuses:
         subject = f"GCPNodeTemplate {status.template.name}"
         for fault in status.faults:
-            yield Finding(f"{subject}: {fault.field}", False, fault.message, fault.next_step)
+            yield missing(f"{subject}: {fault.field}", fault.message, fault.next_step)
         if not status.faults:
             groups = ", ".join(map(_shown, status.resolved.get("groups", ())))
-            yield Finding(subject, True, f"groups: {groups}")
+            yield ok(subject, f"groups: {groups}")
 
 
 def _shown(row: Mapping[str, Any]) -> str:

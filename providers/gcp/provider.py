@@ -11,7 +11,6 @@ from typing import Final
 from instance_catalog.types.clouds import region_of
 from providers.contract import (
     Clock,
-    Finding,
     Instance,
     InstancePage,
     LaunchAnswer,
@@ -23,6 +22,7 @@ from providers.contract import (
     Traits,
 )
 from providers.errors import understood
+from providers.finding import Finding
 from providers.gcp.describe import Tags, instance_of, listed, looked_up
 from providers.gcp.in_group.released import release
 from providers.gcp.interruptions import events

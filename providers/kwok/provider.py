@@ -85,7 +85,7 @@ class KwokProvider:
     @property
     def traits(self) -> Traits:
         """The API server is consistent, so what was created is listed at once."""
-        return Traits(exact=True, publishes_slices=True)
+        return Traits(exact=True)
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
         """Create the Nodes that are missing, and their slices. All of them can always be had, or none."""

@@ -44,7 +44,7 @@ class SimulatedProvider:
     @property
     def traits(self) -> Traits:
         """Every machine is named; slices are published by the simulation."""
-        return Traits(exact=True, publishes_slices=True, consistency_window=self._cloud.behaviour.visibility)
+        return Traits(exact=True, consistency_window=self._cloud.behaviour.visibility)
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
         """Start machines from the first offerings that have some."""

@@ -8,7 +8,7 @@ from autoscaler.cli.common.commands import cluster_options
 from autoscaler.cli.common.output import output_option
 from autoscaler.cli.common.preflight import exit_code, findings_of, print_findings
 from autoscaler.settings.settings import AwsSettings
-from providers.finding_topic import FindingTopic
+from providers.finding import FindingTopic
 
 
 @click.command("check")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
 from autoscaler.cli.blocks.offers import COLUMNS, entries, picture, rows
-from autoscaler.cli.common.commands import as_input_error
+from autoscaler.cli.common.commands import Command, as_input_error
 from autoscaler.cli.common.output import output_option, print_data, print_table, yaml_text
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
@@ -28,7 +28,6 @@ from instance_catalog.types.instance_type import InstanceType
 from providers.contract import Clock, Reservation
 from providers.market import CapacityMarket, CapacityOffer, CapacityQuery, PriceCeilingError
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 _JOURNAL = Path("~/.local/state/foreslice/purchases.jsonl")
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -28,8 +27,6 @@ from instance_catalog.files.file_entry import type_entry
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import CapacityType, InstanceType
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _RESOURCE_MAPS = frozenset({"allocatable", "extendedResources"})  # their keys are names of resources
 _PRICE = "price"

@@ -13,11 +13,12 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from autoscaler.catalog_refresh.atomic_write import replace_file
+from autoscaler.cli.common.commands import Command
 from autoscaler.cli.common.terminal import styled
 from autoscaler.errors import BadInputError
 from autoscaler.model.plan import Plan
@@ -25,7 +26,6 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.printable import one_line, printable_json, printable_yaml, steers
 from instance_catalog.frozen_map import EMPTY
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("table", "json", "yaml")
 _MARKUP = re.compile(r"[\\`*_\[\]<>|&~#]")
 _TICKS = re.compile("`+")

@@ -11,7 +11,8 @@ from autoscaler.clock import SystemClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import NAMESPACES
 from instance_catalog.files.loader import load_catalog
-from providers.contract import Finding, Preflight
+from providers.contract import Preflight
+from providers.finding import Finding
 from providers.plugins import Surroundings
 
 SOMETHING_MISSING = 3

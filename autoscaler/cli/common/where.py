@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from autoscaler.cli.common.commands import Command
 from autoscaler.errors import BadInputError
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
@@ -22,7 +23,6 @@ from instance_catalog.types.instance_type import CapacityType
 
 _SHIPPED = "data/"  # how the files of the shipped catalog are called
 _FEW = 3  # regions that somebody has set a price for; those of a cloud's whole price list are no news
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def where_options(command: Command) -> Command:

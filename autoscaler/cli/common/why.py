@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
 from autoscaler.cli.common.choices import chosen_type
+from autoscaler.cli.common.commands import Command
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import print_data
 from autoscaler.model.pod import Pod
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 _MOST = 5  # groups of equal pods that are answered for
 
 

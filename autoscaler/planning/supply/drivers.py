@@ -36,7 +36,7 @@ _TOPOLOGY: Final = "topology"  # option of drivers for machines that form slices
 _DISCOVERED: Final = frozenset({FEATURE_DISCOVERY})
 # What one LaunchBatch holds at most, by its schema.
 LARGEST_SLICE: Final = 100
-# Node templates whose provider publishes the slices itself (trait publishes_slices): no DaemonSet runs there.
+# Node templates whose provider publishes the slices itself: no DaemonSet runs there.
 PUBLISHING_TEMPLATES = frozenset({"SimulatedNodeTemplate", "KwokNodeTemplate"})
 
 

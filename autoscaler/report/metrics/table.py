@@ -1,7 +1,8 @@
 """The table of all metrics. docs/metrics.md is generated from it, and serve/ registers it.
 
 Names end in their unit, counters in `_total`. Labels never name pods or nodes, because their number has no bound. A
-STABLE metric keeps its name, meaning and labels until the next major version; an ALPHA one may change in any release.
+metric that is `stable` keeps its name, meaning and labels until the next major version; others, which are alpha, may
+change in any release.
 """
 
 from __future__ import annotations
@@ -17,13 +18,6 @@ class Kind(Enum):
     HISTOGRAM = "histogram"
 
 
-class Stability(Enum):
-    """The stability classes of Kubernetes' own metrics."""
-
-    ALPHA = "alpha"
-    STABLE = "stable"
-
-
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One metric. `buckets` are the upper bounds of a histogram, in its unit."""
@@ -33,7 +27,7 @@ class Metric:
     unit: str
     help: str
     labels: tuple[str, ...] = ()
-    stability: Stability = Stability.ALPHA
+    stable: bool = False
     buckets: tuple[float, ...] = ()
 
 
@@ -55,7 +49,7 @@ PENDING_PODS: Final = Metric(
     "Pending pods by outcome of the last plan: ExistingNode and ComingNode fit such a node, NewNode get a node that is "
     "launched or proposed. Every other value is the code of the first reason why a pod gets no node.",
     labels=("reason",),
-    stability=Stability.STABLE,
+    stable=True,
 )
 DEVICES: Final = Metric(
     "foreslice_devices",
@@ -64,7 +58,7 @@ DEVICES: Final = Metric(
     "Devices in the cluster's ResourceSlices, allocated or free. Partitions of one GPU count as one device. It is "
     "allocated when one of them is.",
     labels=("driver", "product", "state"),
-    stability=Stability.STABLE,
+    stable=True,
 )
 PLAN_WORK: Final = Metric(
     "foreslice_plan_work",
@@ -82,7 +76,7 @@ NODES_USD: Final = Metric(
     "US dollars per hour",
     "Price of the nodes that have a machine. Nodes of capacity blocks are prepaid and count 0.",
     labels=("pool", "capacity_type"),
-    stability=Stability.STABLE,
+    stable=True,
 )
 PROPOSED_USD: Final = Metric(
     "foreslice_proposed_usd_per_hour",
@@ -90,7 +84,7 @@ PROPOSED_USD: Final = Metric(
     "US dollars per hour",
     "Price of the nodes that pools would launch now if they acted: pools in mode Observe or held back by a condition.",
     labels=("pool",),
-    stability=Stability.STABLE,
+    stable=True,
 )
 PROPOSED_NODES: Final = Metric(
     "foreslice_proposed_nodes",
@@ -98,7 +92,7 @@ PROPOSED_NODES: Final = Metric(
     "nodes",
     "Nodes that pools would launch now if they acted: pools in mode Observe or held back by a condition.",
     labels=("pool",),
-    stability=Stability.STABLE,
+    stable=True,
 )
 BLOCK_HOURS: Final = Metric(
     "foreslice_block_hours_left",
@@ -106,7 +100,7 @@ BLOCK_HOURS: Final = Metric(
     "hours",
     "Time until the provider reclaims the machines of a capacity block; 0 afterwards.",
     labels=("block", "pool"),
-    stability=Stability.STABLE,
+    stable=True,
 )
 BLOCK_NODES: Final = Metric(
     "foreslice_block_nodes",
@@ -122,7 +116,7 @@ INFORMER_AGE: Final = Metric(
     "Time since the last event, bookmark or list of a resource. A watch receives a bookmark every minute. At half of "
     "loop.stale the resource is listed again; beyond loop.stale /readyz fails.",
     labels=("resource",),
-    stability=Stability.STABLE,
+    stable=True,
 )
 QUARANTINES: Final = Metric(
     "foreslice_quarantined_types",
@@ -140,7 +134,7 @@ GUARD_BINDING: Final = Metric(
     "0 or 1",
     "1 while a spending guard of the settings blocks a launch.",
     labels=("guard",),
-    stability=Stability.STABLE,
+    stable=True,
 )
 LAUNCHES: Final = Metric(
     "foreslice_launches_total",
@@ -156,7 +150,7 @@ MISPREDICTIONS: Final = Metric(
     "pods",
     "Pods that do not fit the ready node that was launched for them, although the prediction said so.",
     labels=("pool",),
-    stability=Stability.STABLE,
+    stable=True,
 )
 RECREATED: Final = Metric(
     "foreslice_machines_recreated_total",
@@ -172,7 +166,7 @@ CLAIM_COST: Final = Metric(
     "Price of nodes while claims held their devices, in proportion to the devices held. Idle devices are in no series: "
     "compare with foreslice_nodes_usd_per_hour.",
     labels=("namespace", "pool"),
-    stability=Stability.STABLE,
+    stable=True,
 )
 TROUBLES: Final = Metric(
     "foreslice_troubles_total",
@@ -222,9 +216,7 @@ API_REQUESTS: Final = Metric(
     "Requests to the Kubernetes API without watches. The outcome is ok or the kind of error.",
     labels=("verb", "resource", "outcome"),
 )
-LEADER: Final = Metric(
-    "foreslice_leader", Kind.GAUGE, "0 or 1", "1 if this replica is the leader.", stability=Stability.STABLE
-)
+LEADER: Final = Metric("foreslice_leader", Kind.GAUGE, "0 or 1", "1 if this replica is the leader.", stable=True)
 CATALOG_AGE: Final = Metric(
     "foreslice_catalog_age_seconds", Kind.GAUGE, "seconds", "Time since the catalog was last read without an error."
 )

@@ -30,7 +30,6 @@ from providers.aws.preflight import group_findings
 from providers.aws.provider import WINDOW, Account
 from providers.contract import (
     TAG_BATCH,
-    Finding,
     Instance,
     InstancePage,
     InstanceState,
@@ -54,6 +53,7 @@ from providers.errors import (
     TokenReusedError,
     understood,
 )
+from providers.finding import Finding
 from providers.fingerprint import fingerprint
 
 TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW, reserves=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from instance_catalog.types.clouds import region_of
-from providers.contract import Finding
 from providers.errors import PermissionDeniedError, ProviderError
+from providers.finding import Finding, missing, note
 from providers.gcp.node_template.groups import Group
 from providers.gcp.session import Gcp
 
@@ -47,7 +47,7 @@ def not_sold(gcp: Gcp, groups: Iterable[Group]) -> Iterator[Finding]:
                 permission = f"compute.{kind.method.partition('.')[0]}.list"
                 step = f"give whoever runs this the permission {permission}; roles/compute.viewer has it"
             text = f"whether the zones of the groups have each {kind.word} is not known: {error.message}"
-            yield Finding(f"{kind.word}s", False, text, step, required=False)
+            yield note(f"{kind.word}s", text, step)
             continue
         for group in groups:
             for name in _names(kind, group):
@@ -79,4 +79,4 @@ def _finding(kind: Kind, group: Group, name: str, zones: Iterable[str], project:
     step = f"make the {'node pool' if group.pool else 'group'} in a zone that has it: {', '.join(near[:_SHOWN])}{more}"
     if not near:
         step = f"no zone shows it to {project}: correct the name, or ask Google for access to it"
-    return Finding(f"group {group.ref}", False, message, step)
+    return missing(f"group {group.ref}", message, step)

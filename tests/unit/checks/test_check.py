@@ -11,7 +11,6 @@ from autoscaler.checks.check import held_back, pool_conditions
 from autoscaler.checks.drivers import missing_drivers
 from autoscaler.checks.nodes import NodeToBe
 from autoscaler.checks.pool_condition import ConditionType, PoolCondition
-from autoscaler.clock import VirtualClock
 from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef, PodScope, Scope
 from autoscaler.model.node import Node
 from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
@@ -20,15 +19,12 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from autoscaler.report.checks_text import verdict_of
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint, Toleration
-from providers.simulated.cloud import SimulatedCloud
-from providers.simulated.provider import SimulatedProvider
 from tests.builders import CATALOG, NOW, claim, ours, plan, pod, snapshot
 
 KWOK = NodeTemplateRef("KwokNodeTemplate", "k")
@@ -239,10 +235,3 @@ def test_a_driver_that_nobody_can_recognise_is_not_held_against_a_pool() -> None
     described = DriverSet((replace(known, name="ours", driver="gpu.ours.example"),))
     to_be = NodeToBe("s1", Node("n"), described)
     assert list(missing_drivers(POOL, to_be, snapshot([]))) == []
-
-
-def test_the_templates_that_need_no_driver_are_those_of_providers_that_publish() -> None:
-    publishing = {"SimulatedNodeTemplate": SimulatedProvider(SimulatedCloud(VirtualClock()))}
-    assert all(provider.traits.publishes_slices for provider in publishing.values())
-    assert publishing.keys() <= PUBLISHING_TEMPLATES
-    assert "AwsNodeTemplate" not in PUBLISHING_TEMPLATES

@@ -11,7 +11,7 @@ import pytest
 from providers.aws.interruptions import KINDS
 from providers.aws.provider import Account, AwsProvider
 from providers.aws.queue_check import region_of
-from providers.contract import Finding
+from providers.finding import Finding
 from tests.aws import CLUSTER, Rig, catalog
 from tests.fakes.ec2 import refused
 from tests.fakes.ec2.notices import Queue

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from providers.contract import Finding
+from providers.finding import Finding
 from tests.fakes.gce.state import PROMPT
 from tests.gcp import A3, ZONE, Rig
 

@@ -1,17 +1,18 @@
-"""--what-if: a second plan with something changed, and how it differs from the first."""
+"""What `plan` shows besides the plan: another one with a change (--what-if), and who causes the costs (--cost-by)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from autoscaler.cli.common.commands import Command
 from autoscaler.cli.common.decided import Decided
-from autoscaler.cli.common.output import print_data, print_table
+from autoscaler.cli.common.output import markdown_table, markdown_text, print_data, print_table
+from autoscaler.report.plan_costs import USAGE, cost_key, costs_document, costs_table
 
 _SHOWN = 3
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def what_if_option(command: Command) -> Command:
@@ -55,3 +56,38 @@ def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool
         for line in left_out_lines(entry):
             click.echo(f"  {line}")
     return not lost_places(difference)
+
+
+def cost_option(command: Command) -> Command:
+
+    def checked(_: click.Context, __: click.Parameter, value: str) -> str:
+        if value and cost_key(value) is None:
+            raise click.BadParameter(f"{value!r} is none of {USAGE}")
+        return value
+
+    return click.option(
+        "--cost-by",
+        default="",
+        metavar="WHAT",
+        callback=checked,
+        help=f"Divide the cost of new nodes by {USAGE} of pods.",
+    )(command)
+
+
+def costs_of(found: Decided, by: str) -> dict[str, Any] | None:
+    """The groups as data; None where nobody asked."""
+    key = cost_key(by) if by else None
+    return None if key is None else costs_document(found.plan, found.snapshot, by, key)
+
+
+def print_costs(found: Decided, by: str, output: str) -> None:
+    """The groups as a table, in Markdown with `output` markdown; nothing where nobody asked."""
+    costs = costs_of(found, by)
+    if costs is not None:
+        table = costs_table(costs)
+        click.echo("")
+        if output == "markdown":
+            click.echo(f"### {markdown_text(table.title)}\n")
+            click.echo("\n".join(markdown_table(table.columns, table.rows)))
+            return
+        print_table(table.columns, table.rows, title=table.title)
