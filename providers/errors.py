@@ -105,7 +105,6 @@ class ReservationExhaustedError(CapacityError):
 
     kind = "ReservationExhausted"
     scope = BackoffScope.RESERVATION
-    first_backoff = timedelta(minutes=1)
     longest_backoff = timedelta(minutes=10)
     advice = "Check who else uses the reservation; it is asked again when its available count rises."
 
@@ -124,9 +123,7 @@ class NotInGroupsError(CapacityError):
     """No group of the node template starts such machines now. A person changes that in minutes, so it rests briefly."""
 
     kind = "NotInGroups"
-    scope = BackoffScope.OFFERING
     first_backoff = timedelta(minutes=2)
-    longest_backoff = timedelta(minutes=30)
     advice = (
         "Name a group that starts such machines in the node template, or leave them out of the pool's requirements."
     )
@@ -155,7 +152,6 @@ class AcceleratorQuotaError(CapacityError):
     """The account's quota of one accelerator is used up. It says nothing of machines with another one, or with none."""
 
     kind = "AcceleratorQuota"
-    scope = BackoffScope.OFFERING
     first_backoff = timedelta(minutes=15)
     longest_backoff = timedelta(hours=4)
     advice = "Ask the provider to raise the quota, or admit another accelerator or capacity type."
@@ -165,7 +161,6 @@ class FamilyQuotaError(CapacityError):
     """The account's quota of what machines of one family have is used up: processors, local disks."""
 
     kind = "FamilyQuota"
-    scope = BackoffScope.OFFERING
     first_backoff = timedelta(minutes=15)
     longest_backoff = timedelta(hours=4)
     advice = "Ask the provider to raise the quota, or admit another machine family or capacity type."
@@ -175,7 +170,6 @@ class RegionQuotaError(CapacityError):
     """The account's quota of what all machines need is used up in one region. It says nothing of other regions."""
 
     kind = "RegionQuota"
-    scope = BackoffScope.OFFERING
     first_backoff = timedelta(minutes=15)
     longest_backoff = timedelta(hours=4)
     advice = "Ask the provider to raise the quota, or admit another region or capacity type."
@@ -246,7 +240,6 @@ class UnknownRefusalError(RefusedError):
     kind = "UnknownRefusal"
     scope = BackoffScope.OFFERING
     first_backoff = timedelta(minutes=5)
-    longest_backoff = timedelta(hours=1)
     advice = "Correct what the provider's message names, and report its code to the project."
 
 

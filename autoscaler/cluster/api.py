@@ -213,6 +213,11 @@ def _sent(api: KubernetesApi, request: Request[T]) -> T:
     return api.send(request)
 
 
+def same_uid(uid: str) -> dict[str, str]:
+    """For the metadata of a patch: ConflictError when another object has the name by now. Names come again."""
+    return {"uid": uid} if uid else {}
+
+
 def key_of(manifest: Object) -> str:
     """namespace/name, or the name of a cluster-scoped object."""
     metadata = manifest["metadata"]

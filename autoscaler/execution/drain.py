@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from autoscaler.cluster.api import BlockedError, ConflictError, KubernetesApi, NotFoundError, list_all
+from autoscaler.cluster.api import BlockedError, ConflictError, KubernetesApi, NotFoundError, list_all, same_uid
 from autoscaler.cluster.resources import NODES, PODS
-from autoscaler.execution.identity import uid_of
 from autoscaler.kube.pod import parse_pod
 from autoscaler.lifecycle.movable import by_namespace, mark_of_pod, obstacle, unmovable
 from autoscaler.lifecycle.reflect import occupies
@@ -57,7 +56,7 @@ def cordon(api: KubernetesApi, node: Node) -> bool:
             return False
         wanted = [*taints, {"key": DRAINING_TAINT, "effect": "NoSchedule"}]
         # The uid: another machine may have registered by that name since the node was seen.
-        version = {"resourceVersion": found["metadata"]["resourceVersion"]} | uid_of(node)
+        version = {"resourceVersion": found["metadata"]["resourceVersion"]} | same_uid(node.uid)
         api.patch(NODES, node.name, {"metadata": version, "spec": {"taints": wanted}})
     except NotFoundError:
         pass
@@ -78,7 +77,7 @@ def uncordon(api: KubernetesApi, node: Node) -> None:
         taints = found.get("spec", {}).get("taints", [])
         kept = [taint for taint in taints if taint["key"] != DRAINING_TAINT]
         if kept != taints:
-            version = {"resourceVersion": found["metadata"]["resourceVersion"]} | uid_of(node)
+            version = {"resourceVersion": found["metadata"]["resourceVersion"]} | same_uid(node.uid)
             api.patch(NODES, node.name, {"metadata": version, "spec": {"taints": kept}})
 
 

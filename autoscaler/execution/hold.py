@@ -12,10 +12,9 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
-from autoscaler.cluster.api import ConflictError, KubernetesApi, NotFoundError
+from autoscaler.cluster.api import ConflictError, KubernetesApi, NotFoundError, same_uid
 from autoscaler.cluster.isolation import Isolation, raise_first
 from autoscaler.cluster.resources import NODES, PODS
-from autoscaler.execution.identity import uid_of
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from instance_catalog.kubernetes.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, HELD
@@ -58,7 +57,7 @@ def _announce(api: KubernetesApi, node: Node, pods: Iterable[Pod], moment: str |
 def _annotate_pod(api: KubernetesApi, pod: Pod, moment: str | None) -> None:
     wanted = {"annotations": {CAPACITY_ENDS_AT: moment}}
     with suppress(ConflictError, NotFoundError):  # it finished in the meantime; another one may have its name
-        api.patch(PODS, pod.name, {"metadata": wanted | uid_of(pod)}, namespace=pod.namespace)
+        api.patch(PODS, pod.name, {"metadata": wanted | same_uid(pod.uid)}, namespace=pod.namespace)
 
 
 def _annotate_node(api: KubernetesApi, node: Node, wanted: Mapping[str, str | None]) -> None:
@@ -66,6 +65,6 @@ def _annotate_node(api: KubernetesApi, node: Node, wanted: Mapping[str, str | No
     if all(node.annotations.get(key) == value for key, value in wanted.items()):
         return
     try:
-        api.patch(NODES, node.name, {"metadata": {"annotations": dict(wanted)} | uid_of(node)})
+        api.patch(NODES, node.name, {"metadata": {"annotations": dict(wanted)} | same_uid(node.uid)})
     except NotFoundError:
         return  # the node left in the meantime; the next reconcile sees it

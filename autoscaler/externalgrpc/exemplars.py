@@ -22,7 +22,7 @@ import structlog
 from autoscaler.cluster.api import ApiError, ConflictError, KubernetesApi, NotFoundError, Object, list_all
 from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import NODES, RESOURCE_SLICES, Resource
-from autoscaler.kube.exemplar import is_exemplar
+from autoscaler.kube.metadata import is_exemplar
 from instance_catalog.kubernetes import labels
 from providers.contract import Clock
 

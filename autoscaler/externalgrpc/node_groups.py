@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import zip_longest
-from typing import Final
+from typing import Any, Final
 
 from autoscaler.lifecycle.provisioned_node import counts_against_limits, has_come, has_failed, is_leaving, is_over
 from autoscaler.model.capacity import CapacityPool
@@ -22,7 +22,7 @@ from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
-from autoscaler.planning.demand.demand import pending, pending_pods
+from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes, as_if_ours
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
 from autoscaler.planning.policy import Policy
@@ -35,6 +35,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
+from instance_catalog.types.node_allocatable import node_allocatable
 
 # Keeps pods away from Nodes that have no machine.
 EXEMPLAR_TAINT: Final = Taint(labels.CA_STATUS_TAINT, "", "NoSchedule")
@@ -274,3 +275,34 @@ def described(group: NodeGroup) -> Iterator[str]:
     yield "no price" if price is None else f"{price} USD/h"
     if candidate.barred is not None:
         yield f"not launched now: {candidate.barred.code.value}"
+
+
+_SECONDS = 3600
+
+
+def hours_of(asked: Mapping[str, Any]) -> float:
+    """Hours from `startTimestamp` to `endTimestamp`, never negative."""
+    start, end = (_seconds(asked.get(name, {})) for name in ("startTimestamp", "endTimestamp"))
+    return max(0.0, end - start) / _SECONDS
+
+
+def _seconds(timestamp: Mapping[str, int]) -> float:
+    return float(timestamp.get("seconds", 0) + timestamp.get("nanos", 0) / 1e9)
+
+
+def share_of(key: str, candidate: Candidate, snapshot: Snapshot) -> float:
+    """The part of a node that a pod takes: the largest of its parts of CPU, memory and accelerators, at most 1."""
+    pod = next((found for found in snapshot.pods if found.key == key), None)
+    if pod is None:
+        return 1.0
+    shares = [0.0]
+    allocatable = node_allocatable(candidate.instance_type, reserved=candidate.pool.kubelet_reserved)
+    for resource in ("cpu", "memory"):
+        asked = sum(float(box.requests[resource].value) for box in pod.containers if resource in box.requests)
+        if resource in allocatable and allocatable[resource].sign > 0:
+            shares.append(asked / float(allocatable[resource].value))
+    if claim_keys(pod) and candidate.instance_type.accelerator_count > 0:
+        claims = [snapshot.claims[name] for name in claim_keys(pod) if name in snapshot.claims]
+        devices = sum(getattr(request, "count", 1) for claim in claims for request in claim.requests)
+        shares.append(devices / float(candidate.instance_type.accelerator_count))
+    return min(1.0, max(shares))

@@ -26,13 +26,14 @@ from autoscaler.externalgrpc.node_groups import (
     awaits_claims,
     described,
     groups_of,
+    hours_of,
     is_counted,
     key_of_node,
     listed,
     price_of,
+    share_of,
 )
 from autoscaler.externalgrpc.orders import Orders
-from autoscaler.externalgrpc.pricing import hours_of, share_of
 from autoscaler.externalgrpc.refusal import CallRefusedError, Status
 from autoscaler.externalgrpc.templates import exemplar_of, template_bytes
 from autoscaler.externalgrpc.wire import Json, decode

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from autoscaler.errors import BadInputError
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
-from autoscaler.kube.exemplar import unless_exemplar
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.metadata import parse_metadata, unless_exemplar
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.other_autoscalers import parse_quota
 from autoscaler.kube.pod import parse_pod

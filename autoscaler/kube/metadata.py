@@ -1,11 +1,15 @@
-"""ObjectMeta, as far as placement depends on it."""
+"""ObjectMeta, as far as placement depends on it, and the mark of objects that are shown to Cluster Autoscaler alone."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
 
 from autoscaler.kube.fields import Fields
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 
 _IGNORED = ("managedFields", "selfLink", "deletionGracePeriodSeconds")
 
@@ -85,3 +89,20 @@ def header(raw: object) -> tuple[str, str]:
         return "", ""
     version, kind = raw.get("apiVersion"), raw.get("kind")
     return version if isinstance(version, str) else "", kind if isinstance(kind, str) else ""
+
+
+def is_exemplar(raw: object) -> bool:
+    """Whether an object is a Node of no machine that Cluster Autoscaler is shown, or one of its ResourceSlices."""
+    metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
+    found = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    return isinstance(found, Mapping) and labels.EXEMPLAR in found
+
+
+def unless_exemplar(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """Leaves them out: they are no capacity, and nothing is to be planned on them."""
+
+    @wraps(parse)
+    def read(raw: object, *rest: Any, **origin: Any) -> Any:
+        return None if is_exemplar(raw) else parse(raw, *rest, **origin)
+
+    return read

@@ -22,7 +22,8 @@ from instance_catalog.kubernetes.labels import (
     MAX_WAIT,
 )
 
-_UNITS: Final = {
+# Seconds of the units of Go's time.ParseDuration.
+DURATION_UNITS: Final = {
     "ns": Decimal("1e-9"),
     "us": Decimal("1e-6"),
     "µs": Decimal("1e-6"),  # the micro sign
@@ -85,5 +86,5 @@ def _duration(pod: Fields, metadata: Metadata, key: str, otherwise: str) -> time
 def _seconds(text: str) -> Decimal | None:
     if len(text) > _LONGEST_TEXT or not _DURATION.fullmatch(text):
         return None
-    seconds = sum((Decimal(number) * _UNITS[unit] for number, unit in _TERM.findall(text)), Decimal(0))
+    seconds = sum((Decimal(number) * DURATION_UNITS[unit] for number, unit in _TERM.findall(text)), Decimal(0))
     return seconds if seconds <= _LONGEST else None

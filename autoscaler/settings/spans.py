@@ -11,18 +11,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
+from autoscaler.kube.pod_delay import DURATION_UNITS
+
 _HOW: Final = "write it like 500ms, 30s, 1m30s, 1.5h or 2d"
-_UNITS: Final[Mapping[str, Decimal]] = {
-    "ns": Decimal("1e-9"),
-    "us": Decimal("1e-6"),
-    "µs": Decimal("1e-6"),  # the micro sign
-    "μs": Decimal("1e-6"),  # the Greek letter
-    "ms": Decimal("1e-3"),
-    "s": Decimal(1),
-    "m": Decimal(60),
-    "h": Decimal(3600),
-    "d": Decimal(86400),
-}
+_UNITS: Final[Mapping[str, Decimal]] = {**DURATION_UNITS, "d": Decimal(86400)}
 PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d)")
 _LONGEST_TEXT: Final = 64
 _LONGEST: Final = timedelta(days=3660)

@@ -15,7 +15,7 @@ from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.spelling import completed, question
-from instance_catalog.types.instance_type import ANY_ZONE, Accelerator, CapacityType, InstanceType, Offering
+from instance_catalog.types.instance_type import ANY_ZONE, Accelerator, InstanceType, Offering
 
 _NO_PRICE: Final = Decimal("Infinity")
 _NO_MEMORY: Final = Quantity.of(0)
@@ -81,10 +81,7 @@ class Catalog:
         *,
         accelerator: str | None = None,
         cloud: str | None = None,
-        architecture: str | None = None,
-        capacity_type: CapacityType | None = None,
         min_memory: Quantity | None = None,
-        min_count: int = 0,
         sort: str = "name",
     ) -> tuple[InstanceType, ...]:
         """The types that meet all conditions, ordered by `sort` (a key of SORT_ORDERS).
@@ -97,10 +94,7 @@ class Catalog:
             for t in self
             if (accelerator is None or (t.accelerator is not None and _is_called(t.accelerator, accelerator)))
             and (cloud is None or t.cloud == cloud)
-            and (architecture is None or t.architecture == architecture)
-            and (capacity_type is None or capacity_type in t.capacity_types)
             and (min_memory is None or device_memory(t) >= min_memory)
-            and t.device_count >= min_count
         ]
         return tuple(sorted(found, key=SORT_ORDERS[sort]))
 

@@ -74,7 +74,7 @@ class Check:
             ("image", lambda: self._image(template)),
             ("instance profile", lambda: self._profile(template)),
             ("placement group", lambda: self._placement(template)),
-            ("permissions", lambda: self._permissions(template)),
+            ("permissions", lambda: DryRuns(self.launcher, self.cluster, self.types).findings(template)),
         )
         for part, look in parts:
             yield from _found(f"{subject}: {part}", look)
@@ -130,9 +130,6 @@ class Check:
             strategy = strategy_of(self.launcher.aws, template)
             message = f"{template.placement_group}, strategy {strategy}"
             yield ok(_of(template, "placement group"), message)
-
-    def _permissions(self, template: NodeTemplate) -> Iterable[Finding]:
-        return DryRuns(self.launcher, self.cluster, self.types).findings(template)
 
     def _notices(self) -> Iterator[Finding]:
         """About the queue, if there is one; whatever is wrong with it costs time only."""

@@ -165,9 +165,6 @@ class Builder:
     def optional_item(self, children: list[Any]) -> tuple[Expression]:
         return (children[0],)
 
-    def listitems(self, children: list[Any]) -> list[Any]:
-        return _collected(children)
-
     def list_lit(self, children: list[Any]) -> Expression:
         marked = children[0] if children else []
         items = [item[0] if type(item) is tuple else item for item in marked]
@@ -182,9 +179,6 @@ class Builder:
 
     def optional_entry(self, children: list[Any]) -> tuple[Expression, Expression, bool]:
         return children[0], children[1], True
-
-    def mapinits(self, children: list[Any]) -> list[Any]:
-        return _collected(children)
 
     def map_lit(self, children: list[Any]) -> Expression:
         entries = children[0] if children else []
@@ -202,7 +196,14 @@ class Builder:
         return str(children[0]), children[1], True
 
     def fieldinits(self, children: list[Any]) -> list[Any]:
-        return _collected(children)
+        """A list grown by left recursion."""
+        if len(children) == 1:
+            return [children[0]]
+        children[0].append(children[1])
+        collected: list[Any] = children[0]
+        return collected
+
+    listitems = mapinits = fieldinits
 
     def literal(self, children: list[Token]) -> Expression:
         (token,) = children
@@ -258,15 +259,6 @@ def _logical(function: str, left: Any, right: Any) -> Expression:
         left.height = max(left.height, right.height + 1)
         return left
     return _sized(Call(left.position, function, None, [left, right]), left, right)
-
-
-def _collected(children: list[Any]) -> list[Any]:
-    """A list grown by left recursion."""
-    if len(children) == 1:
-        return [children[0]]
-    children[0].append(children[1])
-    collected: list[Any] = children[0]
-    return collected
 
 
 def _sized(node: NodeT, *children: Expression) -> NodeT:

@@ -6,13 +6,10 @@ import click
 
 from autoscaler.cli.common.commands import as_input_error, cluster_options
 from autoscaler.cli.common.live import connected
+from autoscaler.cli.common.preflight import surroundings_of
 from autoscaler.cli.common.trials import carried_out, check_cost, show
-from autoscaler.clock import SystemClock
-from autoscaler.cluster.provider_objects import ProviderObjects
-from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
+from autoscaler.cluster.resources import AWS_NODE_TEMPLATES
 from autoscaler.settings.settings import AwsSettings
-from instance_catalog.files.loader import load_catalog
-from providers.plugins import Surroundings
 
 
 @click.command("trial")
@@ -54,8 +51,7 @@ def trial_aws(
     from providers.aws.provider import AwsProvider
 
     api = connected(kubeconfig, context)
-    uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
-    surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
+    surroundings = surroundings_of(api)
     with as_input_error():
         provider = aws_providers(surroundings, AwsSettings(region=region, profile=profile))[AWS_NODE_TEMPLATES.kind]
         assert isinstance(provider, AwsProvider)

@@ -8,6 +8,7 @@ from autoscaler.cli.common.commands import as_input_error
 from autoscaler.cli.common.live import connected
 from autoscaler.cli.common.output import print_data, print_table
 from autoscaler.clock import SystemClock
+from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import NAMESPACES
 from instance_catalog.files.loader import load_catalog
@@ -20,13 +21,17 @@ _KEYS = ("subject", "passed", "required", "message", "nextStep")
 _MARKS = {(True, True): "ok", (True, False): "ok", (False, True): "MISSING", (False, False): "note"}
 
 
+def surroundings_of(api: KubernetesApi) -> Surroundings:
+    """What providers of a cluster are made of, with the shipped catalog."""
+    uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
+    return Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
+
+
 def findings_of(
     kubeconfig: str, context: str, providers: Callable[[Surroundings], Mapping[str, object]]
 ) -> list[Finding]:
     """What the providers of a cloud find. Raises BadInputError where the cluster or the cloud cannot be asked."""
-    api = connected(kubeconfig, context)
-    uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
-    surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
+    surroundings = surroundings_of(connected(kubeconfig, context))
     with as_input_error():
         asked = [one for one in providers(surroundings).values() if isinstance(one, Preflight)]
         return [found for one in asked for found in one.check()]

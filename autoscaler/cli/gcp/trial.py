@@ -6,13 +6,9 @@ import click
 
 from autoscaler.cli.common.commands import as_input_error, cluster_options
 from autoscaler.cli.common.live import connected
+from autoscaler.cli.common.preflight import surroundings_of
 from autoscaler.cli.common.trials import carried_out, check_cost, show
-from autoscaler.clock import SystemClock
-from autoscaler.cluster.provider_objects import ProviderObjects
-from autoscaler.cluster.resources import NAMESPACES
 from autoscaler.settings.settings import GcpSettings
-from instance_catalog.files.loader import load_catalog
-from providers.plugins import Surroundings
 
 
 @click.command("trial")
@@ -61,8 +57,7 @@ def trial_gcp(
     from autoscaler.composition.gcp import gcp_trial, note_tried
 
     api = connected(kubeconfig, context)
-    uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
-    surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
+    surroundings = surroundings_of(api)
     with as_input_error():
         settings = GcpSettings(project=project)
         trial = gcp_trial(

@@ -89,9 +89,9 @@ class Outcome:
         return self.waits[rank - 1] if 0 < rank <= len(self.waits) else None
 
 
-def outcome_document(outcome: Outcome, *, timeline: bool = True) -> dict[str, Any]:
+def outcome_document(outcome: Outcome) -> dict[str, Any]:
     """Plain data, as `-o json` prints it."""
-    found: dict[str, Any] = {
+    return {
         "policy": outcome.policy,
         "keepAlive": outcome.keep_alive,
         "pods": {
@@ -118,10 +118,8 @@ def outcome_document(outcome: Outcome, *, timeline: bool = True) -> dict[str, An
             "byType": dict(sorted(outcome.nodes.items())),
         },
         "reconciles": outcome.reconciles,
+        "timeline": [_point_document(point) for point in outcome.timeline],
     }
-    if timeline:
-        found["timeline"] = [_point_document(point) for point in outcome.timeline]
-    return found
 
 
 def _point_document(point: Point) -> dict[str, float]:

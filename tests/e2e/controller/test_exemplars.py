@@ -13,7 +13,7 @@ from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, RESOURCE_SLICES, Resource
 from autoscaler.externalgrpc.messages import METHODS, PROVIDER
 from autoscaler.externalgrpc.wire import Json, decode, encode
-from autoscaler.kube.exemplar import is_exemplar
+from autoscaler.kube.metadata import is_exemplar
 from instance_catalog.kubernetes import labels
 from tests.e2e.harness.audit import answered
 from tests.e2e.harness.control_plane import PATIENCE

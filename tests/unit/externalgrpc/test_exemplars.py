@@ -15,7 +15,7 @@ from autoscaler.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_
 from autoscaler.externalgrpc.exemplars import LONGEST, MOST, PAUSE_SEEN, PAUSE_UNSEEN, Exemplar, Exemplars
 from autoscaler.externalgrpc.kubernetes_types import NODE
 from autoscaler.externalgrpc.wire import decode
-from autoscaler.kube.exemplar import is_exemplar
+from autoscaler.kube.metadata import is_exemplar
 from autoscaler.simulation.scenario import parse_scenario
 from instance_catalog.kubernetes import labels
 from tests.unit.externalgrpc.cluster import POOL, Cluster
