@@ -26,6 +26,7 @@ from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
+from autoscaler.lint.network_advice import network_advice
 from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.releases import names_advice
 from autoscaler.lint.supply_advice import supply_advice
@@ -184,6 +185,7 @@ def _decide(
         *names_advice(loaded.snapshot),
         *plan_advice(loaded.snapshot, decided),
         *supply_advice(loaded.snapshot, decided, catalog),
+        *network_advice(loaded.snapshot, decided, catalog),
         *tpu_advice(loaded.snapshot, decided, catalog),
         *_disks(cheaper_with_larger_disks(decided, loaded.snapshot, catalog, used, now)),
         *_of_clouds(used, policy, clouds_of(decided, catalog), pools=bool(loaded.snapshot.pools)),

@@ -15,7 +15,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.demand.demand import claim_keys, uses_channel
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES, readable, running_drivers
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
@@ -25,7 +25,6 @@ from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import DeviceId
 
-_CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
 # Why no pod of a plan uses a prepaid block, in words for a sentence about the block.
 _BLOCK_BARS: Final = {
     Code.BLOCK_ENDS_TOO_SOON: "it ends too soon for them",
@@ -161,8 +160,7 @@ def _domains_without_link(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Pods of one ComputeDomain (an IMEX channel) of which nothing asks for one NVLink domain: any GPU would do."""
     told: set[str] = set()
     for pod in snapshot.pods:
-        channel = next((entry for entry in pod.claims if _is_channel(_claim_of(pod, entry.claim, snapshot))), None)
-        if channel is None or pod.bound or _asks_for_link(pod, snapshot):
+        if pod.bound or not uses_channel(pod, snapshot) or _asks_for_link(pod, snapshot):
             continue
         key = pod.owner or pod.key
         if key in told:
@@ -171,14 +169,13 @@ def _domains_without_link(snapshot: Snapshot) -> Iterator[Diagnostic]:
         yield surprise(
             f"Pod {pod.key}",
             ("spec", "affinity"),
-            "uses an IMEX channel (ComputeDomain) and requires no NVLink: the cheapest GPU is taken, linked or not",
-            "add podAffinity with topologyKey: nvidia.com/gpu.clique over the pods of the job",
+            "uses an IMEX channel (ComputeDomain) and requires no NVLink: kube-scheduler takes any node with NVIDIA's "
+            "driver, which gives no channel to a container where the GPUs have no NVLink to other machines; without "
+            "CapacityPools a plan offers only machines that have it",
+            "require node label nvidia.com/gpu.clique (Exists) in its nodeAffinity, and for several pods podAffinity "
+            "with that topologyKey over the pods of the job",
             pod.origin,
         )
-
-
-def _is_channel(claim: ResourceClaim | None) -> bool:
-    return claim is not None and any(config.driver == _CHANNEL_DRIVER for config in claim.config)
 
 
 def _asks_for_link(pod: Pod, snapshot: Snapshot) -> bool:

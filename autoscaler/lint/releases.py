@@ -12,7 +12,7 @@ from autoscaler.model.resource_claim import DistinctAttribute, MatchAttribute, R
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from instance_catalog.diagnostic import Diagnostic
-from instance_catalog.drivers.attribute_names import gated_attributes, renamed_attributes
+from instance_catalog.drivers.attribute_names import gated_attributes, removed_attributes, renamed_attributes
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -46,9 +46,16 @@ def names_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
         for claim in (claim for claim in found if claim is not None):
             for name in sorted(_read(claim, snapshot.profile) - told):
                 told.add(name)
-                if (wrong := wrong_name(name)) is not None:
+                if (wrong := wrong_name(name)) is not None and not _of_older_release(name, snapshot):
                     path = ("spec", "devices")
                     yield surprise(f"ResourceClaim {claim.key}", path, f"reads {wrong[0]}", wrong[1], claim.origin)
+
+
+def _of_older_release(name: str, snapshot: Snapshot) -> bool:
+    """Whether nodes may run a release that still has the attribute: what pools list, or what publishes slices."""
+    domain = name.partition("/")[0]
+    there = any(pool.drivers for pool in snapshot.pools) or any(piece.driver == domain for piece in snapshot.slices)
+    return name in removed_attributes() and there
 
 
 def wrong_name(name: str) -> tuple[str, str] | None:
@@ -58,6 +65,8 @@ def wrong_name(name: str) -> tuple[str, str] | None:
             f"attribute {name}, which {new.profile} does not publish since {new.since}",
             f"read {new.reading} instead",
         )
+    if old := removed_attributes().get(name):
+        return f"attribute {name}, which {old.profile} does not publish since {old.since}", old.instead
     if gated := gated_attributes().get(name):
         return (
             f"attribute {name}, which {gated.profile} publishes only with its feature gate {gated.gate} (from "

@@ -38,6 +38,28 @@ def renamed_attributes() -> FrozenMap[str, RenamedAttribute]:
 
 
 @dataclass(frozen=True, slots=True)
+class RemovedAttribute:
+    """An attribute that a driver does not publish from release `since` on, nor its value under another name."""
+
+    profile: str
+    since: str
+    instead: str
+
+
+@cache
+def removed_attributes() -> FrozenMap[str, RemovedAttribute]:
+    """By name, "gpu.nvidia.com/index"."""
+    return FrozenMap(
+        {
+            name: RemovedAttribute(content["profile"], row["since"], row["instead"])
+            for content in contents("drivers").values()
+            for row in content.get("removed", ())
+            for name in row["was"]
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class GatedAttribute:
     """An attribute that a driver publishes from release `since` on with its feature gate `gate`, off by default."""
 

@@ -25,6 +25,7 @@ MISTAKES = sorted((ROOT / "docs/examples/mistakes").glob("*.yaml"))
 WARNINGS = sorted((ROOT / "docs/examples/warnings").glob("*.yaml"))
 PLACED = {
     "assumed-plugin",
+    "network-card-alone",
     "plugin-amounts",
     "sharing",
     "simulated",

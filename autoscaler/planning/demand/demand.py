@@ -23,6 +23,7 @@ from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.naming import named_like_ours
 from instance_catalog.kubernetes import labels
 
+_CHANNEL_DRIVER = "compute-domain.nvidia.com"
 _UNKNOWN = (Code.UNSUPPORTED, Code.UNREADABLE)
 # What decides about a pod with volumes.
 _VOLUME_KINDS = (
@@ -79,6 +80,17 @@ def _of_daemon_set(pod: Pod) -> bool:
 def claim_keys(pod: Pod) -> tuple[str, ...]:
     """Keys of the claims the pod names; entries without a claim are skipped."""
     return tuple(f"{pod.namespace}/{entry.claim}" for entry in pod.claims if entry.claim)
+
+
+def uses_channel(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether the pod claims an IMEX channel of a ComputeDomain.
+
+    The driver prepares such a claim on every node, and puts the channel into the container only where the node's GPUs
+    are in an NVLink clique. Source: kubernetes-sigs/dra-driver-nvidia-gpu 9593204,
+    cmd/compute-domain-kubelet-plugin/device_state.go.
+    """
+    found = (snapshot.claims.get(key) for key in claim_keys(pod))
+    return any(config.driver == _CHANNEL_DRIVER for claim in found if claim for config in claim.config)
 
 
 def why_pending(pod: Pod, snapshot: Snapshot) -> tuple[Reason, ...]:

@@ -18,7 +18,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import BundleClass
-from autoscaler.planning.demand.demand import claim_keys, running_members
+from autoscaler.planning.demand.demand import claim_keys, running_members, uses_channel
 from autoscaler.planning.demand.scope import Scopes, network_card_alone, pools_of, requested_resources, served_resources
 from autoscaler.planning.packing.problem import Budget, GangRule, Item, Kind, Problem, Solution
 from autoscaler.planning.packing.solve import solve
@@ -266,6 +266,7 @@ def named_in(classes: Sequence[BundleClass], snapshot: Snapshot) -> Named:
         sharing_gates(classes, snapshot) | discovery(classes),
         named_topologies(classes),
         named_plugins(classes, snapshot),
+        linked=any(uses_channel(pod, snapshot) for c in classes for pod in c.sample.pods),
     )
 
 

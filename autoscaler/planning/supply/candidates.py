@@ -76,14 +76,15 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Named:
     """Zones and regions that a demand names, drivers (by name) of its DeviceClasses, feature gates of drivers without
-    which these refuse its claims, as (profile name, gate), topologies of TPU slices, and drivers whose devices it wants
-    of device plugins."""
+    which these refuse its claims, as (profile name, gate), topologies of TPU slices, drivers whose devices it wants of
+    device plugins, and whether it wants IMEX channels (`linked`)."""
 
     places: tuple[Place, ...] = ()
     drivers: frozenset[str] = frozenset()
     gates: frozenset[tuple[str, str]] = frozenset()
     topologies: frozenset[str] = frozenset()
     plugged: frozenset[str] = frozenset()
+    linked: bool = False
 
 
 _ADMITTED: Final = LastAnswers[tuple["Candidate", ...]]()
@@ -149,6 +150,7 @@ def _candidates(
                     gates=named.gates,
                     topologies=named.topologies,
                     plugged=(handed, named.plugged),
+                    linked=named.linked,
                     instead=snapshot.from_files,
                 )
             )

@@ -33,6 +33,7 @@ SLICE_TEMPLATES: Final = frozenset({"GCPNodeTemplate"})
 # NVIDIA GPU feature discovery as (profile name, option).
 FEATURE_DISCOVERY: Final = ("nvidia", "feature-discovery")
 _TOPOLOGY: Final = "topology"  # option of drivers for machines that form slices
+_COMPUTE_DOMAIN: Final = "compute-domain"
 _DISCOVERED: Final = frozenset({FEATURE_DISCOVERY})
 # What one LaunchBatch holds at most, by its schema.
 LARGEST_SLICE: Final = 100
@@ -75,6 +76,7 @@ def driver_sets(
     topologies: frozenset[str] = frozenset(),
     plugged: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset()),
     instead: bool = False,
+    linked: bool = False,
 ) -> tuple[DriverSet, ...]:
     """The drivers that a node of the pool may run, in order of preference.
 
@@ -88,6 +90,9 @@ def driver_sets(
     wants handed out: a type with such devices and with none of a driver that runs is offered as if none ran; one whose
     devices no driver is known to publish, without any. With `instead`, and in implicit pools, a type whose drivers are
     assumed is also offered without those whose devices the demand wants handed out: a device has one of both.
+
+    Where the demand wants IMEX channels (`linked`), implicit pools have them on machines with multi-node NVLink only:
+    elsewhere no container gets one.
     """
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
@@ -98,6 +103,8 @@ def driver_sets(
         if there.profiles or not plugged[0] & plugin_resources(instance_type).keys():
             return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
     variants = implicit_driver_sets(instance_type, kubernetes)
+    if linked and pool.implicit and not instance_type.fabric.multi_node:
+        variants = tuple(_without_channels(one) for one in variants)
     by_plugin = plugged[1] & plugin_resources(instance_type).keys()
     if not variants and not instance_type.slice_topologies and by_plugin:
         variants = (NO_DRIVERS,)
@@ -115,6 +122,10 @@ def driver_sets(
         return (*assumed, *sliced, *gated)
     every = (*assumed, *sliced, *gated, *with_drivers(instance_type, kubernetes, wanted))
     return tuple(with_gates(one, _DISCOVERED) or one for one in every) if discovered else every
+
+
+def _without_channels(drivers: DriverSet) -> DriverSet:
+    return replace(drivers, profiles=tuple(p for p in drivers.profiles if p.name != _COMPUTE_DOMAIN))
 
 
 def beside_plugins(drivers: DriverSet, by_plugin: AbstractSet[str]) -> DriverSet:

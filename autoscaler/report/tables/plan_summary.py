@@ -195,6 +195,8 @@ def _of_every_node(entry: LeftOut) -> bool:
     reason, codes = entry.near_misses[0].reason, {miss.reason.code for miss in entry.near_misses}
     if reason.code is Code.INSUFFICIENT_RESOURCE:
         return reason.detail.get("free") == 0
+    if reason.code is Code.NO_DEVICE_OF_CLASS:
+        return True
     selects = codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH}
     return reason.code is Code.VOLUME_UNBOUND and not selects
 

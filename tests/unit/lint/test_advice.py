@@ -121,7 +121,7 @@ def test_a_compute_domain_that_nothing_holds_to_one_nvlink_domain(consumer: Pod,
     gangs = FrozenMap({"default/g": Gang("default", "g", "PodGroup", 1, labels.NVIDIA_GPU_CLIQUE)})
     found = told(snapshot([consumer], [CHANNEL], gangs=gangs))
     assert len(found) == expected
-    assert all("topologyKey: nvidia.com/gpu.clique" in one.next_step for one in found)
+    assert all("nvidia.com/gpu.clique (Exists)" in one.next_step for one in found)
 
 
 def test_a_pod_that_claims_a_gpu_and_no_cpu() -> None:

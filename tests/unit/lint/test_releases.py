@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.lint.published_names import PublishedNames
 from autoscaler.lint.releases import names_advice
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import Selector
 from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
 from instance_catalog.drivers.attribute_names import renamed_attributes
@@ -47,6 +50,19 @@ def test_an_attribute_that_needs_a_feature_gate_of_the_driver() -> None:
     told = known.judge("attributes", "gpu.nvidia.com", "partition2")
     assert told is not None
     assert told[0].endswith("only with its feature gate FabricManagerPartitioning")
+
+
+OLD = CapacityPool("p", drivers=("nvidia@v25.3.2",))
+
+
+@pytest.mark.parametrize(
+    ("name", "pools", "told"), [("index", (), True), ("index", (OLD,), False), ("uuid", (), False)]
+)
+def test_an_attribute_that_has_no_successor(name: str, pools: tuple[CapacityPool, ...], told: bool) -> None:
+    wanted = gpus(1)
+    wanted = replace(wanted, selectors=(Selector(f'device.attributes["gpu.nvidia.com"].{name} == 0'),))
+    found = [one.next_step for one in names_advice(snapshot([pod("p", "c")], [claim("c", wanted)], pools=pools))]
+    assert ["leave the condition out" in step for step in found] == [True] * told
 
 
 def test_no_release_that_is_predicted_has_the_old_name() -> None:

@@ -13,7 +13,7 @@ from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.supply.drivers import driver_sets, running_drivers
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import REFERENCE
-from tests.builders import TEAM, claim, plan, pod, snapshot
+from tests.builders import TEAM, claim, plan, pod, shipped, snapshot
 from tests.unit.instance_catalog.prediction import machines
 
 H100 = machines.h100x8()
@@ -91,3 +91,19 @@ def test_a_plan_predicts_with_what_runs(running: str, bought: bool) -> None:
     fields: dict[str, Any] = {"pools": (TEAM,), "daemon_sets": (runs("a", running),)}
     result = plan(snapshot([pod("p", "c")], [claim("c")], **fields))
     assert [launch.drivers for launch in result.launches] == ([("nvidia",)] if bought else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "pool", "there"),
+    [
+        pytest.param("p5.48xlarge", IMPLICIT, False, id="no container would get a channel"),
+        pytest.param("p6e-gb200.36xlarge", IMPLICIT, True, id="NVLink leaves the machine"),
+        pytest.param("p5.48xlarge", TEAM, True, id="a pool means its machines"),
+    ],
+)
+def test_channels_are_assumed_where_nvlink_joins_machines(name: str, pool: CapacityPool, there: bool) -> None:
+    machine = shipped(name).types[name]
+    found = driver_sets(pool, machine, kubernetes=REFERENCE, linked=True)
+    assert {"compute-domain" in {p.name for p in one.profiles} for one in found} == {there}
+    unasked = driver_sets(IMPLICIT, machine, kubernetes=REFERENCE)
+    assert all(one.profile("compute-domain") for one in unasked)

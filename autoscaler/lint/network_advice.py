@@ -1,0 +1,79 @@
+"""Pods that claim network cards alone, and configuration of claims that only their driver reads.
+
+The catalog's machines have accelerators: a card without one is bought with accelerators that nobody uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from autoscaler.lint.advice import surprise
+from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.drivers import opaque
+from instance_catalog.drivers.facts import driver_facts
+from instance_catalog.types.catalog import Catalog
+
+# Drivers of which a plan reads the configuration: what it makes of their devices, or refuses.
+_READ: Final = frozenset({opaque.DRIVER, "compute-domain.nvidia.com"})
+
+
+def network_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    yield from _idle_accelerators(snapshot, plan, catalog)
+    yield from _unread_configuration(snapshot)
+
+
+def _idle_accelerators(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    """The first new machine whose pods use network cards, and of its accelerators none."""
+    cards = {facts.driver for facts in driver_facts().values() if facts.cards}
+    idle = [node for node in plan.launches if _uses_alone(node, cards) and catalog.get(_type_of(node)).accelerator]
+    for node in idle[:1]:
+        machine = catalog.get(_type_of(node))
+        model = machine.accelerator.model if machine.accelerator else ""
+        price = f" at {node.usd_per_hour:.2f} $/h" if node.usd_per_hour else ""
+        rest = f" (and {len(idle) - 1} more)" if len(idle) > 1 else ""
+        plain = any(one.accelerator is None and one.network_cards for one in catalog)
+        why = (
+            "no machine without accelerators that is on offer takes them"
+            if plain
+            else "the catalog has such cards only on machines with accelerators"
+        )
+        yield surprise(
+            f"instance type {machine.name}",
+            (),
+            f"pods that claim network cards alone get this machine{price}{rest} and do not use its "
+            f"{machine.share or machine.device_count} × {model}: {why}",
+            "add your machines with `foreslice catalog add`, or give the Nodes and ResourceSlices that are there",
+        )
+
+
+def _type_of(node: PlannedNode) -> str:
+    return node.offering.instance_type
+
+
+def _uses_alone(node: PlannedNode, drivers: Collection[str]) -> bool:
+    """Whether these drivers publish all devices that its pods use, and no device plugin hands any out."""
+    used = {device.driver for device in node.devices_used}
+    return bool(used) and used <= set(drivers) and not any(found.used for found in node.handed_out)
+
+
+def _unread_configuration(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Once for each driver: what a pending claim configures for it."""
+    told: set[str] = set()
+    for pod in snapshot.pods:
+        found = (snapshot.claims.get(key) for key in claim_keys(pod)) if not pod.bound else ()
+        for claim in (claim for claim in found if claim is not None):
+            for index, config in enumerate(claim.config):
+                if config.driver not in _READ | told:
+                    told.add(config.driver)
+                    yield surprise(
+                        f"ResourceClaim {claim.key}",
+                        ("spec", "devices", "config", index, "opaque"),
+                        f"is for driver {config.driver} alone: a plan does not evaluate it, and whether the driver "
+                        "takes it shows when the pod starts",
+                        "check it against the driver's documentation",
+                        claim.origin,
+                    )
