@@ -26,15 +26,16 @@ from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
-from autoscaler.lint.network_advice import network_advice
+from autoscaler.lint.devices.network_advice import network_advice
 from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.releases import names_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.lint.tpu_advice import tpu_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
-from autoscaler.planning.one_cloud import clouds_of, plan_in_one_cloud
+from autoscaler.planning.one_cloud import cloud_meant, clouds_of, plan_in_one_cloud
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.report.words import money
 from instance_catalog.diagnostic import Diagnostic
@@ -188,7 +189,7 @@ def _decide(
         *network_advice(loaded.snapshot, decided, catalog),
         *tpu_advice(loaded.snapshot, decided, catalog),
         *_disks(cheaper_with_larger_disks(decided, loaded.snapshot, catalog, used, now)),
-        *_of_clouds(used, policy, clouds_of(decided, catalog), pools=bool(loaded.snapshot.pools)),
+        *_of_clouds(used, policy, clouds_of(decided, catalog), loaded.snapshot),
         *_asked_for(cheaper_if_asked_for(decided, loaded.snapshot, catalog, used, now)),
     )
     decided = replace(decided, warnings=(*map(reason_of, told), *decided.warnings))
@@ -218,13 +219,15 @@ def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
         )
 
 
-def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], *, pools: bool) -> Iterator[Diagnostic]:
+def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], snapshot: Snapshot) -> Iterator[Diagnostic]:
     """In which cloud the machines are, where nobody said it."""
     if used.where.clouds != asked.where.clouds:
         cloud = used.where.clouds[0]
-        text = f"all machines are of {cloud}, where the plan costs least: a cluster is in one cloud"
+        meant, name = cloud_meant(snapshot)
+        why = f"as the pods name {name}" if meant == cloud else "where the plan costs least"
+        text = f"all machines are of {cloud}, {why}: a cluster is in one cloud"
         yield surprise("clouds", (), text, "--cloud plans for another one")
-    elif len(clouds) > 1 and not pools and not asked.where.clouds:
+    elif len(clouds) > 1 and not snapshot.pools and not asked.where.clouds:
         text = f"the plan has machines of {' and '.join(clouds)}, and a cluster is in one cloud"
         yield surprise("clouds", (), text, "plan for each cluster by itself, or for one cloud with --cloud")
 

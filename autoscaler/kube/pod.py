@@ -51,6 +51,12 @@ _IGNORED = (
     "shareProcessNamespace",
     "subdomain",
 )
+# Fields of a container. In the spec of a pod the API server refuses or drops them: they keep it from no node.
+_OF_CONTAINERS = (
+    *("args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "ports"),
+    *("readinessProbe", "startupProbe", "stdin", "terminationMessagePath", "terminationMessagePolicy", "tty"),
+    *("volumeDevices", "volumeMounts", "workingDir"),
+)
 _THERE_BEFORE = ("Directory", "File", "Socket", "CharDevice", "BlockDevice")  # types of hostPath
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
 _DEFAULT_GRACE = 30  # seconds, as the API server sets it
@@ -113,7 +119,9 @@ def _parse(
     fields: Fields, metadata: Metadata, status: Fields, *, origin: Origin, priorities: Mapping[str, PriorityClass]
 ) -> Pod:
     spec = fields.child("spec")
-    spec.ignore(*_IGNORED)
+    spec.ignore(*_IGNORED, *_OF_CONTAINERS)
+    for name in (name for name in _OF_CONTAINERS if name in spec):
+        spec.warn(name, "is no field of a pod but of its containers: it has no effect here", "move it into a container")
     host_network = spec.flag("hostNetwork")
     containers, unknown = _containers(spec, "containers", host_network=host_network)
     init_containers, unknown_of_init = _containers(spec, "initContainers", host_network=host_network)

@@ -42,7 +42,8 @@ class CloudFacts:
     spec.providerID of a node, before "://".
 
     `domains` are those of labels that only its nodes have; `machine_labels` choose the machine, `pool_labels` name a
-    group of nodes. `group_per_type`: nodes of one group are of one type, and the label names the group; "" elsewhere.
+    group of nodes. `resources` are beginnings of extended resources, and `registries` images, that pods name on it
+    alone. `group_per_type`: nodes of one group are of one type, and the label names the group; "" elsewhere.
     `queue_label` is on groups that another autoscaler sizes for requests that wait in a queue.
     `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label by
     which pods select a model of accelerator. `chosen_labels` have values that people choose, so that nothing says which
@@ -63,6 +64,8 @@ class CloudFacts:
     first_zone: str = ""
     provider_id: str = ""
     domains: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    registries: re.Pattern[str] = _NOTHING
     machine_labels: frozenset[str] = frozenset()
     pool_labels: frozenset[str] = frozenset()
     group_per_type: str = ""
@@ -106,6 +109,8 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         first_zone=row["first_zone"],
         provider_id=row["provider_id"],
         domains=tuple(row["domains"]),
+        resources=tuple(row.get("resources", ())),
+        registries=re.compile(row["registries"]) if "registries" in row else _NOTHING,
         machine_labels=frozenset(row["machine_labels"]),
         pool_labels=frozenset(row["pool_labels"]),
         group_per_type=row.get("group_per_type", ""),
@@ -132,6 +137,12 @@ def _sidecar(row: Mapping[str, Any]) -> Sidecar:
 def clouds_of_labels(keys: Iterable[str]) -> frozenset[str]:
     """The clouds whose nodes alone have a label of these keys."""
     return frozenset(cloud for key in keys for cloud, facts in cloud_facts().items() if key.startswith(facts.domains))
+
+
+def cloud_of_name(name: str) -> str:
+    """The cloud that an extended resource or an image of a pod means; "" for all others."""
+    found = (c for c, f in cloud_facts().items() if name.startswith(f.resources or ("/",)) or f.registries.match(name))
+    return next(found, "")
 
 
 @cache

@@ -78,13 +78,18 @@ def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Or
 
 
 def _sub_groups(spec: Fields, count: int) -> tuple[int, tuple[str, ...]]:
-    """(count, unsupported) of KAI's subgroups: a single one of plain members is the gang itself."""
+    """(count, unsupported) of KAI's subgroups of plain members, which start together: the members of all of them. KAI
+    counts each by itself, so a plan promises the same only where a subgroup has no more pods than its minMember."""
     groups = tuple(spec.children("subGroups"))
-    if len(groups) != 1:
-        return count, spec.unsupported("subGroups") if groups else ()
-    (only,) = groups
-    only.ignore("name")
-    return max(count, only.integer("minMember", count)), tuple(f"subGroups[0].{name}" for name in only.unread())
+    members, unknown = 0, list[str]()
+    for index, group in enumerate(groups):
+        group.ignore("name")
+        members += group.integer("minMember", count if len(groups) == 1 else 1)
+        unknown += (f"subGroups[{index}].{name}" for name in group.unread())
+    if len(groups) > 1 and not unknown:
+        message = f"their {members} members are counted together, and KAI counts those of each subgroup"
+        spec.warn("subGroups", message, "where a subgroup has more pods than its minMember, see who gets a place")
+    return max(count, members), tuple(unknown)
 
 
 def _claim(entry: Fields) -> PodClaim:

@@ -102,9 +102,7 @@ def driver_sets(
         there = DriverSet(tuple(p for p in running.profiles if expected_unasked(instance_type, p)))
         if there.profiles or not plugged[0] & plugin_resources(instance_type).keys():
             return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
-    variants = implicit_driver_sets(instance_type, kubernetes)
-    if linked and pool.implicit and not instance_type.fabric.multi_node:
-        variants = tuple(_without_channels(one) for one in variants)
+    variants = _with_channels_of_use(implicit_driver_sets(instance_type, kubernetes), instance_type, linked, pool)
     by_plugin = plugged[1] & plugin_resources(instance_type).keys()
     if not variants and not instance_type.slice_topologies and by_plugin:
         variants = (NO_DRIVERS,)
@@ -124,8 +122,13 @@ def driver_sets(
     return tuple(with_gates(one, _DISCOVERED) or one for one in every) if discovered else every
 
 
-def _without_channels(drivers: DriverSet) -> DriverSet:
-    return replace(drivers, profiles=tuple(p for p in drivers.profiles if p.name != _COMPUTE_DOMAIN))
+def _with_channels_of_use(
+    variants: tuple[DriverSet, ...], instance_type: InstanceType, linked: bool, pool: CapacityPool
+) -> tuple[DriverSet, ...]:
+    """In implicit pools, and where channels are wanted, without their driver on machines that no NVLink leaves."""
+    if not linked or not pool.implicit or instance_type.fabric.multi_node:
+        return variants
+    return tuple(replace(v, profiles=tuple(p for p in v.profiles if p.name != _COMPUTE_DOMAIN)) for v in variants)
 
 
 def beside_plugins(drivers: DriverSet, by_plugin: AbstractSet[str]) -> DriverSet:

@@ -80,12 +80,13 @@ def test_pod_groups(raw: dict[str, Any], count: int, topology: str | None, unsup
         ([{"name": "workers", "minMember": 4}], 4, ()),
         ([{"name": "workers"}], 2, ()),
         ([{"name": "workers", "minMember": 2, "parent": "all"}], 2, ("subGroups[0].parent",)),
-        ([{"name": "a", "minMember": 1}, {"name": "b", "minMember": 1}], 2, ("subGroups",)),
+        ([{"name": "a", "minMember": 1}, {"name": "b", "minMember": 3}], 4, ()),
+        ([{"name": "a", "minMember": 1}, {"name": "b", "minMember": 3, "parent": "a"}], 4, ("subGroups[1].parent",)),
         ([], 2, ()),
     ],
-    ids=["all-members", "as-many", "below-another", "several", "none"],
+    ids=["all-members", "as-many", "below-another", "several", "one-below-another", "none"],
 )
-def test_a_single_subgroup_of_kai_is_the_gang_itself(
+def test_plain_subgroups_of_kai_are_the_gang_together(
     groups: list[dict[str, Any]], count: int, unsupported: tuple[str, ...]
 ) -> None:
     found = parse_pod_group(gang("scheduling.run.ai/v2alpha2", {"minMember": 2, "subGroups": groups}))

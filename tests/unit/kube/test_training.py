@@ -103,3 +103,11 @@ def test_how_many_workers_of_an_elastic_job_are_planned(
     assert len(found.pods) == workers
     said = f"planned for {planned} (replicas of Worker), with which the job starts{later}"
     assert problems == [f"spec.elasticPolicy: {said}"]
+
+
+@pytest.mark.parametrize(("version", "expected"), [("v2beta1", ["spec.cleanPodPolicy"]), ("v1", [])])
+def test_where_the_policy_about_pods_of_an_mpi_job_is(version: str, expected: list[str]) -> None:
+    replicas = {"Launcher": REPLICA, "Worker": {**REPLICA, "replicas": 1}}
+    found, problems = expanded("MPIJob", replicas, version, spec={"cleanPodPolicy": "Running"})
+    assert len(found.pods) == 2
+    assert [problem.partition(":")[0] for problem in problems] == expected

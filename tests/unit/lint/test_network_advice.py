@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.lint.network_advice import network_advice
+from autoscaler.lint.devices.network_advice import network_advice
+from autoscaler.model.capacity import CapacityPool, Limits, PodScope, Scope
 from autoscaler.model.device_class import Selector
 from autoscaler.model.plan import HandedOut
 from autoscaler.model.resource_claim import ClaimConfig, DeviceRequest
@@ -17,7 +18,9 @@ EFA_MACHINES = shipped("g6.8xlarge")
 
 
 def _told(*requests: DeviceRequest, handed: int = 0) -> list[str]:
-    state = snapshot([pod("p", "c")], [claim("c", *requests)])
+    claims = [claim("c", *requests)] if requests else []
+    pool = CapacityPool("p", scope=Scope(pods=PodScope.ALL), limits=Limits(nodes=3))
+    state = snapshot([pod("p", *("c" for _ in claims))], claims, pools=() if requests else (pool,))
     state = replace(state, classes=(*state.classes, replace(state.classes[0], name="nic", selectors=())))
     found = plan(state, catalog=EFA_MACHINES)
     (node,) = found.launches
@@ -34,6 +37,7 @@ def _told(*requests: DeviceRequest, handed: int = 0) -> list[str]:
         pytest.param((NIC,), 0, True, id="a card alone"),
         pytest.param((NIC, gpus(1)), 0, False, id="with a GPU"),
         pytest.param((NIC,), 1, False, id="with a GPU of a device plugin"),
+        pytest.param((), 0, True, id="no device"),
     ],
 )
 def test_accelerators_that_nobody_uses(requests: tuple[DeviceRequest, ...], handed: int, told: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -11,11 +12,12 @@ from autoscaler.advice.advise import advise
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.one_cloud import clouds_of, cost_of, plan_in_one_cloud
+from autoscaler.planning.one_cloud import cloud_meant, clouds_of, cost_of, plan_in_one_cloud
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
 
 # Eight and one A100 of 80 GB: eight pods are cheapest on p4de and a2-ultragpu-1g together.
@@ -72,3 +74,34 @@ def test_what_a_change_promises_is_of_one_cloud_as_well() -> None:
     found = advise(state.pods[0], state, CATALOG, plan_for(state, CATALOG, policy, NOW), policy, NOW, most=1)
     clouds = {CATALOG.types[ref.instance_type].cloud for entry in found for ref, _ in entry.result.launches}
     assert len(clouds) == 1
+
+
+ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
+
+
+@pytest.mark.parametrize(
+    ("containers", "where", "cloud"),
+    [
+        pytest.param({"image": "registry.example/train:1"}, (), "gcp", id="nothing says it"),
+        pytest.param({"requests": FrozenMap({"vpc.amazonaws.com/efa": Quantity.of(0)})}, (), "aws", id="none of it"),
+        pytest.param({"image": ECR}, (), "aws", id="a registry of its accounts"),
+        pytest.param({"image": ECR}, ("gcp",), "gcp", id="the command line says otherwise"),
+    ],
+)
+def test_the_cloud_that_the_pods_mean(containers: dict[str, Any], where: tuple[str, ...], cloud: str) -> None:
+    """One GPU of 80 GB is cheapest on Google Cloud."""
+    state = pods(1)
+    named = tuple(replace(one, containers=(replace(one.containers[0], **containers),)) for one in state.pods)
+    found, used = plan_in_one_cloud(replace(state, pods=named), CATALOG, Policy(where=Where(clouds=where)), NOW)
+    assert clouds_of(found, CATALOG) == (cloud,)
+    assert used.where.clouds == (where or (() if cloud == "gcp" else ("aws",)))
+
+
+def test_pods_that_run_already_say_nothing() -> None:
+    state = pods(1)
+    both = FrozenMap({"vpc.amazonaws.com/efa": Quantity.of(0)})
+    (one,) = state.pods
+    named = replace(one, containers=(replace(one.containers[0], requests=both, image=ECR),))
+    assert cloud_meant(replace(state, pods=(named,))) == ("aws", "vpc.amazonaws.com/efa")
+    assert cloud_meant(state) == ("", "")
+    assert cloud_meant(replace(state, pods=(replace(named, node_name="n"),))) == ("", "")

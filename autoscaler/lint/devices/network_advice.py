@@ -1,6 +1,7 @@
-"""Pods that claim network cards alone, and configuration of claims that only their driver reads.
+"""Machines whose accelerators no pod uses, bought for network cards or for CPUs alone, and configuration of claims that
+only their driver reads.
 
-The catalog's machines have accelerators: a card without one is bought with accelerators that nobody uses.
+The catalog's machines have accelerators: what needs none is bought with some all the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def network_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator
 
 
 def _idle_accelerators(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """The first new machine whose pods use network cards, and of its accelerators none."""
+    """The first new machine with accelerators of which its pods use none."""
     cards = {facts.driver for facts in driver_facts().values() if facts.cards}
     idle = [node for node in plan.launches if _uses_alone(node, cards) and catalog.get(_type_of(node)).accelerator]
     for node in idle[:1]:
@@ -35,18 +36,16 @@ def _idle_accelerators(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iter
         model = machine.accelerator.model if machine.accelerator else ""
         price = f" at {node.usd_per_hour:.2f} $/h" if node.usd_per_hour else ""
         rest = f" (and {len(idle) - 1} more)" if len(idle) > 1 else ""
-        plain = any(one.accelerator is None and one.network_cards for one in catalog)
-        why = (
-            "no machine without accelerators that is on offer takes them"
-            if plain
-            else "the catalog has such cards only on machines with accelerators"
-        )
+        unused = f"{machine.share or machine.device_count} × {model}"
+        what = "claim network cards alone" if node.devices_used else "ask for no device"
+        plain = any(one.accelerator is None for one in catalog)
+        only = "no machine without accelerators that is on offer takes them"
+        why = only if plain else "all machines of the catalog have accelerators"
         yield surprise(
             f"instance type {machine.name}",
             (),
-            f"pods that claim network cards alone get this machine{price}{rest} and do not use its "
-            f"{machine.share or machine.device_count} × {model}: {why}",
-            "add your machines with `foreslice catalog add`, or give the Nodes and ResourceSlices that are there",
+            f"pods that {what} get this machine{price}{rest} and do not use its {unused}: {why}",
+            "add machines of yours that have none by `foreslice catalog add`, or give the nodes that are there",
         )
 
 
@@ -55,9 +54,9 @@ def _type_of(node: PlannedNode) -> str:
 
 
 def _uses_alone(node: PlannedNode, drivers: Collection[str]) -> bool:
-    """Whether these drivers publish all devices that its pods use, and no device plugin hands any out."""
+    """Whether these drivers publish all devices that its pods use, if any, and no device plugin hands one out."""
     used = {device.driver for device in node.devices_used}
-    return bool(used) and used <= set(drivers) and not any(found.used for found in node.handed_out)
+    return bool(node.pods) and used <= set(drivers) and not any(found.used for found in node.handed_out)
 
 
 def _unread_configuration(snapshot: Snapshot) -> Iterator[Diagnostic]:
