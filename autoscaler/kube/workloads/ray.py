@@ -7,18 +7,17 @@ head the autoscaler, where it is on. Generated name suffixes are replaced by ind
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander, suspended, within
+from autoscaler.kube.workloads.ray_serve import serve_config
 from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, count, stamp
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import GangRef, Pod
 from instance_catalog.kubernetes import labels as keys
-from instance_catalog.types.clouds import cloud_facts
 
 _CLUSTER_IGNORED = (
     "authOptions",
@@ -68,11 +67,6 @@ _CRON_JOB_IGNORED = (
     "successfulJobsHistoryLimit",
     "timeZone",
 )
-# In the text of serveConfigV2, which is YAML or JSON.
-_COMMENT: Final = re.compile(r"(?:^|\s)#.*")
-_ACCELERATOR_TYPE: Final = re.compile(r"""\baccelerator_type["']?[ \t]*:[ \t]*["']?([A-Za-z][\w.-]*)""")
-_REPLICAS: Final = re.compile(r"""\b(?:max_replicas|num_replicas)["']?[ \t]*:[ \t]*([0-9]{1,4})\b""")
-_GPUS: Final = re.compile(r"""\bnum_gpus["']?[ \t]*:[ \t]*([0-9]{1,3}(?:\.[0-9]{1,4})?)\b""")
 # Batch schedulers by the value of the label ray.io/scheduler-name, and the schedulerName that KubeRay writes into pods.
 # It read the label up to v1.2; since v1.3 the operator's option --batch-scheduler decides for all clusters.
 _SCHEDULERS: Final = {
@@ -139,63 +133,11 @@ def expand_ray_service(fields: Fields, workload: Workload) -> Expansion:
     spec = fields.child("spec")
     spec.ignore(*_SERVICE_IGNORED)
     found = _cluster(spec.child("rayClusterConfig"), workload)
-    _old_config(spec)
-    _accelerator_types(spec, found)
-    _more_replicas(spec, found)
+    serve_config(spec, found)
     if suspended(spec):
         found = Expansion()
     spec.unread()
     return found
-
-
-def _old_config(spec: Fields) -> None:
-    """The deployments of Serve's first API, without which KubeRay is since v1.1.0 (ray-project/kuberay#1779)."""
-    if "serveConfig" in spec:
-        spec.ignore("serveConfig")
-        spec.warn(
-            "serveConfig",
-            "KubeRay has not had it since v1.1.0, so no application starts; planned are the pods of the Ray cluster",
-            "write its application into serveConfigV2, as text: `applications: [{name: …, import_path: …}]`",
-        )
-
-
-def _accelerator_types(spec: Fields, found: Expansion) -> None:
-    """A model that only Ray is asked for: KubeRay v1.7.0 writes nothing of serveConfigV2 into pods."""
-    config = spec.raw("serveConfigV2")
-    text = _COMMENT.sub("", config) if isinstance(config, str) else ""
-    models = dict.fromkeys(_ACCELERATOR_TYPE.findall(text))
-    workers = [pod for pod in found.pods if pod.labels.get(keys.RAY_NODE_TYPE) == "worker"]
-    if models and any(not (pod.node_selector or pod.affinity or pod.claims) for pod in workers):
-        spec.warn(
-            "serveConfigV2",
-            f"asks Ray for accelerator_type {' and '.join(models)}, which no field of the workers' pods asks for: "
-            "on nodes with another model Ray starts no replica",
-            "name the model in the pod template of the workers: in a resource claim with a CEL selector on "
-            f"productName, or in the nodeSelector by {' or '.join(c.model_label for c in cloud_facts().values())}",
-        )
-
-
-def _more_replicas(spec: Fields, found: Expansion) -> None:
-    """Replicas of deployments that need more GPUs than the pods have that are planned. The largest numbers of the text
-    count; pods with claims are left out, as nobody can see here how many GPUs they have."""
-    config = spec.raw("serveConfigV2")
-    text = _COMMENT.sub("", config) if isinstance(config, str) else ""
-    replicas = max(map(int, _REPLICAS.findall(text)), default=1)
-    each = max(map(float, _GPUS.findall(text)), default=0.0)
-    requests = [c.requests.items() for pod in found.pods for c in pod.containers]
-    planned = sum(amount.value for entries in requests for name, amount in entries if name.endswith("/gpu"))
-    if found.pods and replicas * each > planned and not any(pod.claims for pod in found.pods):
-        spec.warn(
-            "serveConfigV2",
-            f"asks Ray for up to {_counted(replicas, 'replica')} with num_gpus {each:g}, and the planned pods have "
-            f"{_counted(int(planned), 'GPU')}: planned are replicas of workerGroupSpecs, whatever Ray adds later",
-            "to plan for more, set replicas of the worker group to as many as you expect; Ray adds workers up to its "
-            "maxReplicas where enableInTreeAutoscaling is on",
-        )
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}" + "s" * (number != 1)
 
 
 def _batch_scheduler(fields: Fields, workload: Workload) -> None:

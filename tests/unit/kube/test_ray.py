@@ -227,6 +227,18 @@ def gpu_workers(replicas: int) -> dict[str, Any]:
         pytest.param("max_replicas: 4 # num_gpus: 1", 1, "", id="in a comment"),
         pytest.param("num_gpus: 2", 1, "up to 1 replica with num_gpus 2, and the planned pods have 1 GPU:", id="one"),
         pytest.param("max_replicas: 4", 1, "", id="no GPUs"),
+        pytest.param("- name: a\n  num_replicas: 9\n- name: b\n  num_gpus: 1", 1, "", id="each deployment by itself"),
+        pytest.param(
+            '{"name": "a", "num_gpus": 1}, {"name": "b", "max_replicas": 2, "num_gpus": 1}',
+            2,
+            "up to 1 replica with num_gpus 1 and 2 replicas with num_gpus 1, and the planned pods have 2 GPUs",
+            id="together",
+        ),
+        pytest.param(
+            "resources: {TPU: 4}", 1, "up to 1 replica with TPU 4, and the planned pods have 0 TPU", id="TPUs"
+        ),
+        pytest.param("neuron_cores: 2", 1, "with neuron_cores 2, and the planned pods have 0", id="Neuron"),
+        pytest.param('resources: {"google.com/tpu": 4}', 1, "Ray calls that resource TPU", id="a name of Kubernetes"),
     ],
 )
 def test_what_serve_asks_ray_for_beyond_the_planned_pods(config: str, replicas: int, expected: str) -> None:
@@ -234,6 +246,14 @@ def test_what_serve_asks_ray_for_beyond_the_planned_pods(config: str, replicas: 
     _, problems = expanded(expand_ray_service, spec)
     assert len(problems) == bool(expected)
     assert all(expected in problem for problem in problems)
+
+
+@pytest.mark.parametrize(("resource", "told"), [("aws.amazon.com/neuron", 0), ("aws.amazon.com/neuroncore", 1)])
+def test_how_many_cores_a_device_has_is_not_known_here(resource: str, told: int) -> None:
+    worker = {"name": "w", "resources": {"limits": {resource: "1"}}}
+    made = cluster(group(replicas=1, template={"spec": {"containers": [worker]}}))
+    _, problems = expanded(expand_ray_service, {"serveConfigV2": "neuron_cores: 2", "rayClusterConfig": made})
+    assert len(problems) == told
 
 
 def test_the_config_of_serves_first_api() -> None:
