@@ -38,6 +38,7 @@ _WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
 _MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")
 _COUNT: Final = re.compile(r"\b[0-9]+x(?=[a-z])")  # "8xH100"
 _COUNTED: Final = re.compile(r"\b([a-z]+[0-9]+[a-z]?)x[0-9]{1,2}\b")  # "a100x2"
+_MODEL: Final = re.compile(r"(?!gpu)[a-z]{1,3}[0-9]{2,4}[a-z]{0,2}")  # a40, gb200, mi300x; no pool1
 _TPU: Final = re.compile(r"\btpu[-_ ](?=[0-9])")  # "tpu-7x" for tpu7x
 # Words of values that name no whole GPU, or one that a node must not have.
 _OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
@@ -115,6 +116,12 @@ def nearest_accelerators(key: str, value: str, catalog: Catalog) -> tuple[str, .
     return accelerators_named(key, f"gpu {found}", catalog) if found else ()
 
 
+def lacking_model(key: str, value: str, catalog: Catalog) -> bool:
+    """Whether the label names a model of GPU, such as A40, and the catalog has neither that nor one nearest to it."""
+    named = _about_a_card(key, value) and any(_MODEL.fullmatch(word) for word in _words_of(value))
+    return named and not (accelerators_named(key, value, catalog) or nearest_accelerators(key, value, catalog))
+
+
 def nearest_models(asked: Situation) -> Iterator[Change]:
     """For a label that names a model which no type has: the model that comes nearest by its name."""
     yield from _renamed(asked, nearest_accelerators, ChangeKind.NEAREST_MODEL)
@@ -155,12 +162,17 @@ def _renamed(
 
 
 def keys_of_models(pod: Pod, catalog: Catalog) -> set[str]:
-    """The keys of labels of others whose values, all of them, name accelerators of the catalog."""
+    """The keys of labels of others whose values, all of them, name accelerators, also those that the catalog lacks."""
     return {
         key
         for key, values in _selected(pod).items()
         if not key.startswith(OWN_DOMAINS) and 0 < len(values) <= _MOST_VALUES
-        if all(accelerators_named(key, value, catalog) or nearest_accelerators(key, value, catalog) for value in values)
+        if all(
+            accelerators_named(key, value, catalog)
+            or nearest_accelerators(key, value, catalog)
+            or lacking_model(key, value, catalog)
+            for value in values
+        )
     }
 
 

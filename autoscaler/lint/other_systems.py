@@ -15,6 +15,7 @@ from autoscaler.lint.advice import surprise
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
@@ -49,6 +50,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     yield from _about_first(every, _ended, _retired)
     yield from _about_first(every, lambda pod: _beyond_machines(pod, catalog), lambda found: _beyond(found, catalog))
     yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog), _absent)
+    given = {name for node in snapshot.nodes for name in node.allocatable} | served_resources(snapshot)
+    yield from _of_first(snapshot, lambda pod: _of_nobody(pod, given, catalog), _unknown)
     there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
@@ -195,6 +198,27 @@ def _absent(name: str) -> tuple[tuple[str, ...], str, str]:
         ("spec", "containers", "resources"),
         f"asks for {name}{{rest}}, and no instance type in the catalog has a GPU of {_HARDWARE[name]}",
         "add one with `foreslice catalog add`, or leave such pods to nodes that are there",
+    )
+
+
+def _of_nobody(pod: Pod, given: Set[str], catalog: Catalog) -> str:
+    """A resource that nothing on offer has, of a pod that selects nodes as well: its labels are told first, and would
+    hide that."""
+    if not (pod.node_selector or pod.affinity):
+        return ""
+    told = shared_gpu_resources().keys() | _HARDWARE.keys() | given
+    asked = (name for name in requested_resources(pod) if "/" in name and name not in told)
+    unknown = [name for name in asked if not (is_plugin_resource(name) or retired(name))]
+    had = {name for one in catalog for name in (*one.allocatable, *one.extended_resources)} if unknown else set()
+    return next((name for name in unknown if name not in had), "")
+
+
+def _unknown(name: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("spec", "containers", "resources"),
+        f"asks for {name}{{rest}}, which no instance type in the catalog has and no DeviceClass or known device plugin "
+        "hands out, beside what it selects",
+        f"`foreslice catalog set TYPE allocatable.{name}=… --into DIR --reason WHY` says which of yours have it",
     )
 
 

@@ -9,7 +9,7 @@ from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, e
 from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
 from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_cron_job, expand_ray_job, expand_ray_service
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_job
-from autoscaler.kube.workloads.volcano_job import expand_volcano_job
+from autoscaler.kube.workloads.volcano_job import expand_volcano_cron_job, expand_volcano_job
 from autoscaler.manifests import readers
 from autoscaler.manifests.manifest_set import Reader
 
@@ -73,6 +73,7 @@ KINDS = (
     Kind("batch", "Job", ("v1",), readers.workload(expand_job), expands=True),
     Kind("batch", "CronJob", ("v1",), readers.workload(expand_cron_job), expands=True),
     Kind("batch.volcano.sh", "Job", ("v1alpha1",), readers.workload(expand_volcano_job), expands=True),
+    Kind("batch.volcano.sh", "CronJob", ("v1alpha1",), readers.workload(expand_volcano_cron_job), expands=True),
     Kind("jobset.x-k8s.io", "JobSet", ("v1alpha2",), readers.workload(expand_job_set), expands=True),
     Kind(
         "leaderworkerset.x-k8s.io",
@@ -118,6 +119,7 @@ MAKES_PODS = frozenset(
         ("elastic.pytorch.org", "ElasticJob"),
         ("extensions.agents.x-k8s.io", "SandboxClaim"),
         ("extensions.agents.x-k8s.io", "SandboxWarmPool"),
+        ("flow.volcano.sh", "JobFlow"),
         ("grove.io", "PodCliqueSet"),
         ("nvidia.com", "DynamoGraphDeployment"),
         ("nvidia.com", "DynamoComponentDeployment"),
@@ -170,6 +172,10 @@ IGNORED = {
     ("cloud.google.com", "ComputeClass"): "GKE makes nodes of it; for nodes of Foreslice write its label "
     "cloud.google.com/compute-class into spec.labels of a CapacityPool",
     ("extensions.agents.x-k8s.io", "SandboxTemplate"): "pods are made of it only by sandboxes",
+    (
+        "flow.volcano.sh",
+        "JobTemplate",
+    ): "it is a template, of which a JobFlow makes Jobs: give those (kubectl get vcjob -o yaml)",
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("production-stack.vllm.ai", "LoraAdapter"): _NO_PLACEMENT,

@@ -98,6 +98,7 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "
         "DeviceClass whose spec.extendedResourceName it is",
+        "asks KAI Scheduler for a part of a GPU by annotation {part}, which is no resource: nothing is bought for it",
         "needs no accelerator: {node} runs it, and nothing is bought for it",
         "claims and requests no device, so nothing is bought for it: any node that it selects runs it",
     ),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.workloads.controllers import expander
+from autoscaler.kube.workloads.controllers import expander, suspended
 from autoscaler.kube.workloads.stamping import Expansion, Workload, count, stamp
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import GangRef, Pod
@@ -27,6 +27,14 @@ _IGNORED: Final = (
     "ttlSecondsAfterFinished",
 )
 _TASK_IGNORED: Final = ("dependsOn", "maxRetry", "policies", "topologyPolicy")
+_CRON_JOB_IGNORED: Final = (
+    "concurrencyPolicy",
+    "failedJobsHistoryLimit",
+    "schedule",
+    "startingDeadlineSeconds",
+    "successfulJobsHistoryLimit",
+    "timeZone",
+)
 _DEFAULT_SCHEDULER: Final = "volcano"
 _OVER: Final = frozenset({"Completed", "Completing", "Failed", "Terminated", "Terminating", "Aborted", "Aborting"})
 
@@ -34,7 +42,26 @@ _OVER: Final = frozenset({"Completed", "Completing", "Failed", "Terminated", "Te
 @expander
 def expand_volcano_job(fields: Fields, workload: Workload) -> Expansion:
     """The pods of all tasks: <job>-<task>-<index>; a gang where minAvailable is more than one."""
+    found = _job(fields.child("spec"), workload)
+    return Expansion() if fields.child("status").child("state").text("phase", "") in _OVER else found
+
+
+@expander
+def expand_volcano_cron_job(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of one run of Volcano's CronJob."""
     spec = fields.child("spec")
+    spec.ignore(*_CRON_JOB_IGNORED)
+    template = spec.child("jobTemplate")
+    template.ignore("metadata")
+    found = _job(template.child("spec"), workload)
+    if suspended(spec):
+        found = Expansion()
+    template.unread()
+    spec.unread()
+    return found
+
+
+def _job(spec: Fields, workload: Workload) -> Expansion:
     spec.ignore(*_IGNORED)
     scheduler = spec.text("schedulerName", "") or _DEFAULT_SCHEDULER
     volumes = tuple(_volumes(spec))
@@ -48,7 +75,7 @@ def expand_volcano_job(fields: Fields, workload: Workload) -> Expansion:
         spec.warn("networkTopology", message, "give the pool nodes of one block or placement group")
     spec.ignore("networkTopology")
     spec.unread()
-    if not found.pods or fields.child("status").child("state").text("phase", "") in _OVER:
+    if not found.pods:
         return Expansion()
     namespace, name = workload.metadata.namespace, workload.metadata.name
     gang = Gang(namespace, name, "Job batch.volcano.sh", min(minimum, len(found.pods)), origin=workload.origin)

@@ -23,6 +23,7 @@ from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
 
 # Labels by which nobody asks for a special machine.
 _OF_ANY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.ZONE, labels.REGION})
+_KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
 
 
@@ -126,6 +127,8 @@ def _scope_refusal(
             named |= {"ended": ended.ended, "now": ended.now}
         if not plugins and _on_any_node(pod):
             named["node"] = "an ordinary node"
+        if part := next((name for name in _KAI_PARTS if name in pod.annotations), ""):
+            named = {"part": part}
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
         return Reason.of(Code.NOT_SELECTED, subject, pool=pool.name)
@@ -159,8 +162,11 @@ def _claims_devices(pod: Pod, extended_resources: Mapping[str, DeviceClass]) -> 
 
 def asks_for_no_device(pod: Pod) -> bool:
     """Whether nothing that it claims or requests is a device: it needs none of the machines that pools buy."""
-    parts = pod.annotations.keys() & {labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY}
-    return not (pod.claims or parts or any("/" in resource for resource in requested_resources(pod)))
+    return not (
+        pod.claims
+        or pod.annotations.keys() & set(_KAI_PARTS)
+        or any("/" in resource for resource in requested_resources(pod))
+    )
 
 
 def served_resources(snapshot: Snapshot) -> frozenset[str]:

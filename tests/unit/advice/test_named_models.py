@@ -14,6 +14,7 @@ from autoscaler.advice.named_models import (
     nearest_accelerators,
     renamed_models,
 )
+from autoscaler.advice.pod_changes import node_selectors
 from autoscaler.advice.situation import Situation
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
@@ -100,6 +101,16 @@ def test_a_label_in_other_words_and_a_volume_that_is_not_there_are_one_change() 
         [ChangeKind.REWRITE_LABEL, ChangeKind.ADD_VOLUME_CLAIMS]
     ]
     assert [ref.instance_type for ref, _ in found[0].result.launches] == ["a2-ultragpu-1g"]
+
+
+@pytest.mark.parametrize(
+    ("value", "dropped"), [("A40", False), ("NVIDIA-RTX4090", False), ("gold", True), ("gpu1", True)]
+)
+def test_a_model_that_the_catalog_lacks_is_not_dropped_for_any_other(value: str, dropped: bool) -> None:
+    given = snapshot([pod("p", "c", node_selector=FrozenMap({"gpu.nvidia.com/model": value}))], [claim("c", gpus())])
+    asked = Situation.of(given.pods[0], given, SOME, plan_for(given, SOME, Policy(considered=1000), NOW))
+    assert asked is not None
+    assert any(change.kind is ChangeKind.DROP_NODE_SELECTOR for change in node_selectors(asked)) == dropped
 
 
 @pytest.mark.parametrize("by_affinity", [True, False])

@@ -393,10 +393,3 @@ def test_an_amount_without_a_value_is_named(name: str, field: str, said: str, er
     (one,) = problems
     assert (one.field, one.message, problems.errors) == (f"spec.containers[0].resources.limits{field}", said, errors)
     assert dict(found.containers[0].requests) == {"cpu": Quantity.parse("1")}
-
-
-def test_a_field_of_a_container_keeps_the_pod_from_nothing() -> None:
-    """The API server refuses or drops it."""
-    found, problems = parsed(pod(imagePullPolicy="IfNotPresent"))
-    assert found.unsupported == ()
-    assert ["imagePullPolicy: is no field of a pod but of its containers" in problem for problem in problems] == [True]

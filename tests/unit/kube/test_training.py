@@ -111,3 +111,11 @@ def test_where_the_policy_about_pods_of_an_mpi_job_is(version: str, expected: li
     found, problems = expanded("MPIJob", replicas, version, spec={"cleanPodPolicy": "Running"})
     assert len(found.pods) == 2
     assert [problem.partition(":")[0] for problem in problems] == expected
+
+
+def test_a_field_of_a_container_keeps_the_pod_from_nothing() -> None:
+    """The API server refuses or drops it in the spec of a pod."""
+    template = {"spec": {"containers": [{"name": "c"}], "imagePullPolicy": "IfNotPresent"}}
+    found, problems = expanded("MPIJob", {"Launcher": {"template": template}}, "v2beta1")
+    assert [pod.unsupported for pod in found.pods] == [()]
+    assert ["imagePullPolicy: is no field of a pod but of its containers" in problem for problem in problems] == [True]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.stamping import Expansion
-from autoscaler.kube.workloads.volcano_job import expand_volcano_job
+from autoscaler.kube.workloads.volcano_job import expand_volcano_cron_job, expand_volcano_job
 
 POD = {"spec": {"containers": [{"name": "c"}]}}
 TASKS = [{"name": "ps", "replicas": 1, "template": POD}, {"replicas": 2, "template": POD, "minAvailable": 1}]
@@ -50,3 +52,13 @@ def test_what_is_not_planned() -> None:
 def test_one_pod_at_a_time_is_no_gang() -> None:
     found, _ = expanded(minAvailable=1)
     assert (found.gangs, {pod.gang for pod in found.pods}) == ((), {None})
+
+
+@pytest.mark.parametrize(("suspend", "count"), [(False, 3), (True, 0)])
+def test_one_run_of_a_cron_job(suspend: bool, count: int) -> None:
+    problems = Problems()
+    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "CronJob", "metadata": {"name": "t", "namespace": "ns"}}
+    spec = {"schedule": "* * * * *", "suspend": suspend, "jobTemplate": {"spec": {"tasks": TASKS}}}
+    found = expand_volcano_cron_job({**raw, "spec": spec}, problems)
+    assert (len(found.pods), len(found.gangs)) == (count, min(count, 1))
+    assert all("suspend" in problem.field for problem in problems)

@@ -53,7 +53,12 @@ def test_a_slice_that_gke_forms() -> None:
 
 @pytest.mark.parametrize(
     ("resource", "system"),
-    [("nvidia.com/gpumem", "HAMi"), ("volcano.sh/vgpu-number", "Volcano"), ("example.com/x", "")],
+    [
+        ("nvidia.com/gpumem", "HAMi"),
+        ("volcano.sh/gpu-memory", "Volcano"),
+        ("volcano.sh/vgpu-number", "Volcano"),
+        ("example.com/x", ""),
+    ],
 )
 def test_a_part_of_a_gpu_by_resource(resource: str, system: str) -> None:
     found = told(asking(resource), replace(asking(resource), name="q"))
@@ -91,6 +96,24 @@ def _of_neuron(amount: int, resource: str = NEURON, **fields: object) -> Pod:
 def test_more_devices_than_any_machine_has(asked: Pod, expected: str) -> None:
     found = [one.message for one in foreign_advice(snapshot([asked]), shipped("trn2u.48xlarge", "inf2.48xlarge"))]
     assert [expected in message for message in found] == ([True] if expected else [])
+
+
+RDMA = "rdma/ib"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        pytest.param(_of_neuron(1, RDMA, node_selector=FrozenMap({"rack": "a"})), True, id="beside a label"),
+        pytest.param(_of_neuron(1, RDMA), False, id="alone: the plan says so"),
+        pytest.param(_of_neuron(1, node_selector=FrozenMap({"rack": "a"})), False, id="a plugin hands it out"),
+    ],
+)
+def test_a_resource_that_nobody_has_beside_labels(asked: Pod, told: bool) -> None:
+    found = list(foreign_advice(snapshot([asked]), shipped("inf2.48xlarge")))
+    assert [f"asks for {RDMA}" in one.message and RDMA in one.next_step for one in found] == [True] * told
+    given = Node("n", allocatable=FrozenMap({RDMA: Quantity.of(1)}))
+    assert not list(foreign_advice(replace(snapshot([asked]), nodes=(given,)), shipped("inf2.48xlarge")))
 
 
 def test_daemon_sets_are_told_what_no_node_gives_them() -> None:

@@ -42,6 +42,13 @@ def test_pods_without_claims_are_told_so_and_open_nothing() -> None:
     assert (result.out_of_scope, result.launches, result.left_out) == (("default/web",), (), ())
 
 
+def test_a_part_of_a_gpu_by_annotation_is_nothing_to_buy() -> None:
+    asking = replace(pod("web"), annotations=FrozenMap({"gpu-memory": "2000"}))
+    ((reason,),) = (entry.reasons for entry in plan(snapshot([asking])).outside)
+    assert reason.detail == {"part": "gpu-memory"}
+    assert "part of a GPU by annotation gpu-memory" in text_of(reason)
+
+
 def test_a_resource_that_a_class_would_serve_in_a_later_version_is_told_so() -> None:
     old, new = profile_for("1.35"), profile_for("1.36")
     wants = Container("main", FrozenMap({"cpu": Quantity.of(1), "example.com/gpu": Quantity.of(1)}))
