@@ -18,7 +18,7 @@ from typing import Final
 
 from autoscaler.lifecycle.boot_times import boot_times
 from autoscaler.model.gang import Gang
-from autoscaler.model.plan import Considered, Demand, LeftOut, LeftOutVerdict, Placement, Plan, PlannedNode, Target
+from autoscaler.model.plan import Demand, LeftOut, LeftOutVerdict, Placement, Plan, PlannedNode, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
@@ -33,7 +33,7 @@ from autoscaler.planning.giving_way import give_way
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.objections import guessed_prices, objections
 from autoscaler.planning.outside_pools import OutsidePools
-from autoscaler.planning.placement.considered import considered, undecided_cheaper
+from autoscaler.planning.placement.considered import Explanations, undecided_cheaper
 from autoscaler.planning.placement.existing import (
     Assigned,
     Placed,
@@ -342,11 +342,12 @@ def _demands(packing: PackingInput, decided: _Decided, policy: Policy) -> tuple[
     rest = {i: c.members for i, c in enumerate(packing.classes) if c.sample.gang in decided.dropped}
     rest |= decided.assigned.rest
     each = max(_LEAST_CONSIDERED, _CONSIDERED // max(1, len(rest)))
-    policy, known = replace(policy, considered=min(policy.considered, each)), dict[int, Considered]()
+    policy = replace(policy, considered=min(policy.considered, each))
+    explanations = Explanations(packing, decided.buying.bought, policy)
     return tuple(
         Demand(
             pods=tuple(pod.key for bundle in bundles for pod in bundle.pods),
-            considered=considered(packing, item, decided.buying.chosen_for(item), decided.buying.bought, policy, known),
+            considered=explanations.considered(item, decided.buying.chosen_for(item)),
         )
         for item, bundles in sorted(rest.items())
         if bundles and item not in decided.assigned.stuck

@@ -30,10 +30,10 @@ from autoscaler.model.verdict import DoesNotFit, Fits
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.demand.demand import pending_pods
 from autoscaler.planning.demand.scope import Scopes
-from autoscaler.planning.placement.device_states import PodApart, claims_apart
+from autoscaler.planning.placement.device_states import Filled, PodApart, claims_apart
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
 from autoscaler.planning.placement.repeats import Repeats
-from autoscaler.planning.placement.trial import Filled, PackingOracle
+from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate

@@ -5,7 +5,7 @@ Only codes and facts; report/ makes the text. It decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
@@ -48,52 +48,69 @@ class Bought:
         return Bought(nodes, banned, tuple(used))
 
 
-def considered(
-    packing: PackingInput,
-    item: int,
-    chosen: Mapping[int, int],
-    bought: Bought,
-    policy: Policy,
-    known: dict[int, Considered],
-) -> tuple[Considered, ...]:
-    """The candidates that were looked at for the class: the chosen ones, those that fit by price, and the others.
+class Explanations:
+    """What is told of the candidates, class by class. What is the same for several classes is worked out once."""
 
-    `chosen` are those that bundles of the class go to, with the number of such nodes. `known` is what was said before
-    of candidates that fit and are not chosen, which is the same for all classes that they are admitted to.
-    What is dearer than a sure answer needs no look; a few more are looked at, so that there is something to compare.
-    """
+    def __init__(self, packing: PackingInput, bought: Bought, policy: Policy) -> None:
+        self._packing = packing
+        self._bought = bought
+        self._policy = policy
+        self._known: dict[int, Considered] = {}  # of candidates that fit, are not chosen, and admit every class
+        self._views: dict[Hashable, _View] = {}
+
+    def considered(self, item: int, chosen: Mapping[int, int]) -> tuple[Considered, ...]:
+        """The candidates that were looked at for the class: the chosen ones, those that fit by price, and the others.
+
+        `chosen` are those that bundles of the class go to, with the number of such nodes.
+        What is dearer than a sure answer needs no look; a few more are looked at, so that there is something to
+        compare.
+        """
+        packing, view = self._packing, self._view(item)
+        listed: list[Considered] = []
+        for i in view.shown(chosen, self._policy.considered):
+            fits = view.looked_at[i] is ConsideredOutcome.FITS
+            same = fits and not chosen.get(i) and packing.admission(i, item) is ADMITTED
+            entry = self._known.get(i) if same else None
+            if entry is None:
+                entry = _considered(packing, i, item, chosen.get(i, 0), self._bought, view.fitting)
+                if same:
+                    self._known[i] = entry
+            listed.append(entry)
+        return tuple(listed)
+
+    def _view(self, item: int) -> _View:
+        key = self._packing.same_outcomes(item)
+        if key is None:
+            return _view(self._packing, item, self._policy)
+        if key not in self._views:
+            self._views[key] = _view(self._packing, item, self._policy)
+        return self._views[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What came of each candidate for a class: `groups` are in the order in which people read them, by price."""
+
+    looked_at: Mapping[int, ConsideredOutcome]
+    fitting: Sequence[int]
+    by_cost: Sequence[int]
+    groups: Sequence[Sequence[int]]
+
+    def shown(self, chosen: Mapping[int, int], most: int) -> list[int]:
+        """So many of the candidates that were looked at: those first that say most, and of these the cheapest."""
+        first = [i for i in self.by_cost if chosen.get(i)] if len(chosen) > 1 else [i for i in chosen if chosen[i]]
+        others = (i for i in chain.from_iterable(self.groups) if not chosen.get(i))
+        return list(islice(chain((i for i in first if i in self.looked_at), others), most))
+
+
+def _view(packing: PackingInput, item: int, policy: Policy) -> _View:
     looked_at = _looked_at(packing, item, policy)
-    fitting = [i for i, outcome in looked_at.items() if outcome is ConsideredOutcome.FITS]
-    shown = _shown(packing, item, chosen, looked_at, policy.considered)
-    listed: list[Considered] = []
-    for i in shown:
-        same = looked_at[i] is ConsideredOutcome.FITS and not chosen.get(i) and packing.admission(i, item) is ADMITTED
-        entry = known.get(i) if same else None
-        if entry is None:
-            entry = _considered(packing, i, item, chosen.get(i, 0), bought, fitting)
-            if same:
-                known[i] = entry
-        listed.append(entry)
-    return tuple(listed)
-
-
-def _shown(
-    packing: PackingInput, item: int, chosen: Mapping[int, int], looked_at: Mapping[int, ConsideredOutcome], most: int
-) -> list[int]:
-    """So many of the candidates that were looked at: those first that say most, and of these the cheapest."""
+    by_cost = [i for i in packing.by_cost if i in looked_at]
     groups: dict[tuple[int, bool], list[int]] = {}
-    best = groups.setdefault((_SHOWN_FIRST[ConsideredOutcome.FITS], False), [])
-    missing = sum(i in looked_at for i, nodes in chosen.items() if nodes)
-    for i in packing.by_cost:
-        found = looked_at.get(i)
-        if found is None:
-            continue
-        outcome = ConsideredOutcome.CHOSEN if chosen.get(i) else found
-        missing -= outcome is ConsideredOutcome.CHOSEN
-        groups.setdefault((_SHOWN_FIRST[outcome], packing.bar(i, item) is not None), []).append(i)
-        if not missing and len(best) >= most:  # nothing that follows comes before these
-            break
-    return list(islice(chain.from_iterable(groups[key] for key in sorted(groups)), most))
+    for i in by_cost:
+        groups.setdefault((_SHOWN_FIRST[looked_at[i]], packing.bar(i, item) is not None), []).append(i)
+    fitting = [i for i, outcome in looked_at.items() if outcome is ConsideredOutcome.FITS]
+    return _View(looked_at, fitting, by_cost, [groups[key] for key in sorted(groups)])
 
 
 def _looked_at(packing: PackingInput, item: int, policy: Policy) -> dict[int, ConsideredOutcome]:

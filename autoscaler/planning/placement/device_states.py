@@ -10,8 +10,9 @@ says so, and the pod is decided as a whole.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from autoscaler.dra.allocation.known_outcomes import named_after
 from autoscaler.dra.allocation.results import owner_of_shares, with_shares_of
@@ -134,6 +135,43 @@ class Step:
             return replace(self.verdict, allocations=FrozenMap(allocations))
         names = {f"claim {old.key}": f"claim {new.key}" for old, new in pairs}
         return replace(self.verdict, reasons=tuple(named_after(reason, names) for reason in self.verdict.reasons))
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """A hypothetical node with bundles on it: `counts` of each class that is there, and the device units they use.
+
+    `free` are the amounts left of the node, in scheduler units. `devices` is None as soon as something is on the node
+    whose claims cannot be decided apart from the rest.
+    """
+
+    shape: int
+    empty: World
+    free: Mapping[str, int]
+    devices: DeviceState | None
+    counts: Mapping[int, int] = field(default_factory=dict)
+    preference: int = 0
+    units: frozenset[Unit] = frozenset()
+    last: Put | None = None
+
+    @cached_property
+    def world(self) -> World:
+        """The world with the node as it is now. Most are never looked at."""
+        if self.last is None:
+            return self.empty
+        verdict = self.last.verdict()
+        assert isinstance(verdict, Fits)
+        return self.last.before.world.placed(self.last.pods, self.last.node, verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """How a node came to hold what it holds."""
+
+    before: Filled
+    pods: tuple[Pod, ...]
+    node: str
+    verdict: Callable[[], Verdict]
 
 
 class DeviceStates:

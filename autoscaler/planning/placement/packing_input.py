@@ -6,7 +6,7 @@ pod) asks it for a Problem again and shares all verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -107,6 +107,13 @@ class PackingInput:
     def _asking(self) -> tuple[bool, ...]:
         """Of each class, whether it asks for an architecture."""
         return tuple(asks_for_architecture(found.sample) for found in self.classes)
+
+    def same_outcomes(self, item: int) -> Hashable:
+        """Equal for classes of which the same is known about every candidate; None where that is not certain."""
+        same = self.trials.same_verdicts(item)
+        if same is None:
+            return None
+        return same, frozenset(i for i in self._restricted if self.admission(i, item).refusal)
 
     def admission(self, candidate: int, item: int) -> Admission:
         """Whether the candidate's pool, and its block if it has one, take the class."""

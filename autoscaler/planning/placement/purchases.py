@@ -14,9 +14,9 @@ from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Pattern, Solution
 from autoscaler.planning.placement.considered import Bought, preference_of, why_chosen
+from autoscaler.planning.placement.device_states import Filled
 from autoscaler.planning.placement.launches import Launches, Purchase
 from autoscaler.planning.placement.packing_input import Offered, PackingInput, PoolAndZone, Supply, pool_and_zone
-from autoscaler.planning.placement.trial import Filled
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import hypothetical

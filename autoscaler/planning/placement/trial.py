@@ -6,9 +6,9 @@ an empty node) are kept, because they explain the plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
@@ -16,11 +16,19 @@ from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
 from autoscaler.planning.placement.class_counts import devices_wanted
-from autoscaler.planning.placement.device_states import DeviceState, DeviceStates, PodApart, Step, claims_apart
+from autoscaler.planning.placement.device_states import (
+    DeviceState,
+    DeviceStates,
+    Filled,
+    PodApart,
+    Put,
+    Step,
+    claims_apart,
+)
 from autoscaler.planning.placement.first_verdicts import FULL, FirstVerdicts, fits_amounts, lacks_amounts, short_of
 from autoscaler.planning.placement.matching import Requests
 from autoscaler.planning.supply.hypothetical import Shape
-from autoscaler.planning.supply.units import Unit, devices_of
+from autoscaler.planning.supply.units import devices_of
 from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.filters import AMOUNTS
 from autoscaler.scheduling.fit import filtered
@@ -28,43 +36,6 @@ from autoscaler.scheduling.world import World
 
 _DEVICES = "devices"
 _NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
-
-
-@dataclass(frozen=True, eq=False)
-class Filled:
-    """A hypothetical node with bundles on it: `counts` of each class that is there, and the device units they use.
-
-    `free` are the amounts left of the node, in scheduler units. `devices` is None as soon as something is on the node
-    whose claims cannot be decided apart from the rest.
-    """
-
-    shape: int
-    empty: World
-    free: Mapping[str, int]
-    devices: DeviceState | None
-    counts: Mapping[int, int] = field(default_factory=dict)
-    preference: int = 0
-    units: frozenset[Unit] = frozenset()
-    last: _Put | None = None
-
-    @cached_property
-    def world(self) -> World:
-        """The world with the node as it is now. Most are never looked at."""
-        if self.last is None:
-            return self.empty
-        verdict = self.last.verdict()
-        assert isinstance(verdict, Fits)
-        return self.last.before.world.placed(self.last.pods, self.last.node, verdict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Put:
-    """How a node came to hold what it holds."""
-
-    before: Filled
-    pods: tuple[Pod, ...]
-    node: str
-    verdict: Callable[[], Verdict]
 
 
 class PackingOracle:
@@ -133,6 +104,8 @@ class PackingOracle:
         devices, states = self.empty(shape).devices, self._states[shape]
         if pod is None or devices is None:
             return verdict
+        if verdict is FULL and self._shapes[shape].plain is None and (shape, pod.selects) in self._passes:
+            return short_of(self._shapes[shape].free, pod)
         step = states.known(devices, pod)
         if step is None or step.verdict is not verdict:
             own = self._first_on(shape, item)[0]
@@ -170,6 +143,16 @@ class PackingOracle:
         """Whether every verdict about the class that was worked out is yes or no, as far as its share sufficed."""
         pod = self._pod_apart(item, 0)
         return pod is not None and not self._firsts.unknown(pod)
+
+    def same_verdicts(self, item: int) -> Hashable:
+        """Equal for classes of which the same is known, and whose verdicts on each shape are of one sort.
+
+        None where nobody knows whether some shape takes the class.
+        """
+        pod = self._pod_apart(item, 0)
+        if pod is None or self.ledger.refused(item) or self._firsts.unknown(pod):
+            return None
+        return pod.wants, pod.selects, self._firsts.roomy(item, pod), self._known(item, pod)
 
     def kin(self, item: int) -> Hashable:
         """Equal for classes that differ in amounts only."""
@@ -328,7 +311,7 @@ class PackingOracle:
             counts={**state.counts, item: number + 1},
             preference=state.preference + verdict.preference,
             units=state.units | self._shapes[state.shape].units.touched(devices_of(verdict.allocations.values())),
-            last=_Put(state, bundle.pods, node, lambda: verdict),
+            last=Put(state, bundle.pods, node, lambda: verdict),
         )
 
     def _put_apart(
@@ -362,7 +345,7 @@ class PackingOracle:
             counts={**state.counts, item: state.counts.get(item, 0) + 1},
             preference=state.preference + step.preference,
             units=state.units | step.units,
-            last=_Put(state, (pod.pod,), self._shapes[state.shape].node.name, partial(step.verdict_for, pod)),
+            last=Put(state, (pod.pod,), self._shapes[state.shape].node.name, partial(step.verdict_for, pod)),
         )
 
     def _decide_apart(self, state: Filled, devices: DeviceState, pod: PodApart, paid: Iterable[Pod]) -> Verdict:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from autoscaler.planning.packing.problem import Pattern
-from autoscaler.planning.placement.trial import Filled, PackingOracle
+from autoscaler.planning.placement.device_states import Filled
+from autoscaler.planning.placement.trial import PackingOracle
 
 
 @dataclass(frozen=True, slots=True, eq=False)
