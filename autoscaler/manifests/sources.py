@@ -48,7 +48,10 @@ def _files(path: str) -> Iterator[str | Diagnostic]:
     if not found and not closed:
         step = f"name a file, or put files ending in {', '.join(SUFFIXES)} there"
         yield Diagnostic("no manifests in this directory", step, file=path)
-    yield from sorted(found)
+    for file in sorted(found):
+        # A link to a device or a pipe would be read without end. Given by name, it is meant.
+        odd = os.path.exists(file) and not os.path.isfile(file)
+        yield Diagnostic("is not a file", "remove it, or give it by its name", file=file) if odd else file
 
 
 def _read(file: str, stdin: TextIO | None) -> Source | Diagnostic:

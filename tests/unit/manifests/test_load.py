@@ -215,6 +215,7 @@ def test_directories_are_read_recursively(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
+        ("in a directory", "device", "in a directory/endless.yaml: is not a file"),
         ("missing.yaml", None, "cannot be read: No such file or directory"),
         ("binary.yaml", b"\xff\xfe\x00", "is not text"),
         ("empty", "directory", "no manifests in this directory"),
@@ -227,6 +228,8 @@ def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: object, e
         path.write_bytes(content)
     elif content:
         path.mkdir()
+        if content == "device":
+            (path / "endless.yaml").symlink_to("/dev/null")
     found = load([str(path)])
     assert not found.ok
     (text,) = messages(found)
