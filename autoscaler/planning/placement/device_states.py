@@ -51,18 +51,21 @@ class PodApart:
     devices: int
 
 
-def claims_apart(bundle: Bundle, world: World, numbers: dict[Hashable, int]) -> PodApart | None:
+def claims_apart(
+    bundle: Bundle, world: World, numbers: dict[Hashable, int], *, looking: bool = False
+) -> PodApart | None:
     """The only pod of the bundle, if nothing but amounts connects its claims with the rest of what it needs.
 
     Pods that look at others (affinity, spreading) are decided as a whole, and a node that holds one decides all that
     follow so. What running pods keep away depends on labels, which count as what a pod selects. `numbers` stand for
-    what pods want and select, because comparing it would cost more than all else.
+    what pods want and select, because comparing it would cost more than all else. `looking`: for what a pod takes at
+    least, whatever pods it looks at. They may keep it away, and never make it take less.
     """
     if len(bundle.pods) > 1:
         return None
     pod = bundle.pods[0]
     amounts = amounts_of(pod)
-    if pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread:
+    if not looking and (pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread):
         return None
     if pod.unsupported or pod.volumes or group_of(pod, world.profile) or any(host_ports(pod)):
         return None

@@ -36,6 +36,8 @@ from autoscaler.scheduling.world import World
 
 _DEVICES = "devices"
 _NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
+# In place of a bundle's number: the last of its class, which are equal.
+_LOOKING = -1
 
 
 class PackingOracle:
@@ -229,7 +231,7 @@ class PackingOracle:
 
     def sizes(self, item: int) -> Mapping[Hashable, int] | None:
         """The amounts of a bundle of the class, and its devices by DeviceClass; None where other pods change them."""
-        pod = self._pod_apart(item, 0)
+        pod = self._pod_apart(item, 0) or self._pod_apart(item, _LOOKING)
         if pod is None:
             return None
         sizes: dict[Hashable, int] = {}
@@ -267,7 +269,7 @@ class PackingOracle:
 
     def roomy(self, item: int) -> Bits:
         """The shapes whose empty nodes have room for the amounts of the class, where nothing else changes them."""
-        pod = self._pod_apart(item, 0)
+        pod = self._pod_apart(item, 0) or self._pod_apart(item, _LOOKING)
         return -1 if pod is None else self._firsts.roomy(item, pod)
 
     def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
@@ -360,23 +362,21 @@ class PackingOracle:
                 return refusal
             self._passes.add(passes)
         if not fits_amounts(state.free, pod):
-            return _short(state, pod)
+            return FULL if state.counts else short_of(state.free, pod)
         return self._states[state.shape].step(devices, pod).verdict
 
     def _pod_apart(self, item: int, number: int) -> PodApart | None:
-        """The bundle of the class with this number, if it can be decided in two halves."""
+        """The bundle of the class with this number if it is decided in two halves; _LOOKING: or looks at others."""
         key = (item, number)
         if key not in self._apart:
-            bundle = self._classes[item].members[number]
-            self._apart[key] = claims_apart(bundle, self._world, self._numbers) if self._alone else None
+            bundle, looking = self._classes[item].members[number], number == _LOOKING
+            found = claims_apart(bundle, self._world, self._numbers, looking=looking) if self._alone else None
+            self._apart[key] = found
         return self._apart[key]
 
 
 def _remembered(state: Filled, known: Step | None, pod: PodApart) -> Verdict:
     """What is said of a pod where the filters let all such pods pass: amounts first, then the claims."""
-    return known.verdict if known is not None and fits_amounts(state.free, pod) else _short(state, pod)
-
-
-def _short(state: Filled, pod: PodApart) -> DoesNotFit:
-    """What the node has too little of; told for empty nodes only."""
+    if known is not None and fits_amounts(state.free, pod):
+        return known.verdict
     return FULL if state.counts else short_of(state.free, pod)

@@ -232,6 +232,22 @@ def test_one_pod_that_looks_at_others_does_not_make_all_pods_cost_more() -> None
     assert _plan(different, hostile).work <= 10 * (without.work + alone.work)
 
 
+def _keeping_apart(number: int) -> Pairs:
+    """Pods that differ, each against others with a label that none has."""
+    found = []
+    for index in range(number):
+        (one,), claims = pairs(1, gpus(), prefix=f"h{index}-", cpu=f"{100 + index}m")
+        term = PodAffinityTerm(LabelSelector((Requirement("app", "In", (f"a{index}",)),)), labels.HOSTNAME)
+        found.append(([replace(one, pod_anti_affinity=(term,))], claims))
+    return _joined(*found)
+
+
+def test_full_machines_are_not_asked_about_pods_that_look_at_others() -> None:
+    """What such a pod takes at least is known. 300 of them asked every machine that each of them had bought."""
+    few, many = (plan(snapshot(*_keeping_apart(count), pools=(POOL,))).work for count in (60, 120))
+    assert many < 2 * few
+
+
 @pytest.mark.parametrize("first", ["x", "y"])
 def test_what_running_pods_keep_away_depends_on_labels(first: str) -> None:
     """The only pods apart from each other are recognised: those with app=x may not be in the zone."""
