@@ -21,8 +21,8 @@ _NO_DRIVER: Final = "INSTALLATION_DISABLED"
 _UNSAID: Final = frozenset({"", "GPU_DRIVER_VERSION_UNSPECIFIED"})
 # Pods on a node that the catalog assumes (instance_catalog/data/nodes.yaml): GKE's default on Standard clusters.
 PODS: Final = 110
-# GKE gives it to pools with GPUs by itself.
-_TAINT_OF_GKE: Final = "nvidia.com/gpu"
+# GKE gives them to pools with GPUs and with TPUs by itself.
+_TAINTS_OF_GKE: Final = frozenset({"nvidia.com/gpu", "google.com/tpu"})
 _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 
 
@@ -167,7 +167,7 @@ def create(pool: Pool) -> str:
     reader's to choose."""
     zones = ",".join(sorted({group.zone for group in pool.groups}))
     driver = ",gpu-driver-version=disabled" if pool.has_gpus else ""
-    taints = taint_list(taint for taint in pool.taints if taint.key != _TAINT_OF_GKE)
+    taints = taint_list(taint for taint in pool.taints if taint.key not in _TAINTS_OF_GKE)
     options = (
         ("--node-locations", zones),
         ("--machine-type", pool.machine_type),

@@ -9,7 +9,8 @@ import pytest
 
 from providers.contract import TemplateStatus
 from providers.errors import TemplateError
-from providers.gcp.node_template.template import GroupRef
+from providers.gcp.node_template.pools import create, pool_of
+from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from tests.fakes.gce.gke import NodePool
 from tests.fakes.gce.state import NUMBER, PROJECT, Group
 from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig, request
@@ -32,6 +33,23 @@ def test_a_template_that_is_right() -> None:
     assert [row["nodePool"] for row in found.resolved["groups"]] == ["", "h100", ""]
     assert {row["capacityType"] for row in found.resolved["groups"]} == {"on-demand", "spot"}
     assert found.groups == {A3, A2, A3_SPOT}
+
+
+def test_a_new_pool_is_sold_as_the_old_one_and_gets_the_taints_of_gke_from_gke() -> None:
+    """Google documents that flex-start needs the affinity none; without a duration it runs for seven days."""
+    template = GroupTemplate("gpu", "c1", "us-central1", ("flex",))
+    taints = [{"key": key, "value": "present", "effect": "NO_SCHEDULE"} for key in ("google.com/tpu", "nvidia.com/gpu")]
+    config = {
+        "machineType": "ct6e-standard-4t",
+        "flexStart": True,
+        "maxRunDuration": "86400s",
+        "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
+        "taints": [*taints, {"key": "team", "value": "a", "effect": "NO_EXECUTE"}],
+    }
+    command = create(pool_of(template, "flex", {"config": config}, project="p"))
+    assert "--flex-start --max-run-duration 86400s --reservation-affinity none --machine-type" in command
+    assert command.endswith("--max-pods-per-node 110 --node-taints team=a:NoExecute")
+    assert "--cluster c1 --location us-central1 --project p" in command
 
 
 @pytest.mark.parametrize(
