@@ -28,6 +28,7 @@ from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.explained.objects import claim_explanation, claim_lines, node_explanation, node_lines
 from autoscaler.report.explained.requests import buffer_explanation, request_explanation, request_lines
 from autoscaler.report.explanation import explanation_lines, explanation_of
+from autoscaler.report.printable import one_line
 from autoscaler.report.tables.plan_summary import left_out_lines
 from autoscaler.report.type_answer import type_answer_lines
 from autoscaler.report.words import few
@@ -117,7 +118,7 @@ def explain(
         if position:
             click.echo("")
         for line in lines:
-            click.echo(line)
+            click.echo(one_line(line))  # a name or a value with a line break would look like lines of ours
 
 
 _Answer = tuple[dict[str, Any], list[str]]

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
+from autoscaler.report.printable import one_line
 from autoscaler.report.reason_texts import NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
@@ -338,7 +339,7 @@ def text_of(reason: Reason, *, short: bool = False) -> str:
     sentence = template.format_map(_Shown(facts)) + (f" ({', '.join(rest)})" if rest else "")
     # A device of a node that does not exist yet is told by its driver and name.
     subject = reason.subject.replace(f"/{PLACEHOLDER_NODE}/", "/")
-    return f"{subject}: {sentence}" if subject else sentence
+    return one_line(f"{subject}: {sentence}" if subject else sentence)
 
 
 def texts_of(reasons: tuple[Reason, ...], *, short: bool = False) -> str:

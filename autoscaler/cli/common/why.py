@@ -12,6 +12,7 @@ from autoscaler.cli.common.commands import Command
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import print_data
 from autoscaler.model.pod import Pod
+from autoscaler.report.printable import one_line
 
 _MOST = 5  # groups of equal pods that are answered for
 
@@ -51,7 +52,7 @@ def print_type_answers(answers: Sequence[dict[str, Any]], output: str) -> None:
         if position:
             click.echo("")
         for line in type_answer_lines(answer):
-            click.echo(line)
+            click.echo(one_line(line))
 
 
 def samples(found: Decided) -> list[Pod]:

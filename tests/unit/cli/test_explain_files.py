@@ -132,3 +132,24 @@ def test_an_ignored_pod_is_told_what_else_it_lacks(tmp_path: Path) -> None:
     assert "node selector wants topology.kubernetes.io/region=mars-1" in told[0]
     assert "drop nodeSelector topology.kubernetes.io/region=mars-1" in told[1]
     assert "In a pool that serves it:" in run(file, "p").output
+
+
+@pytest.mark.parametrize("option", [[], ["--why", "g6.xlarge"]], ids=["pod", "type"])
+def test_a_line_break_in_a_pod_makes_no_line(option: list[str], tmp_path: Path) -> None:
+    """An API server takes any text as a value of node affinity and as an annotation."""
+    (tmp_path / "pod.yaml").write_text(
+        """
+apiVersion: v1
+kind: Pod
+metadata: {name: forger}
+spec:
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{matchExpressions: [{key: k, operator: In, values: ["x\\nerror: FORGED"]}]}]
+  containers: [{name: main, image: i, resources: {requests: {cpu: "1"}, limits: {nvidia.com/gpu: 1}}}]
+"""
+    )
+    result = CliRunner().invoke(explain, ["-f", str(tmp_path / "pod.yaml"), "forger", *option])
+    assert "FORGED" in result.stdout
+    assert not [line for line in result.stdout.splitlines() if line.startswith("error")]

@@ -91,3 +91,9 @@ def test_numbers_that_nobody_reads_are_shortened(number: int) -> None:
     text = text_of(Reason.of(Code.INSUFFICIENT_RESOURCE, "pod a/b", resource="cpu", wanted=number, free=1000))
     assert "more than 2^" in text
     assert len(text) < 100
+
+
+def test_what_others_wrote_makes_no_second_line() -> None:
+    """Events and conditions have such sentences, and `kubectl get events` prints line breaks as they are."""
+    reason = Reason.of(Code.PROVISIONING_REQUEST, "pod a/b", missing="x\ndefault  1s  Warning  Evil", annotation="c")
+    assert text_of(reason).startswith("pod a/b: names ProvisioningRequest x\\ndefault  1s")
