@@ -58,12 +58,12 @@ def holds(
         if candidate.hosts == 1  # nobody waits for a whole slice
         if packing.trials.breaks(packing.shape_of[i], waiting) is None
     ]
+    wanted = [*_blocks_to_hold(packing, launched, harmless), *_baselines_to_fill(packing, launched, harmless)]
+    if not wanted:
+        return ()
     bought = [_candidate_of(packing, node) for node in launched]
     purchases: list[Purchase] = []
-    for index, reason in [
-        *_blocks_to_hold(packing, launched, harmless),
-        *_baselines_to_fill(packing, launched, harmless),
-    ]:
+    for index, reason in wanted:
         candidate = packing.candidates[index]
         if binding(candidate, packing.limits, bought) is None:
             bought.append(candidate)
