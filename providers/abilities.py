@@ -59,6 +59,9 @@ class NameKeeper(Protocol):
         """Let nothing be made any more under these names, as far as launches of this cluster have chosen them. A name
         that has a machine is left to whoever ends that."""
 
+    def kept(self, provider_ids: Sequence[str]) -> tuple[str, ...]:
+        """Those that `release` would change something about. Reads only."""
+
 
 class KubernetesObjects(Protocol):
     """What a provider may need from Kubernetes: cluster-scoped objects as JSON dicts. `app` hands in an implementation.

@@ -166,8 +166,8 @@ class Executor:
             return
         provider = self.providers.named(node.provider)
         if self._has_nothing_left(node):
-            if provider is not None and isinstance(provider, NameKeeper) and node.provider_id:
-                self.patience.attempt(node.name, partial(provider.release, (node.provider_id,)))
+            if (keeper := self._keeper(node)) is not None:
+                self.patience.attempt(node.name, partial(keeper.release, (node.provider_id,)))
             remove_objects(node, api=self.api, journal=self.journal)
             return
         machines = seen.machines.get(node.provider, {})
@@ -179,16 +179,24 @@ class Executor:
                 end = partial(terminate, provider=provider, machines=machines, journal=self.journal, now=now)
                 self.patience.attempt(node.name, partial(end, node, whole=whole))
 
+    def _keeper(self, node: ProvisionedNode) -> NameKeeper | None:
+        """Who may keep the name of its machine."""
+        provider = self.providers.named(node.provider)
+        return provider if isinstance(provider, NameKeeper) and node.provider_id else None
+
     def _leave_alone(self, node: ProvisionedNode, seen: Observed) -> None:
-        """Say what becomes of a node on its way out once its pool acts. Of one without machine and Node nothing is left
-        but the object, which is ours."""
-        found = seen.own.of(node)
+        """Say what becomes of a node on its way out once its pool acts. Of one without machine, Node and name in its
+        group nothing is left but the object, which is ours."""
+        found, keeper = seen.own.of(node), self._keeper(node)
         would = ""
         if self._has_nothing_left(node):
-            if found is None:
+            if found is not None:
+                would = f"delete Node {found.name}, whose machine is gone"
+            elif keeper is not None and keeper.kept((node.provider_id,)):
+                would = f"delete the name of {node.provider_id} from its group, which makes another machine under it"
+            else:
                 self.journal.forget(node)
                 return
-            would = f"delete Node {found.name}, whose machine is gone"
         elif is_alive(node, seen.machines.get(node.provider, {})):
             evicts = node.phase is Phase.DRAINING and may_evict(node)
             would = f"{'evict the pods of its Node and ' if evicts else ''}end its machine {node.provider_id}"

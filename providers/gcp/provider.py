@@ -24,10 +24,10 @@ from providers.contract import (
 from providers.errors import understood
 from providers.finding import Finding
 from providers.gcp.describe import Tags, instance_of, listed, looked_up
-from providers.gcp.in_group.released import release
+from providers.gcp.in_group.released import by_zone, nameless, release
 from providers.gcp.interruptions import events
 from providers.gcp.launch import Launcher
-from providers.gcp.names import MAX_NODES
+from providers.gcp.names import MAX_NODES, provider_id
 from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.status import Verdicts
 from providers.gcp.node_template.template import Batch, GroupTemplates, PoolNodes
@@ -42,6 +42,8 @@ from providers.ttl_cache import TtlCache
 WINDOW: Final = timedelta(minutes=3)
 # Which blocks, and which reservations of other projects, the groups name changes rarely.
 _NAMED: Final = timedelta(minutes=5)
+# Records of many machines ask for the same names in one reconcile.
+_RECONCILE: Final = timedelta(seconds=5)
 TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, max_nodes=min(100, MAX_NODES), reserves=True)
 
 
@@ -76,6 +78,7 @@ class GcpProvider:
         self._written = written
         self._reservations = Reservations(project.gcp, project.clock, window=WINDOW)
         self._started: TtlCache[tuple[tuple[Ref, str], ...]] = TtlCache(project.clock, _NAMED)
+        self._nameless: TtlCache[frozenset[str]] = TtlCache(project.clock, _RECONCILE)
         self._groups = Groups(project.gcp, project.clock, self._reservations)
         self._launcher = Launcher(project.gcp, project.clock, self._groups, self._reservations, project.cluster)
         self._verdicts = Verdicts(self._groups, templates, project.clock, expected)
@@ -124,6 +127,14 @@ class GcpProvider:
     def release(self, provider_ids: Sequence[str]) -> None:
         """Delete names whose machines are gone from the groups that make others under them."""
         release(self._gcp, self._clock, self._groups, self._cluster, provider_ids)
+
+    def kept(self, provider_ids: Sequence[str]) -> tuple[str, ...]:
+        """Those of names that a group keeps without a machine."""
+        found: set[str] = set()
+        for zone, names in by_zone(provider_ids, self._gcp.project).items():
+            there = self._nameless.get(zone, lambda zone=zone: nameless(self._gcp, self._cluster, zone))
+            found |= {provider_id(self._gcp.project, zone, name) for name in there.intersection(names)}
+        return tuple(one for one in provider_ids if one in found)
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Those of the project, future ones among them; and the blocks, sub-blocks, and reservations of other projects

@@ -5,32 +5,39 @@ Somebody, a rolling update or a health check has had the machine deleted, and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from uuid import NAMESPACE_URL, uuid5
 
 from providers.contract import Clock
 from providers.errors import GoneError, RefusedError
 from providers.gcp.begun import making
-from providers.gcp.in_group.members import LEAVING, delete, listed
+from providers.gcp.in_group.members import LEAVING, Member, delete, listed
 from providers.gcp.in_group.whole import end
 from providers.gcp.node_template.groups import Groups, MissingGroupError
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.session import Gcp
 
 
+def nameless(gcp: Gcp, cluster: str, zone: str) -> frozenset[str]:
+    """The names of launches of this cluster for which groups of a zone have no machine."""
+    found: set[str] = set()
+    for group in making(gcp, zone):
+        with suppress(GoneError):
+            found |= {one.name for one in _without_machine(gcp, group, cluster)}
+    return frozenset(found)
+
+
 def release(gcp: Gcp, clock: Clock, groups: Groups, cluster: str, provider_ids: Sequence[str]) -> None:
     """Delete the names without a machine from their groups. Those of a slice go with the whole of it."""
-    for zone, names in _by_zone(provider_ids, gcp.project).items():
+    for zone, names in by_zone(provider_ids, gcp.project).items():
         for group in making(gcp, zone):
             with suppress(GoneError, MissingGroupError):
                 _delete(gcp, clock, groups, group, cluster, names)
 
 
 def _delete(gcp: Gcp, clock: Clock, groups: Groups, group: GroupRef, cluster: str, names: Sequence[str]) -> None:
-    left = [
-        one for one in listed(gcp, group, cluster) if one.name in names and not one.id and one.action not in LEAVING
-    ]
+    left = [one for one in _without_machine(gcp, group, cluster) if one.name in names]
     if not left:
         return
     request = str(uuid5(NAMESPACE_URL, f"release {' '.join(names)} {clock.now().isoformat()}"))
@@ -45,7 +52,12 @@ def _delete(gcp: Gcp, clock: Clock, groups: Groups, group: GroupRef, cluster: st
             delete(gcp, clock, group, alike, request_id=again, queued=queued)
 
 
-def _by_zone(provider_ids: Sequence[str], project: str) -> dict[str, list[str]]:
+def _without_machine(gcp: Gcp, group: GroupRef, cluster: str) -> Iterator[Member]:
+    return (one for one in listed(gcp, group, cluster) if not one.id and one.action not in LEAVING)
+
+
+def by_zone(provider_ids: Sequence[str], project: str) -> dict[str, list[str]]:
+    """The names in provider ids of the project, by their zone."""
     found: dict[str, list[str]] = {}
     for one in provider_ids:
         owner, _, rest = one.removeprefix("gce://").partition("/")

@@ -159,6 +159,28 @@ def test_a_name_that_the_group_keeps_without_a_machine_goes_with_its_node() -> N
     assert newest(simulation, machine).id == machine.id
 
 
+def test_in_mode_observe_the_record_of_a_lost_machine_stays_as_long_as_its_name() -> None:
+    """Nothing may be deleted, and without the record nobody would know of the name once its group gets a machine."""
+    simulation, machine, other = cluster(minutes=300)
+    group = simulation.fake.project.groups[machine.zone, machine.group]
+    simulation.api.patch(CAPACITY_POOLS, "gpu", {"spec": {"mode": "Observe"}})
+    simulation.fake.project.stock[machine.machine_type, machine.zone, machine.model] = 1
+    recreate(simulation.fake.project, machine)
+    simulation.run(after(30))
+    for node in list_all(simulation.api, NODES)[0]:  # as the cloud's node lifecycle controller does
+        if node["metadata"]["name"] == machine.name:
+            simulation.api.delete(NODES, machine.name)
+    simulation.run(after(60))
+    assert (sorted(group.members), simulation.fake.calls["deleteInstances"]) == (sorted([machine.name, other.name]), 0)
+    assert provisioned(simulation, machine)
+    assert f"delete the name of gce://{PROJECT}/{machine.zone}/{machine.name} from its group" in said(
+        simulation, "Observing"
+    )
+    simulation.api.patch(CAPACITY_POOLS, "gpu", {"spec": {"mode": "Act"}})
+    simulation.run(after(90))
+    assert list(group.members) == [other.name]
+
+
 def test_a_machine_that_is_made_anew_while_it_boots_is_not_that_of_the_launch() -> None:
     """The id is that of the launch's answer, and not of whatever machine is seen first."""
     simulation = GcpSimulation(catalog=small_catalog(*ACCELERATORS), start=START)

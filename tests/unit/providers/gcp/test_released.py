@@ -36,6 +36,13 @@ def test_a_name_without_a_machine_is_deleted(queues: bool) -> None:
     machine = lost(rig)
     rig.group(A3).queues_names = queues
     assert list(rig.group(A3).members) == [machine.name]
+    asked = (
+        provider_id(machine),
+        f"gce://{PROJECT}/{ZONE}/other",
+        f"gce://other/{ZONE}/{machine.name}",
+        "aws:///z/i-1",
+    )
+    assert rig.provider.kept(asked) == asked[:1]
     rig.provider.release((provider_id(machine),))
     assert rig.group(A3).members == {}
     calls = rig.fake.calls["deleteInstances"]
@@ -49,6 +56,7 @@ def test_a_name_that_has_a_machine_again_is_left_alone() -> None:
     machine = lost(rig, stock=1)
     strange = f"{rig.group(A3).base}-x7k2"
     rig.fake.project.member(rig.group(A3), strange)
+    assert rig.provider.kept((provider_id(machine), f"gce://{PROJECT}/{ZONE}/{strange}")) == ()
     rig.provider.release((provider_id(machine),))
     assert list(rig.group(A3).members) == [machine.name, strange]
     assert rig.fake.calls["deleteInstances"] == 0
