@@ -181,7 +181,7 @@ class Executor:
 
     def _keeper(self, node: ProvisionedNode) -> NameKeeper | None:
         """Who may keep the name of its machine."""
-        provider = self.providers.named(node.provider)
+        provider: object = self.providers.named(node.provider)
         return provider if isinstance(provider, NameKeeper) and node.provider_id else None
 
     def _leave_alone(self, node: ProvisionedNode, seen: Observed) -> None:

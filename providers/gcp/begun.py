@@ -54,7 +54,7 @@ def _ref(one: Any) -> GroupRef:
 
 def _makes(one: Any) -> bool:
     actions = one.current_actions
-    return bool(actions.creating or actions.creating_without_retries or actions.recreating)
+    return bool(actions.creating or actions.creating_without_retries or actions.recreating or actions.verifying)
 
 
 def _groups(gcp: Gcp, zone: str) -> Iterator[Any]:

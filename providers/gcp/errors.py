@@ -1,9 +1,11 @@
 """What Google's error codes mean: one table from codes to Foreslice's errors, whose class says what is left alone.
 
 A code comes in three ways: as the reason of an HTTP error, inside an operation, and in a managed instance's last
-attempt. Sources: Compute Engine's troubleshooting pages; Cluster Autoscaler's GCE client; google-cloud-compute 1.56. A
-code that is not here refuses the offering when it comes with 4xx, in an operation or in an attempt. Only 5xx and lost
-answers are uncertain.
+attempt. Inside of operations it has capitals, as RESOURCE_IN_USE_BY_ANOTHER_RESOURCE, and as a reason it is written
+resourceInUseByAnotherResource: each code is in the table once. Sources: Compute Engine's troubleshooting pages; Cluster
+Autoscaler's GCE client, and GKE's for resize requests, read 2026-11-27; google-cloud-compute 1.56. A code that is not
+here refuses the offering when it comes with 4xx, in an operation or in an attempt. Only 5xx and lost answers are
+uncertain.
 """
 
 from __future__ import annotations
@@ -45,24 +47,22 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": ShortageError,
     "RESOURCE_POOL_EXHAUSTED": ShortageError,
     "INSUFFICIENT_CAPACITY": ShortageError,
-    "insufficientCapacity": ShortageError,
+    "QUEUING_INFEASIBLE_NO_CAPACITY": ShortageError,  # a resize request that could only wait in vain
     "UNSUPPORTED_OPERATION": ShortageError,  # a Spot machine that was taken back while it was being created
     # Quotas.
     "QUOTA_EXCEEDED": QuotaError,
-    "quotaExceeded": QuotaError,
     "LIMIT_EXCEEDED": QuotaError,
-    "limitExceeded": QuotaError,
     # Networks.
     "IP_SPACE_EXHAUSTED": AddressesExhaustedError,
     "IP_SPACE_EXHAUSTED_WITH_DETAILS": AddressesExhaustedError,
     # The API is under pressure; nothing happened.
     "RESOURCE_OPERATION_RATE_EXCEEDED": ThrottledError,
     "OPERATION_RATE_EXCEEDED": ThrottledError,
+    "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED": ThrottledError,
     "rateLimitExceeded": ThrottledError,
     "userRateLimitExceeded": ThrottledError,
     # What is named is being changed or made; nothing happened.
     "RESOURCE_NOT_READY": BusyError,
-    "resourceNotReady": BusyError,
     "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": BusyError,
     # A name that exists already: the call was made before.
     "alreadyExists": AmbiguousError,
@@ -72,13 +72,14 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "RESOURCE_NOT_FOUND": TemplateError,
     # Configuration.
     "CONDITION_NOT_MET": TemplateError,
-    "conditionNotMet": TemplateError,
     "INVALID_FIELD_VALUE": TemplateError,
     "INVALID_USAGE": TemplateError,
+    "INVALID_ARGUMENT": TemplateError,
     "invalid": TemplateError,
     "required": TemplateError,
     # Permissions.
     "PERMISSIONS_ERROR": PermissionDeniedError,
+    "PERMISSION_DENIED": PermissionDeniedError,
     "forbidden": PermissionDeniedError,
     "insufficientPermissions": PermissionDeniedError,
     "accessNotConfigured": PermissionDeniedError,
@@ -87,7 +88,6 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "required.login": PermissionDeniedError,
     # A fault of the server: it may have happened.
     "INTERNAL_ERROR": AmbiguousError,
-    "internalError": AmbiguousError,
     "backendError": AmbiguousError,
 }
 # What a message says although its code says less. The first that matches counts.
@@ -99,6 +99,8 @@ _PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
     (("no available resources in specified reservations",), ReservationExhaustedError),
     (("automatic reservations", "fully consumed"), ReservationExhaustedError),
     (("specified reservation", "not exist"), TemplateError),
+    (("does not currently have sufficient capacity",), ShortageError),
+    (("could not provision queued instances in the allocated time",), ShortageError),
     (("machine type", "does not exist in zone"), NotOfferedError),
     (("machinetypes/", "not found"), NotOfferedError),
     (("acceleratortypes/", "not found"), NotOfferedError),
@@ -193,8 +195,9 @@ def of_http(what: str, status: int, reason: str, message: str) -> ProviderError:
 
 def of_code(what: str, code: str, message: str) -> ProviderError:
     """The error of a code inside an operation or an attempt: there it is an outcome, and nobody need repeat the call
-    to learn it."""
-    return _error(meaning(code, message), what, code, message)
+    to learn it. What is not there, is what a machine would be made of."""
+    kind = meaning(code, message)
+    return _error(TemplateError if kind is GoneError else kind, what, code, message)
 
 
 def meaning(code: str, message: str = "") -> type[ProviderError]:
@@ -203,9 +206,16 @@ def meaning(code: str, message: str = "") -> type[ProviderError]:
     for words, kind in _PHRASES:
         if all(word in lowered for word in words):
             return kind
-    kind = MEANINGS.get(code, QuotaError if "quota" in code.lower() else UnknownRefusalError)
+    kind = _KNOWN.get(_plain(code), QuotaError if "quota" in code.lower() else UnknownRefusalError)
     quota = quota_of(message) if kind is QuotaError else None
     return quota.error if quota is not None else kind
+
+
+def _plain(code: str) -> str:
+    return code.replace("_", "").lower()
+
+
+_KNOWN: Final = {_plain(code): kind for code, kind in MEANINGS.items()}
 
 
 def _error(kind: type[ProviderError], what: str, code: str, message: str) -> ProviderError:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from instance_catalog.types.clouds import region_of
@@ -132,7 +133,7 @@ class GcpProvider:
         """Those of names that a group keeps without a machine."""
         found: set[str] = set()
         for zone, names in by_zone(provider_ids, self._gcp.project).items():
-            there = self._nameless.get(zone, lambda zone=zone: nameless(self._gcp, self._cluster, zone))
+            there = self._nameless.get(zone, partial(nameless, self._gcp, self._cluster, zone))
             found |= {provider_id(self._gcp.project, zone, name) for name in there.intersection(names)}
         return tuple(one for one in provider_ids if one in found)
 

@@ -17,7 +17,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 from google.cloud import compute_v1
 
-from providers.errors import PermissionDeniedError, UnclassifiedError
+from providers.errors import PermissionDeniedError, TemplateError, UnclassifiedError
 from providers.gcp.calls import BY_NAME
 from providers.gcp.errors import of_http, translated
 
@@ -27,7 +27,7 @@ _SECONDS: Final = 60.0
 _PAGE: Final = 500
 # What a warning beside a whole list, or of a scope in it, says where nothing is missing; others of a list are remarks.
 _NOTHING: Final = frozenset({"", "NO_RESULTS_ON_PAGE"})
-_MISSING: Final = frozenset({"UNREACHABLE", "PARTIAL_SUCCESS"})
+_MISSING: Final = frozenset({"UNREACHABLE", "PARTIAL_SUCCESS", "LIST_OVERHEAD_QUOTA_EXCEED"})
 # What the API calls a method, and which method of which client it is.
 _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "instanceGroupManagers.get": (compute_v1.InstanceGroupManagersClient, "get"),
@@ -78,12 +78,17 @@ class Gcp:
 
     @property
     def project(self) -> str:
-        """The project that calls go to. Raises PermissionDeniedError when none is configured."""
+        """The id of the project that calls go to. Raises PermissionDeniedError when none is configured, TemplateError
+        for a number, with which the API works as well, and no machine would be found to be that of its Node."""
         if not self._project:
             self._project = str(self._found[1] or "")
         if not self._project:
             step = "set gcp.project of the settings, GOOGLE_CLOUD_PROJECT, or --project where a command has it"
             raise PermissionDeniedError("no Google Cloud project is configured", code="NoProject", next_step=step)
+        if self._project.isdecimal():
+            step = f"set gcp.project to the id: gcloud projects describe {self._project} --format 'value(projectId)'"
+            text = f"gcp.project is the number {self._project}, and Nodes name their machines with the project's id"
+            raise TemplateError(text, code="ProjectNumber", next_step=step)
         return self._project
 
     def call(self, method: str, *, about: str = "", **request: Any) -> Any:

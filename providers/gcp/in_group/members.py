@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from providers.contract import Clock
 from providers.errors import BusyError, ProviderError, ThrottledError, UncertainError
+from providers.gcp.describe import moment
 from providers.gcp.errors import of_code
 from providers.gcp.names import Launched, read
 from providers.gcp.node_template.template import GroupRef
@@ -22,6 +24,8 @@ CHUNK: Final = 1000
 LEAVING: Final = frozenset({"DELETING", "ABANDONING"})
 # Errors of an attempt that the group's next attempt may not meet.
 _PASSING: Final = (ThrottledError, BusyError, UncertainError)
+# Actions whose errors say why there is no machine; "" where Google does not say which action it was.
+_CREATIONS: Final = frozenset({"", "CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ def failures(
     gcp: Gcp, group: GroupRef, names: Collection[str], *, since: datetime
 ) -> Mapping[str, list[ProviderError]]:
     """Why attempts to create these members have failed since then, by name. The group remembers it for weeks; a member
-    shows the errors of its last attempt alone, and none while another one runs."""
+    shows the errors of its last attempt alone, and none while another one runs. An error without a moment is of no
+    attempt in particular, and left out."""
     found: dict[str, list[ProviderError]] = {}
     pages = gcp.pages(
         "instanceGroupManagers.listErrors", about=str(group), zone=group.zone, instance_group_manager=group.name
@@ -86,8 +91,11 @@ def failures(
     for page in pages:
         for one in page.items:
             name = one.instance_action_details.instance.rpartition("/")[2]
-            if name in names and datetime.fromisoformat(one.timestamp) >= since:
-                found.setdefault(name, []).append(of_code(f"group {group}", one.error.code, one.error.message))
+            if name not in names or one.instance_action_details.action not in _CREATIONS:
+                continue
+            with suppress(ValueError):
+                if moment(one.timestamp) >= since:
+                    found.setdefault(name, []).append(of_code(f"group {group}", one.error.code, one.error.message))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
@@ -21,7 +22,7 @@ from providers.gcp.node_template.placement import (
     remedy,
 )
 from providers.gcp.node_template.pools import Pool, pool_faults, pool_of
-from providers.gcp.node_template.refusal import Refusal, in_bulk, of_several_kinds
+from providers.gcp.node_template.refusal import Refusal, in_bulk, of_several_kinds, preemptible, sized_by_google
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import hosts_of, kube_labels, topology_of
 from providers.gcp.reserved.capacity import Reservations
@@ -230,7 +231,8 @@ class Groups:
         name = pool.name if pool is not None else ""
         unfit = self._unfit(reserved, machine_type)
         refusal = _refused(model, affinity, reserved, held) or unfit or in_bulk(found, ref, name, url)
-        refusal = refusal or of_several_kinds(found) or placement.refusal
+        refusal = refusal or of_several_kinds(found) or sized_by_google(found, ref) or placement.refusal
+        refusal = refusal or preemptible(properties.scheduling)
         return Group(
             ref=ref,
             base=found.base_instance_name,
@@ -260,14 +262,12 @@ class Groups:
         self._known.clear()
 
     def _properties(self, ref: GroupRef, url: str) -> Any:
-        parts = url.split("/")
-        about, name = str(ref), parts[-1]
-        if "regions" in parts:
-            region = parts[parts.index("regions") + 1]
-            found = self._gcp.call("regionInstanceTemplates.get", about=about, region=region, instance_template=name)
-        else:
-            found = self._gcp.call("instanceTemplates.get", about=about, instance_template=name)
-        return found.properties
+        named = dict(pairwise(url.split("/")))  # a template may be another project's
+        project = {"project": named["projects"]} if "projects" in named else {}
+        asked = {"about": str(ref), "instance_template": named["instanceTemplates"], **project}
+        if "regions" in named:
+            return self._gcp.call("regionInstanceTemplates.get", region=named["regions"], **asked).properties
+        return self._gcp.call("instanceTemplates.get", **asked).properties
 
     def _placement(self, ref: GroupRef, manager: Any, pool: Pool | None, machine_type: str) -> Placement:
         """Where its machines are, with the commands that mend what is wrong with its policy."""

@@ -32,6 +32,33 @@ def of_several_kinds(manager: Any) -> Refusal | None:
     return None
 
 
+def sized_by_google(manager: Any, ref: GroupRef) -> Refusal | None:
+    """The refusal of a group whose size is not only what is asked for here: an autoscaler of Compute Engine ends
+    machines that it chooses, and a standby pool starts others than those that are named.
+
+    Source: InstanceGroupManager.status.autoscaler and .standbyPolicy of Compute Engine's API.
+    """
+    change = f"gcloud compute instance-groups managed {{}} {ref.name} --zone {ref.zone}"
+    if manager.status.autoscaler:
+        why = "an autoscaler of Compute Engine sizes it: two autoscalers would undo each other's work"
+        return Refusal(why, "Autoscaling", change.format("stop-autoscaling"))
+    if manager.standby_policy.mode == "SCALE_OUT_POOL":
+        why = "its standby policy starts stopped or suspended machines in place of those that are asked for by name"
+        return Refusal(why, "StandbyPool", f"{change.format('update')} --standby-policy-mode manual")
+    return None
+
+
+def preemptible(scheduling: Any) -> Refusal | None:
+    """The refusal of the preemptible machines that were there before Spot: Google stops each after a day at most.
+
+    Source: Scheduling.preemptible and .provisioningModel of Compute Engine's API; of Spot machines both are set.
+    """
+    if not scheduling.preemptible or scheduling.provisioning_model == "SPOT":
+        return None
+    why = "its machines are preemptible ones of the old kind, which Google stops after 24 hours"
+    return Refusal(why, "Preemptible", "make the node pool with --spot in place of --preemptible")
+
+
 def in_bulk(manager: Any, ref: GroupRef, pool: str, template: str) -> Refusal | None:
     """The refusal of a group with the target size policy BULK; None of all others.
 

@@ -283,10 +283,18 @@ def _plain(ref: Ref, found: Any) -> _Held:
         count=specific.count,
         available=_left(specific) if ready else 0,
         starts_at=_moment(found.creation_timestamp),
-        ends_at=_moment(found.delete_at_time) if found.delete_at_time else None,
+        ends_at=_deleted(found),
         note=note,
     )
     return _Held(reservation, chips)
+
+
+def _deleted(found: Any) -> datetime | None:
+    """When Google deletes a reservation by itself: at a moment, or so long after it was made."""
+    if found.delete_at_time:
+        return _moment(found.delete_at_time)
+    lasts = found.delete_after_duration.seconds
+    return _moment(found.creation_timestamp) + timedelta(seconds=lasts) if lasts else None
 
 
 def _left(specific: Any) -> int:

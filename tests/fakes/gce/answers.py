@@ -23,7 +23,7 @@ BASE: Final = "https://www.googleapis.com/compute/v1"
 _PACIFIC: Final = timezone(-timedelta(hours=8))
 # Shapes of lists that their proto type has accepted.
 _SHAPES: Final[set[object]] = set()
-_ACTIONS: Final = ("NONE", "CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING", "DELETING")
+_ACTIONS: Final = ("NONE", "CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING", "VERIFYING", "DELETING")
 # So many answers are kept of each kind: those of some dozen schedules.
 _remembered: Final = lru_cache(maxsize=5000)
 
@@ -181,6 +181,7 @@ def manager(group: Group) -> Json:
     terms = (group.name, group.zone, group.base, group.policy)
     return _manager(
         *terms,
+        (group.template_of, group.standby, group.autoscaled),
         counts,
         len(actions),
         (group.regional, group.repairs, group.bulk, group.pageless, group.flexible, group.canary),
@@ -193,13 +194,15 @@ def _manager(
     zone: str,
     base: str,
     policy: str,
+    more: tuple[str, str, bool],
     counts: tuple[int, ...],
     members: int,
     switches: tuple[bool, ...],
 ) -> Json:
     regional, repairs, bulk, pageless, flexible, canary = switches
     place = "regions/us-central1" if regional else "global"
-    template = f"{BASE}/projects/{PROJECT}/{place}/instanceTemplates/{name}"
+    owner, standby, autoscaled = more
+    template = f"{BASE}/projects/{owner}/{place}/instanceTemplates/{name}"
     actions = dict(zip(_ACTIONS, counts, strict=True))
     versions = [template, f"{template}-next"] if canary else [template]
     selection = compute_v1.InstanceGroupManagerInstanceFlexibilityPolicyInstanceSelection(
@@ -224,6 +227,10 @@ def _manager(
         )
         if policy
         else None,
+        status=compute_v1.InstanceGroupManagerStatus(
+            autoscaler=f"{zone_url(zone)}/autoscalers/{name}" if autoscaled else None
+        ),
+        standby_policy=compute_v1.InstanceGroupManagerStandbyPolicy(mode=standby) if standby else None,
         versions=[compute_v1.InstanceGroupManagerVersion(instance_template=one) for one in versions],
         instance_flexibility_policy=compute_v1.InstanceGroupManagerInstanceFlexibilityPolicy(
             instance_selections={"any": selection}
@@ -241,7 +248,7 @@ def _labels(group: Group) -> str:
 def template(group: Group) -> Json:
     """What a group makes its machines from."""
     terms = (group.name, group.machine_type, group.model, group.reservation, group.affinity)
-    return _template(*terms, (group.accelerator, group.accelerators), _labels(group))
+    return _template(*terms, (group.accelerator, group.accelerators), _labels(group), group.preemptible)
 
 
 @_remembered
@@ -253,6 +260,7 @@ def _template(
     affinity: str,
     accelerators: tuple[str, int],
     labels: str,
+    preemptible: bool,
 ) -> Json:
     kind, count = accelerators
     found = compute_v1.InstanceTemplate(
@@ -260,7 +268,8 @@ def _template(
         properties=compute_v1.InstanceProperties(
             machine_type=machine_type,
             guest_accelerators=[compute_v1.AcceleratorConfig(accelerator_type=kind, accelerator_count=count)],
-            scheduling=compute_v1.Scheduling(provisioning_model=model),
+            # Spot machines are preemptible as well.
+            scheduling=compute_v1.Scheduling(provisioning_model=model, preemptible=preemptible or model == "SPOT"),
             reservation_affinity=_affinity(reservation, affinity),
             metadata=compute_v1.Metadata(items=[compute_v1.Items(key="kube-labels", value=labels)] if labels else []),
         ),
@@ -301,9 +310,9 @@ def failures(group: Group) -> Iterable[compute_v1.InstanceManagedByIgmError]:
     """What listErrors answers."""
     for at, name, (code, message) in group.history:
         yield compute_v1.InstanceManagedByIgmError(
-            timestamp=moment(at),
+            timestamp=moment(at) if at is not None else None,
             error=compute_v1.InstanceManagedByIgmErrorManagedInstanceError(code=code, message=message),
             instance_action_details=compute_v1.InstanceManagedByIgmErrorInstanceActionDetails(
-                action="CREATING", instance=f"{zone_url(group.zone)}/instances/{name}"
+                action=group.history_of, instance=f"{zone_url(group.zone)}/instances/{name}"
             ),
         )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from google.cloud import compute_v1
@@ -27,7 +28,11 @@ _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _PROJECT: Final = r"/compute/v1/projects/(?P<project>[^/]+)"
 _ZONAL: Final = rf"{_PROJECT}/zones/(?P<zone>[^/]+)"
 _GROUP: Final = rf"{_ZONAL}/instanceGroupManagers/(?P<group>[^/]+)"
-_OF_RESERVATIONS: Final = frozenset({"reservations.get", "reservationBlocks.get", "reservationSubBlocks.get"})
+# What other projects may let this one read.
+_SHARED: Final = frozenset({"reservations.get", "reservationBlocks.get", "reservationSubBlocks.get"}) | {
+    "instanceTemplates.get",
+    "regionInstanceTemplates.get",
+}
 _DISABLED: Final = (
     "Compute Engine API has not been used in project 424242424242 before or it is disabled. Enable it by visiting "
     "https://console.developers.google.com/apis/api/compute.googleapis.com/overview then retry."
@@ -71,7 +76,7 @@ class FakeGce:
     partial: set[str] = field(default_factory=set)
     expired: bool = False
     failed: dict[str, list[datetime]] = field(default_factory=dict)
-    owners: set[str] = field(default_factory=set)  # other projects that share reservations
+    owners: set[str] = field(default_factory=set)  # other projects that share reservations and instance templates
     unreadable: set[str] = field(default_factory=set)  # those of them that this project may not read
     # zones of types and accelerators, if not the groups'
     sold: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -122,7 +127,7 @@ class FakeGce:
                     "GET",
                     "regionInstanceTemplates.get",
                     r"/compute/v1/projects/(?P<project>[^/]+)/regions/us-central1/instanceTemplates/(?P<group>[^/]+)",
-                    self._regional_template,
+                    partial(self._template, regional=True),
                 ),
             )
         )
@@ -161,7 +166,7 @@ class FakeGce:
                 )
             if name in self.denied:
                 raise ApiError(403, "forbidden", f"Required 'compute.{name}' permission for 'projects/{PROJECT}'")
-            if found["project"] != PROJECT and not (name in _OF_RESERVATIONS and found["project"] in self.owners):
+            if found["project"] != PROJECT and not (name in _SHARED and found["project"] in self.owners):
                 raise ApiError(404, "notFound", f"The resource 'projects/{found['project']}' was not found")
             self.project.catch_up()
             fault = self.faults.next(name)
@@ -203,18 +208,12 @@ class FakeGce:
         scopes = answers.scoped("instanceGroupManagers", ((one.zone, answers.manager(one)) for one in rows))
         return answers.whole(compute_v1.InstanceGroupManagerAggregatedList, items=scopes, nextPageToken=after)
 
-    def _template(self, request: Request) -> Any:
-        name = request.groups["group"]
-        found = next((g for g in self.project.groups.values() if g.name == name and not g.regional), None)
+    def _template(self, request: Request, *, regional: bool = False) -> Any:
+        wanted = (request.groups["project"], request.groups["group"], regional)
+        groups = self.project.groups.values()
+        found = next((one for one in groups if (one.template_of, one.name, one.regional) == wanted), None)
         if found is None:
-            raise ApiError(404, "notFound", f"The resource 'instanceTemplates/{name}' was not found")
-        return answers.template(found)
-
-    def _regional_template(self, request: Request) -> Any:
-        name = request.groups["group"]
-        found = next((g for g in self.project.groups.values() if g.name == name and g.regional), None)
-        if found is None:
-            raise ApiError(404, "notFound", f"The resource 'instanceTemplates/{name}' was not found")
+            raise ApiError(404, "notFound", f"The resource 'instanceTemplates/{wanted[1]}' was not found")
         return answers.template(found)
 
     def _policy(self, request: Request) -> Any:
@@ -284,10 +283,9 @@ class FakeGce:
         """A member goes, with its machine, at once: also one that has a while left before Google takes it back."""
         machine = self.project.named(member.name, group.zone)
         member.action = "DELETING"
-        if machine is None:
-            del group.members[member.name]
-        else:
-            now = self.clock.now()
+        now = self.clock.now()
+        member.tries_at = now + self.behaviour.operation  # a name alone goes a moment after the call
+        if machine is not None:
             machine.ended, machine.deleting = min(machine.ended or now, now), True
 
     def repeated(self, request: Request) -> Any:

@@ -97,6 +97,7 @@ class Holding:
     chips: int = 0
     used_chips: int = 0
     usable: int | None = None
+    deleted_after: timedelta | None = None  # how long after its creation Google deletes it, where it says that alone
 
     @property
     def family(self) -> str:
@@ -182,12 +183,16 @@ def reservation(found: Holding, used: int, zone_url: str, write: Write) -> compu
         ),
     )
     held = {"aggregate_reservation": _aggregate(found, used)} if found.chips else {"specific_reservation": machines}
+    after = found.deleted_after
     return compute_v1.Reservation(
         name=found.name,
         zone=zone_url,
         status=found.status,
         creation_timestamp=write(found.created if not found.future else found.starts),
-        delete_at_time=write(found.ends) if found.ends is not None else "",
+        delete_at_time=write(found.ends) if found.ends is not None and after is None else "",
+        delete_after_duration=compute_v1.Duration(seconds=int(found.deleted_after.total_seconds()))
+        if found.deleted_after
+        else None,
         deployment_type="DENSE" if found.future else "",
         specific_reservation_required=True,
         resource_status=compute_v1.AllocationResourceStatus(health_info=health),

@@ -55,6 +55,8 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
         if exceeded is not None:
             return fake.begun(request, group, f"{_KIND}.insert", exceeded)
         group.asked[body.name] = Resize(body.name, names, now, accepted, accepted, lasts)
+        for name in names:
+            fake.project.waits(group, name)
         return fake.begun(request, group, f"{_KIND}.insert")
 
     def listed(request: Request) -> Any:
@@ -72,6 +74,8 @@ def methods(fake: FakeGce) -> Sequence[tuple[str, str, str, Callable[[Request], 
         if asked.state != "ACCEPTED":
             raise ApiError(412, "conditionNotMet", f"Resize request is {asked.state}: only ACCEPTED can be cancelled.")
         asked.state, asked.error = "CANCELLED", None
+        for name in asked.names:
+            group.members.pop(name, None)
         return fake.begun(request, group, f"{_KIND}.cancel")
 
     def delete(request: Request) -> Any:

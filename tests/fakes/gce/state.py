@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from instance_catalog.kubernetes.taint import Taint
@@ -129,13 +129,18 @@ class Group:
     bulk: bool = False  # its target size policy
     flexible: bool = False  # an instance flexibility policy
     canary: bool = False  # a second version
+    autoscaled: bool = False  # by an autoscaler of Compute Engine
+    standby: str = ""  # its standby policy's mode
+    preemptible: bool = False  # its machines, without the model SPOT
+    template_of: str = PROJECT  # the project of its instance template
     slice_of: int = 0  # hosts of the TPU slice that it is; 0: its machines come one by one
     policy: str = ""  # its workload policy, by name
     queues_names: bool = False  # members without a machine have a name and no URL
     pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for
     members: dict[str, Member] = field(default_factory=dict)
     asked: dict[str, Resize] = field(default_factory=dict)  # its resize requests, by name
-    history: list[tuple[datetime, str, Error]] = field(default_factory=list)  # what listErrors answers
+    history: list[tuple[datetime | None, str, Error]] = field(default_factory=list)  # what listErrors answers
+    history_of: str = "CREATING"  # the action of these errors
 
 
 @dataclass
@@ -223,7 +228,7 @@ class Project:
                 machine.ended, machine.deleting = machine.ends, True
                 member = self.groups[machine.zone, machine.group].members.get(machine.name)
                 if member is not None:
-                    member.action = "DELETING"
+                    member.action, member.tries_at = "DELETING", machine.ends
 
     def _maintain(self) -> None:
         """Hosts are maintained: their machines start again elsewhere, or stay stopped."""
@@ -285,7 +290,7 @@ class Project:
     def _member(self, group: Group, member: Member) -> None:
         machine, now = self.named(member.name, group.zone), self.clock.now()
         if member.action == "DELETING":
-            if machine is None:
+            if machine is None and now >= member.tries_at:
                 del group.members[member.name]
             return
         if machine is not None:
@@ -322,6 +327,10 @@ class Project:
     def member(self, group: Group, name: str) -> None:
         """A name that the group keeps from now on."""
         group.members[name] = Member(name, "CREATING", self.clock.now())
+
+    def waits(self, group: Group, name: str) -> None:
+        """A name that the group has for a resize request, and tries nothing for."""
+        group.members[name] = Member(name, "CREATING", datetime.max.replace(tzinfo=UTC))
 
     def fails(self, group: Group, name: str, at: datetime) -> None:
         """A member whose host turned out not to be there; the group tries again for ever."""

@@ -1,4 +1,8 @@
-"""A resize request of a group in its life: all machines at once or none, when there is capacity for all of them."""
+"""A resize request of a group in its life: all machines at once or none, when there is capacity for all of them.
+
+While it waits, its names are members of the group already, in the action CREATING, and its target size counts them.
+Source: Compute Engine documentation, about resize requests in a MIG, read 2026-11-27.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +48,8 @@ def advance(project: Project, group: Group, asked: Resize) -> None:
     if asked.error is not None:
         asked.tries_at = now + project.behaviour.retry
         asked.state = "FAILED" if asked.error[0] in _FATAL else "ACCEPTED"
+        for name in asked.names if asked.state == "FAILED" else ():
+            group.members.pop(name, None)
         return
     for index, name in enumerate(asked.names):
         project.member(group, name)

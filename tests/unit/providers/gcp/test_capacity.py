@@ -158,6 +158,14 @@ def test_a_reservation_counts_and_a_capacity_block_may_hold_it() -> None:
     assert only(rig).available == 1
 
 
+@pytest.mark.parametrize("after", [False, True], ids=["at a moment", "after a while"])
+def test_a_reservation_may_end_by_itself(after: bool) -> None:
+    rig = Rig()
+    end = rig.clock.now() + DAY
+    rig.hold(count=2, starts_in=timedelta(0), lasts=DAY, future="", deleted_after=DAY if after else None)
+    assert only(rig).ends_at == end
+
+
 def test_what_was_launched_is_not_available_while_google_counts_it_not_yet() -> None:
     rig = Rig(SLUGGISH)
     offering = rig.hold(count=3, starts_in=timedelta(0), lasts=DAY)

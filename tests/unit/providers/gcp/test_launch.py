@@ -174,14 +174,21 @@ def test_an_error_that_only_the_groups_history_has_is_found() -> None:
     assert names(rig) == []
 
 
-def test_an_old_error_says_nothing_about_this_launch() -> None:
+@pytest.mark.parametrize(
+    ("ago", "action"),
+    [(timedelta(minutes=30), "CREATING"), (None, "CREATING"), (timedelta(minutes=1), "DELETING")],
+    ids=["an old one", "one without a moment", "one of a deletion"],
+)
+def test_an_error_that_is_not_of_this_launch_says_nothing_about_it(ago: timedelta | None, action: str) -> None:
+    """A name may be asked for again, and the group's history has what became of it before."""
     rig = Rig()
     rig.fake.project.errors[rig.key(A3)] = ("RESOURCE_OPERATION_RATE_EXCEEDED", "too many at once")
     with pytest.raises(AmbiguousError):
         rig.provider.launch(request())
     (name,) = names(rig)
-    long_ago = rig.clock.now() - timedelta(minutes=30)
-    rig.group(A3).history.append((long_ago, name, ("ZONE_RESOURCE_POOL_EXHAUSTED", "none left")))
+    group = rig.group(A3)
+    group.history = [(rig.clock.now() - ago if ago else None, name, ("ZONE_RESOURCE_POOL_EXHAUSTED", "none left"))]
+    group.history_of = action
     with pytest.raises(AmbiguousError):
         rig.provider.launch(request())
     assert names(rig) == [name]

@@ -10,7 +10,7 @@ import pytest
 from providers.errors import AmbiguousError, RefusedError, TemplateError
 from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, ApiError, Fault, refused
-from tests.fakes.gce.state import Operation
+from tests.fakes.gce.state import PROMPT, Operation
 from tests.gcp import A2, A3, ZONE, Rig, request
 
 FAULTS = {
@@ -221,3 +221,17 @@ def test_names_that_a_group_tries_only_once_are_found_in_a_group_that_left_the_t
     rig.restart()
     assert rig.provider.launch(asked).instances == ()
     assert kept(rig) == 0
+
+
+def test_a_machine_that_its_group_verifies_is_found_before_lists_show_it() -> None:
+    rig = Rig(replace(PROMPT, visibility=timedelta(minutes=3)))
+    asked = request(offerings=(A3,))
+    rig.fake.faults.inject("createInstances", CUT_AFTER)
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(asked)
+    rig.advance(timedelta(minutes=1))
+    for member in rig.group(A3).members.values():
+        member.action = "VERIFYING"
+    rig.templates.found = replace(rig.templates.found, node_pools=())
+    rig.restart()
+    assert len(rig.provider.launch(asked).instances) == 1

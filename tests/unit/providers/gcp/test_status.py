@@ -259,13 +259,39 @@ def test_a_check_names_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "kind"), [({"flexible": True}, "SeveralMachineTypes"), ({"canary": True}, "SeveralVersions")]
+    ("change", "value", "kind", "step"),
+    [
+        ("flexible", True, "SeveralMachineTypes", "--instance-selection"),
+        ("canary", True, "SeveralVersions", "finish the update"),
+        ("autoscaled", True, "Autoscaling", f"stop-autoscaling GROUP --zone {ZONE}"),
+        ("standby", "SCALE_OUT_POOL", "StandbyPool", f"update GROUP --zone {ZONE} --standby-policy-mode manual"),
+        ("preemptible", True, "Preemptible", "--spot"),
+    ],
 )
-def test_a_group_that_starts_machines_of_several_kinds_is_refused(change: dict[str, bool], kind: str) -> None:
+def test_a_group_is_refused_whose_machines_are_not_those_that_are_asked_for(
+    change: str, value: bool | str, kind: str, step: str
+) -> None:
+    """Google chooses what they are, which of them stay, or when they end."""
     rig = Rig()
-    for name, value in change.items():
-        setattr(rig.group(A3_SPOT), name, value)
+    setattr(rig.group(A2), change, value)
     found = status(rig)
     assert [(fault.kind, fault.certain) for fault in found.faults] == [(kind, True)]
-    assert found.groups == {A3, A2}
-    assert rig.provider.launch(request(offerings=(A3_SPOT,))).instances == ()
+    assert step.replace("GROUP", rig.group(A2).name) in found.faults[0].next_step
+    assert found.groups == {A3, A3_SPOT}
+    assert rig.provider.launch(request(offerings=(A2,))).instances == ()
+
+
+def test_stopped_machines_in_a_group_keep_nothing_from_it() -> None:
+    """Who stops a machine by its group gives this a standby pool, from which it starts nothing by itself."""
+    rig = Rig()
+    rig.group(A2).standby = "MANUAL"
+    assert status(rig).faults == ()
+
+
+@pytest.mark.parametrize("regional", [False, True])
+def test_an_instance_template_may_be_another_projects(regional: bool) -> None:
+    rig = Rig()
+    group = rig.group(A2)
+    group.template_of, group.regional = "images", regional
+    rig.fake.owners.add("images")
+    assert status(rig).groups == {A3, A2, A3_SPOT}
