@@ -189,7 +189,7 @@ def of_http(what: str, status: int, reason: str, message: str) -> ProviderError:
         elif not 400 <= status < 500:
             kind = ThrottledError if status == 503 else AmbiguousError
     elif kind is AmbiguousError and status == 503:
-        kind = ThrottledError  # Google's front end refuses before anything happens
+        kind = ThrottledError  # asked again more slowly; a call that had its effect finds it then
     return _error(kind, what, reason or str(status), message)
 
 

@@ -37,6 +37,7 @@ class Pool:
     autoscaling: bool = False
     auto_repair: bool = False
     queued: bool = False
+    ending: bool = False
     machine_type: str = ""
     sold_as: tuple[str, ...] = ()
     reservation: str = ""
@@ -62,10 +63,11 @@ def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any], *, pro
     accelerators: Sequence[Mapping[str, Any]] = config.get("accelerators") or ({},)
     return Pool(
         name=name,
-        groups=tuple(_ref(url, name, project) for url in found.get("instanceGroupUrls", ())),
+        groups=tuple(_ref(url, name, project) for url in _staying(found)),
         autoscaling=bool((found.get("autoscaling") or {}).get("enabled")),
         auto_repair=bool((found.get("management") or {}).get("autoRepair")),
         queued=bool((found.get("queuedProvisioning") or {}).get("enabled")),
+        ending=found.get("status") == "STOPPING",
         machine_type=str(config.get("machineType", "")),
         sold_as=tuple(_sold_as(config)),
         reservation=next(iter((config.get("reservationAffinity") or {}).get("values") or ()), ""),
@@ -102,6 +104,13 @@ def pool_faults(pool: Pool, *, hosts: int, wanted: Pool | None = None) -> Iterat
 
 
 def _not_ours_to_size(pool: Pool, hosts: int) -> Iterator[PoolFault]:
+    if pool.ending:
+        yield PoolFault(
+            "PoolEnds",
+            f"GKE is deleting node pool {pool.name}, with all machines in it",
+            f"take it out of spec.nodePools, or make another one: {create(pool)}",
+            blocking=True,
+        )
     if pool.queued:
         yield PoolFault(
             "QueuedProvisioning",
@@ -191,6 +200,16 @@ def pairs(found: Mapping[str, str]) -> str:
 def taint_list(found: Iterable[Taint]) -> str:
     """Taints as gcloud's options take them."""
     return ",".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found)
+
+
+def _staying(found: Mapping[str, Any]) -> Iterator[str]:
+    """The groups of a node pool, without those that GKE empties and deletes at the end of a blue-green upgrade.
+
+    Source: GKE API reference v1, NodePool.instanceGroupUrls ("both blue and green") and UpdateInfo.BlueGreenInfo.
+    """
+    upgrade = (found.get("updateInfo") or {}).get("blueGreenInfo") or {}
+    going = "greenInstanceGroupUrls" if upgrade.get("phase") == "ROLLBACK_STARTED" else "blueInstanceGroupUrls"
+    return (url for url in found.get("instanceGroupUrls", ()) if url not in upgrade.get(going, ()))
 
 
 def _ref(url: str, pool: str, project: str) -> GroupRef:

@@ -42,6 +42,8 @@ class NodePool:
     spot: bool = False
     reservation: str = ""
     project: str = PROJECT  # of its groups
+    status: str = "RUNNING"
+    phase: str = ""  # of its blue-green upgrade; the last of its groups is the green one
 
     @property
     def has_gpus(self) -> bool:
@@ -55,7 +57,7 @@ class NodePool:
         gpus = [{**accelerator, "gpuDriverInstallationConfig": install}] if self.has_gpus else []
         return {
             "name": name,
-            "status": "RUNNING",
+            "status": self.status,
             "autoscaling": {"enabled": True} if self.autoscaling else {},
             "management": {"autoRepair": True} if self.auto_repair else {},
             "queuedProvisioning": {"enabled": True} if self.queued else {},
@@ -71,11 +73,19 @@ class NodePool:
                 **({"reservationAffinity": self._affinity()} if self.reservation else {}),
                 "accelerators": gpus,
             },
-            "instanceGroupUrls": [
-                f"{zone_url(zone)}/instanceGroupManagers/{group}".replace(f"/{PROJECT}/", f"/{self.project}/")
-                for zone, group in self.groups
-            ],
+            "instanceGroupUrls": self._urls(),
+            **({"updateInfo": {"blueGreenInfo": self._upgrade()}} if self.phase else {}),
         }
+
+    def _urls(self) -> list[str]:
+        return [
+            f"{zone_url(zone)}/instanceGroupManagers/{group}".replace(f"/{PROJECT}/", f"/{self.project}/")
+            for zone, group in self.groups
+        ]
+
+    def _upgrade(self) -> Mapping[str, Any]:
+        *blue, green = self._urls()
+        return {"phase": self.phase, "blueInstanceGroupUrls": blue, "greenInstanceGroupUrls": [green]}
 
     def _affinity(self) -> Mapping[str, Any]:
         return {

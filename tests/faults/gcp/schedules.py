@@ -56,6 +56,8 @@ FAULTS = {
     "fails inside after the effect": Fault(HttpError(500, "internalError"), effect=True),
     "fails inside": Fault(HttpError(500, "internalError")),
     "finds the front end overloaded": UNAVAILABLE,
+    "finds the front end overloaded after the effect": Fault(HttpError(503, "backendError"), effect=True),
+    "finds what it changes in use": refused("resourceInUseByAnotherResource"),
     "is throttled": THROTTLED,
     "gets a code nobody knows": refused("teapot"),
     "exceeds a quota": refused("quotaExceeded", 403, "Quota 'GPUS_ALL_REGIONS' exceeded. Limit: 0.0 globally."),

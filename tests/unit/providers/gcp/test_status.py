@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from providers.contract import TemplateStatus
+from providers.contract import OfferingKey, TemplateStatus
 from providers.errors import TemplateError
 from providers.gcp.node_template.pools import create, pool_of
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
@@ -295,3 +295,26 @@ def test_an_instance_template_may_be_another_projects(regional: bool) -> None:
     group.template_of, group.regional = "images", regional
     rig.fake.owners.add("images")
     assert status(rig).groups == {A3, A2, A3_SPOT}
+
+
+@pytest.mark.parametrize(
+    ("phase", "stays"), [("NODE_POOL_SOAKING", A2), ("ROLLBACK_STARTED", A3)], ids=["forward", "back"]
+)
+def test_of_a_blue_green_upgrade_only_the_groups_that_stay_are_used(phase: str, stays: OfferingKey) -> None:
+    """GKE empties the others and deletes them."""
+    rig = Rig()
+    both = tuple((rig.group(one).zone, rig.group(one).name) for one in (A3, A2))
+    rig.fake.clusters.pools["h100"] = NodePool(both, phase=phase)
+    rig.templates.found = replace(rig.templates.found, groups=())
+    found = status(rig)
+    assert (found.faults, found.groups) == ((), {stays})
+
+
+def test_nothing_is_launched_in_a_node_pool_that_gke_deletes() -> None:
+    rig = Rig()
+    rig.fake.clusters.pools["h100"].status = "STOPPING"
+    found = status(rig)
+    assert [fault.kind for fault in found.faults] == ["PoolEnds"]
+    assert found.groups == {A2, A3_SPOT}
+    with pytest.raises(TemplateError, match="deleting node pool h100"):
+        rig.provider.launch(request())
