@@ -22,7 +22,14 @@ from providers.gcp.node_template.placement import (
     remedy,
 )
 from providers.gcp.node_template.pools import Pool, pool_faults, pool_of
-from providers.gcp.node_template.refusal import Refusal, in_bulk, of_several_kinds, preemptible, sized_by_google
+from providers.gcp.node_template.refusal import (
+    Refusal,
+    in_bulk,
+    of_several_kinds,
+    preemptible,
+    replaced,
+    sized_by_google,
+)
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import hosts_of, kube_labels, topology_of
 from providers.gcp.reserved.capacity import Reservations
@@ -54,7 +61,8 @@ class Group:
     `run_duration` is how long its machines run, of flex-start ones. `unreadable` is what to do where its reservation
     may not be read. `domain`: its machines are in one NVLink domain, and it has this many at most, or 0. `distance`:
     the SUBBLOCK, BLOCK or CLUSTER that its machines share, by its policy. `queues`: it takes resize requests, as far as
-    that is known. `accelerators` are those that its instance template adds to the machine type."""
+    that is known. `replaced`: its machines give way to others, unless this command is run. `accelerators`
+    are those that its instance template adds to the machine type."""
 
     ref: GroupRef
     base: str
@@ -73,6 +81,7 @@ class Group:
     domain: int = 0
     distance: str = ""
     queues: bool = True
+    replaced: str = ""
     accelerators: tuple[str, ...] = ()
 
     @property
@@ -212,18 +221,12 @@ class Groups:
 
     def now(self, ref: GroupRef, *, pool: Pool | None = None) -> Group:
         """A group as it is now. Raises TemplateError when there is none."""
-        try:
-            found = self._gcp.call(
-                "instanceGroupManagers.get", about=str(ref), zone=ref.zone, instance_group_manager=ref.name
-            )
-        except GoneError as error:
-            step = "correct spec.instanceGroups or spec.nodePools of the GCPNodeTemplate, or create the group"
-            raise MissingGroupError(f"there is no instance group {ref}", code="NoGroup", next_step=step) from error
+        found = self._manager(ref)
         url = found.instance_template or next((one.instance_template for one in found.versions), "")
         properties = self._remembered(("template", url), lambda: self._properties(ref, url))
-        model = properties.scheduling.provisioning_model
+        model, project = properties.scheduling.provisioning_model, self._gcp.project
         affinity = properties.reservation_affinity
-        reserved = _reserved(ref, affinity, self._gcp.project)
+        reserved = _reserved(ref, affinity, project)
         machine_type = properties.machine_type.rpartition("/")[2]
         held = self._reservations.of(reserved, machine_type) if reserved is not None else None
         capacity = held.capacity_type if held is not None else _MODELS.get(model, CapacityType.ON_DEMAND)
@@ -231,7 +234,7 @@ class Groups:
         name = pool.name if pool is not None else ""
         unfit = self._unfit(reserved, machine_type)
         refusal = _refused(model, affinity, reserved, held) or unfit or in_bulk(found, ref, name, url)
-        refusal = refusal or of_several_kinds(found) or sized_by_google(found, ref) or placement.refusal
+        refusal = refusal or of_several_kinds(found) or sized_by_google(found, ref, project) or placement.refusal
         refusal = refusal or preemptible(properties.scheduling)
         return Group(
             ref=ref,
@@ -249,8 +252,17 @@ class Groups:
             unreadable=self._reservations.unreadable(reserved) if reserved is not None else "",
             domain=placement.domain,
             distance=placement.distance,
+            replaced=replaced(found, ref, project),
             accelerators=tuple(one.accelerator_type.rpartition("/")[2] for one in properties.guest_accelerators),
         )
+
+    def _manager(self, ref: GroupRef) -> Any:
+        try:
+            named = {"zone": ref.zone, "instance_group_manager": ref.name}
+            return self._gcp.call("instanceGroupManagers.get", about=str(ref), **named)
+        except GoneError as error:
+            step = "correct spec.instanceGroups or spec.nodePools of the GCPNodeTemplate, or create the group"
+            raise MissingGroupError(f"there is no instance group {ref}", code="NoGroup", next_step=step) from error
 
     def _unfit(self, reserved: Ref | None, machine_type: str) -> Refusal | None:
         why = self._reservations.refuses(reserved, machine_type) if reserved is not None else ""

@@ -32,20 +32,31 @@ def of_several_kinds(manager: Any) -> Refusal | None:
     return None
 
 
-def sized_by_google(manager: Any, ref: GroupRef) -> Refusal | None:
+def sized_by_google(manager: Any, ref: GroupRef, project: str) -> Refusal | None:
     """The refusal of a group whose size is not only what is asked for here: an autoscaler of Compute Engine ends
     machines that it chooses, and a standby pool starts others than those that are named.
 
     Source: InstanceGroupManager.status.autoscaler and .standbyPolicy of Compute Engine's API.
     """
-    change = f"gcloud compute instance-groups managed {{}} {ref.name} --zone {ref.zone}"
     if manager.status.autoscaler:
         why = "an autoscaler of Compute Engine sizes it: two autoscalers would undo each other's work"
-        return Refusal(why, "Autoscaling", change.format("stop-autoscaling"))
+        return Refusal(why, "Autoscaling", _changed(ref, project, "stop-autoscaling"))
     if manager.standby_policy.mode == "SCALE_OUT_POOL":
         why = "its standby policy starts stopped or suspended machines in place of those that are asked for by name"
-        return Refusal(why, "StandbyPool", f"{change.format('update')} --standby-policy-mode manual")
+        step = f"{_changed(ref, project, 'update')} --standby-policy-mode manual"
+        return Refusal(why, "StandbyPool", step)
     return None
+
+
+def replaced(manager: Any, ref: GroupRef, project: str) -> str:
+    """The command that keeps a group from replacing its machines once it gets another instance template; "" of those
+    that do not."""
+    proactive = manager.update_policy.type_ == "PROACTIVE"
+    return f"{_changed(ref, project, 'update')} --update-policy-type opportunistic" if proactive else ""
+
+
+def _changed(ref: GroupRef, project: str, verb: str) -> str:
+    return f"gcloud compute instance-groups managed {verb} {ref.name} --zone {ref.zone} --project {project}"
 
 
 def preemptible(scheduling: Any) -> Refusal | None:

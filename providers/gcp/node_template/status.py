@@ -142,6 +142,12 @@ def _of_group(template: GroupTemplate, group: Group) -> Iterator[TemplateFault]:
             "asked for one by one, and deleted where some cannot be had"
         )
         yield TemplateFault(field, "GangsNotTried", message, try_it(template, group))
+    if group.replaced and not group.pool:  # groups of node pools are GKE's to update
+        message = (
+            f"group {group.ref}: its update policy is PROACTIVE: once it gets another instance template, Google ends "
+            "machines without a drain, and makes others under names of its own, which nobody here ends"
+        )
+        yield TemplateFault(field, "ProactiveUpdates", message, group.replaced)
     if group.unsupported:
         yield TemplateFault(field, group.reason, f"group {group.ref}: {group.unsupported}", instead(group))
     if group.unreadable:

@@ -181,7 +181,7 @@ def manager(group: Group) -> Json:
     terms = (group.name, group.zone, group.base, group.policy)
     return _manager(
         *terms,
-        (group.template_of, group.standby, group.autoscaled),
+        (group.template_of, group.standby, group.updates, group.autoscaled),
         counts,
         len(actions),
         (group.regional, group.repairs, group.bulk, group.pageless, group.flexible, group.canary),
@@ -194,14 +194,14 @@ def _manager(
     zone: str,
     base: str,
     policy: str,
-    more: tuple[str, str, bool],
+    more: tuple[str, str, str, bool],
     counts: tuple[int, ...],
     members: int,
     switches: tuple[bool, ...],
 ) -> Json:
     regional, repairs, bulk, pageless, flexible, canary = switches
     place = "regions/us-central1" if regional else "global"
-    owner, standby, autoscaled = more
+    owner, standby, updates, autoscaled = more
     template = f"{BASE}/projects/{owner}/{place}/instanceTemplates/{name}"
     actions = dict(zip(_ACTIONS, counts, strict=True))
     versions = [template, f"{template}-next"] if canary else [template]
@@ -227,6 +227,7 @@ def _manager(
         )
         if policy
         else None,
+        update_policy=compute_v1.InstanceGroupManagerUpdatePolicy(type_=updates),
         status=compute_v1.InstanceGroupManagerStatus(
             autoscaler=f"{zone_url(zone)}/autoscalers/{name}" if autoscaled else None
         ),

@@ -172,7 +172,9 @@ def _aggregate(found: Holding, used: int) -> compute_v1.AllocationAggregateReser
 def reservation(found: Holding, used: int, zone_url: str, write: Write) -> compute_v1.Reservation:
     """As reservations.get answers. `write` writes times."""
     health = compute_v1.AllocationResourceStatusHealthInfo(
-        degraded_block_count=found.degraded, healthy_block_count=1, health_status="DEGRADED" if found.degraded else "OK"
+        degraded_block_count=found.degraded,
+        healthy_block_count=1,
+        health_status="DEGRADED" if found.degraded else "HEALTHY",
     )
     machines = compute_v1.AllocationSpecificSKUReservation(
         count=found.count,

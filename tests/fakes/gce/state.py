@@ -131,6 +131,7 @@ class Group:
     canary: bool = False  # a second version
     autoscaled: bool = False  # by an autoscaler of Compute Engine
     standby: str = ""  # its standby policy's mode
+    updates: str = "OPPORTUNISTIC"  # its update policy
     preemptible: bool = False  # its machines, without the model SPOT
     template_of: str = PROJECT  # the project of its instance template
     slice_of: int = 0  # hosts of the TPU slice that it is; 0: its machines come one by one

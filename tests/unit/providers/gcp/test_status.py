@@ -263,8 +263,13 @@ def test_a_check_names_what_is_missing() -> None:
     [
         ("flexible", True, "SeveralMachineTypes", "--instance-selection"),
         ("canary", True, "SeveralVersions", "finish the update"),
-        ("autoscaled", True, "Autoscaling", f"stop-autoscaling GROUP --zone {ZONE}"),
-        ("standby", "SCALE_OUT_POOL", "StandbyPool", f"update GROUP --zone {ZONE} --standby-policy-mode manual"),
+        ("autoscaled", True, "Autoscaling", f"stop-autoscaling GROUP --zone {ZONE} --project {PROJECT}"),
+        (
+            "standby",
+            "SCALE_OUT_POOL",
+            "StandbyPool",
+            f"update GROUP --zone {ZONE} --project {PROJECT} --standby-policy-mode manual",
+        ),
         ("preemptible", True, "Preemptible", "--spot"),
     ],
 )
@@ -318,3 +323,13 @@ def test_nothing_is_launched_in_a_node_pool_that_gke_deletes() -> None:
     assert found.groups == {A2, A3_SPOT}
     with pytest.raises(TemplateError, match="deleting node pool h100"):
         rig.provider.launch(request())
+
+
+def test_a_group_that_replaces_machines_by_itself_is_told_and_used() -> None:
+    """Google's names are none of ours: what it makes in their place would run for ever. GKE updates its own groups."""
+    rig = Rig()
+    rig.group(A3).updates = rig.group(A2).updates = "PROACTIVE"
+    (fault,) = (found := status(rig)).faults
+    assert (fault.kind, found.groups) == ("ProactiveUpdates", {A2, A3, A3_SPOT})
+    change = f"managed update {rig.group(A2).name} --zone {ZONE} --project {PROJECT} --update-policy-type opportunistic"
+    assert fault.next_step.endswith(change)
