@@ -43,6 +43,9 @@ from autoscaler.advice.pool_changes import (
     elsewhere,
     exceeded_limits,
     feature_discovery,
+    keys_allowed,
+    keys_served,
+    labels_given,
     node_labels,
     parts_of_cards,
     raise_limit,
@@ -59,11 +62,8 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.offering_labels import capacity_type_facts
-from instance_catalog.prediction.system_labels import capacity_labels
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts, queue_labels
-from instance_catalog.types.instance_type import CapacityType
+from instance_catalog.types.clouds import queue_labels
 
 _PAIRS = 10  # tried at most, of the smallest changes
 _PREPARING = frozenset(
@@ -145,15 +145,15 @@ def advise(
     trials = Replanner(asked, policy, now)
     found: list[Advice] = []
     tried: list[Change] = []
+    pursued: list[Change] = []
     for change in dict.fromkeys(_changes(asked, trials, budget)):
-        if not trials.tries(change) or any(_answered(change, entry.change) for entry in found):
-            continue
-        if found and (change.kind in _TO_FIND_OUT or gives_up_accelerator(change)):
-            continue
-        if any(_gives_up(change, entry.change) for entry in found):
+        if not trials.tries(change) or _no_news(change, found):
             continue
         if change.kind in _GIVE_UP and any(entry.change.kind in _TO_FIND_OUT for entry in found):
             break  # all that follows gives up more
+        if kept := _kept(change, [one for one in tried if one not in pursued], trials, budget, pursued):
+            found += kept
+            continue
         if not budget.take():
             break
         result = trials.tried(change)
@@ -164,12 +164,33 @@ def advise(
             found += _with_drivers(change, trials, budget)
         if len(found) >= most:
             break
-    return tuple(found) or _onward(tried, trials, budget) or _pair(tried, trials, budget)
+    left = [change for change in tried if change not in pursued]
+    return tuple(found) or _onward(left, trials, budget) or _pair(tried, trials, budget)
+
+
+def _no_news(change: Change, found: Sequence[Advice]) -> bool:
+    """Whether what was found makes the change needless."""
+    if found and (change.kind in _TO_FIND_OUT or gives_up_accelerator(change)):
+        return True
+    return any(_answered(change, entry.change) or _gives_up(change, entry.change) for entry in found)
+
+
+def _kept(
+    dropping: Change, tried: Sequence[Change], trials: Replanner, budget: Budget, pursued: list[Change]
+) -> tuple[Advice, ...]:
+    """What nodes need to have a label that the pod would no longer select after a change, with what the plan lacks
+    then: nobody gives up a flex-start node or an H200 for want of a price. Notes in `pursued` what it looked at."""
+    keys = keys_dropped(dropping)
+    for first in (change for change in tried if keys & keys_served(change, trials.asked)):
+        pursued.append(first)
+        if found := _after(first, trials, budget, deeper=True):
+            return found
+    return ()
 
 
 def _onward(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
     """What a pool lacks, with what the plan after that lacks: the next obstacle shows only once the first is gone."""
-    for first in (change for change in tried if _prepares(change) or _selected(change, trials.asked)):
+    for first in (change for change in tried if _prepares(change) or keys_allowed(change, trials.asked)):
         found = _after(first, trials, budget, deeper=True)
         if found or budget.spent >= budget.plans:
             return found
@@ -209,15 +230,6 @@ def _prepares(change: Change) -> bool:
     return all(part.kind in _PREPARING or queue_labels() & keys_dropped(part) for part in parts)
 
 
-def _selected(change: Change, asked: Situation) -> bool:
-    """Whether it allows the capacity type that the pod selects by a label: nobody gives anything up for that."""
-    if change.kind is not ChangeKind.ALLOW_CAPACITY_TYPE:
-        return False
-    kind = CapacityType(str(change.detail["capacity_type"]))
-    of_clouds = [capacity_labels(cloud, kind).items() for cloud in cloud_facts()]
-    return any(labels & asked.pod.node_selector.items() for labels in (capacity_type_facts(kind).items(), *of_clouds))
-
-
 def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:
     if first.kind is ChangeKind.DROP_ANNOTATION:  # no node was tried before
         yield from renamed_products(after.asked)
@@ -230,6 +242,7 @@ def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator
         yield from openings(after.asked)
         yield from node_labels(after.asked)
     yield from prices(after.asked)
+    yield from capacity_blocks(after.asked)
     yield from requirements(after.asked)
     yield from _requests(after.asked, after, budget)
 
@@ -283,7 +296,7 @@ def _undone(one: Change, other: Change) -> bool:
 
 
 def _ungiven(change: Change, dropping: Change) -> bool:
-    given = [label for part in change.parts or (change,) for label in _labels_given(part)]
+    given = [label for part in change.parts or (change,) for label in labels_given(part)]
     dropped = [part.detail for part in dropping.parts or (dropping,) if keys_dropped(part)]
     return any(label.startswith(f"{each['key']}={each.get('value', '')}") for label in given for each in dropped)
 
@@ -300,15 +313,10 @@ def _gives_up(change: Change, found: Change) -> bool:
     dropped = keys_dropped(change)
     if dropped and found.kind in (ChangeKind.REWRITE_LABEL, ChangeKind.NEAREST_MODEL):
         return found.detail["key"] in dropped
-    given = [label for part in change.parts or (change,) for label in _labels_given(part)]
+    given = [label for part in change.parts or (change,) for label in labels_given(part)]
     return found.kind is ChangeKind.NEAREST_MODEL and any(
         label.startswith(f"{found.detail['key']}=") for label in given
     )
-
-
-def _labels_given(change: Change) -> tuple[str, ...]:
-    labels = change.detail.get("labels") if change.kind is ChangeKind.ADD_LABELS else None
-    return tuple(map(str, labels)) if isinstance(labels, tuple) else ()
 
 
 def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:

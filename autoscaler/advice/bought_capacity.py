@@ -36,9 +36,11 @@ def capacity_blocks(asked: Situation) -> Iterator[Change]:
     blocks = [entry for entry in entries if entry.offering.capacity_type in _BOUGHT]
     if blocks and len(entries) == len(fitting):
         found = min(blocks, key=lambda entry: _size(asked, entry.offering))
-        cloud = asked.catalog.types[found.offering.instance_type].cloud
-        edit = partial(_holding, offering=found.offering, cloud=cloud, count=len(asked.pods))
-        yield Change.of(ChangeKind.ADD_BLOCK, "", edit, instance_type=found.offering.instance_type)
+        known = asked.catalog.types[found.offering.instance_type]
+        edit = partial(_holding, offering=found.offering, cloud=known.cloud, count=len(asked.pods))
+        others = [kind.value for kind in sorted(known.capacity_types) if not kind.needs_reservation]
+        sold = {"sold_as": " or ".join(others), "cloud": known.cloud} if others else {}
+        yield Change.of(ChangeKind.ADD_BLOCK, "", edit, instance_type=known.name, **sold)
 
 
 def _size(asked: Situation, offering: OfferingRef) -> tuple[int, int, str]:

@@ -14,9 +14,9 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.situation import Situation
-from autoscaler.lint.other_systems import TYPE_KEYS
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
+from autoscaler.planning.demand.images import TYPE_KEYS
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement

@@ -9,10 +9,11 @@ from functools import partial
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.named_models import MACHINE_KEYS, keys_of_models
 from autoscaler.advice.situation import Situation
-from autoscaler.lint.other_systems import TYPE_KEYS, ec2_name, unknown_accelerator, unknown_type
+from autoscaler.lint.other_systems import ec2_name, unknown_accelerator, unknown_type
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
+from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
@@ -116,7 +117,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     # Nobody wants to drop these; no type is near to an accelerator that the catalog lacks, and where a label of others
     # names one that it has, another is no answer.
     lacking = {key for key in ACCELERATOR_KEYS if unknown_accelerator(asked.pod, key, asked.catalog)}
-    lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) else set()
+    lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) or types_of_images(asked.pod) else set()
     lacking |= keys_of_models(asked.pod, asked.catalog)
     lacking |= {labels.HOSTNAME} if asked.pod.host_paths else set()  # what it mounts is there alone
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))

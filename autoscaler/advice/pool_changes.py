@@ -19,16 +19,18 @@ from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
 from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
+from autoscaler.planning.demand.images import types_of_images
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
+from autoscaler.planning.supply.offering_labels import capacity_type_facts
 from instance_catalog.drivers.attribute_names import clouds_of_domains
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LABELS, INSTANCE_TYPE, KARPENTER_FAMILY
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
-from instance_catalog.types.catalog import Catalog
+from instance_catalog.prediction.system_labels import capacity_labels
 from instance_catalog.types.clouds import cloud_facts, clouds_of_labels
 from instance_catalog.types.instance_type import CapacityType
 
@@ -49,9 +51,9 @@ _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
 
 def capacity_types(asked: Situation) -> Iterator[Change]:
-    """On-demand or spot, where a pool does not buy it."""
+    """On-demand, spot or what the pod selects, where a pool does not buy it."""
     for pool in asked.pools if not asked.where.capacity_types else ():
-        for kind in _BOUGHT_ANY_TIME:
+        for kind in (*_BOUGHT_ANY_TIME, *selected_kinds(asked.pod) - {*_BOUGHT_ANY_TIME}):
             if kind not in pool.capacity_types and not pool.implicit:
                 yield Change.of(
                     ChangeKind.ALLOW_CAPACITY_TYPE,
@@ -62,16 +64,47 @@ def capacity_types(asked: Situation) -> Iterator[Change]:
 
 
 def allowed_types(asked: Situation) -> Iterator[Change]:
-    """On-demand or spot, where the command line or the lack of any pool does not allow it."""
+    """On-demand, spot or what the pod selects, where the command line or the lack of any pool does not allow it."""
     if asked.snapshot.pools and not asked.where.capacity_types:
         return
     prepaid = IMPLICIT.capacity_types if asked.snapshot.blocks else (CapacityType.ON_DEMAND,)
     allowed = asked.where.capacity_types or prepaid
-    for kind in _BOUGHT_ANY_TIME:
+    for kind in (*_BOUGHT_ANY_TIME, *selected_kinds(asked.pod) - {*_BOUGHT_ANY_TIME}):
         if kind not in allowed:
             types = (*allowed, kind)
             found = Change.of(ChangeKind.ALLOW_CAPACITY_TYPE, "", unchanged, capacity_type=kind, allow=",".join(types))
             yield replace(found, where=partial(_allowing, types=types))
+
+
+def selected_kinds(pod: Pod) -> frozenset[CapacityType]:
+    """The capacity types that can be asked for at any time and whose label the pod requires: flex-start by GKE's."""
+    return frozenset(kind for kind in CapacityType if not kind.needs_reservation and kind_keys(pod, kind))
+
+
+def kind_keys(pod: Pod, kind: CapacityType) -> frozenset[str]:
+    """The keys of the labels by which the pod requires the capacity type and no other."""
+    told = [capacity_type_facts(kind), *(capacity_labels(cloud, kind) for cloud in cloud_facts())]
+    found = {key: value for labels in told for key, value in labels.items()}
+    return frozenset(key for key, value in found.items() if (value,) in pod.required_values({key}))
+
+
+def keys_allowed(change: Change, asked: Situation) -> frozenset[str]:
+    """The keys by which the pod selects the capacity type that a change allows: nobody gives anything up for that."""
+    if change.kind is not ChangeKind.ALLOW_CAPACITY_TYPE:
+        return frozenset()
+    return kind_keys(asked.pod, CapacityType(str(change.detail["capacity_type"])))
+
+
+def keys_served(change: Change, asked: Situation) -> frozenset[object]:
+    """The keys of the labels that the pod selects and that nodes have after the change."""
+    parts = change.parts or (change,)
+    given = {label.partition("=")[0] for part in parts for label in labels_given(part)}
+    return frozenset(given.union(*(keys_allowed(part, asked) for part in parts)))
+
+
+def labels_given(change: Change) -> tuple[str, ...]:
+    labels = change.detail.get("labels") if change.kind is ChangeKind.ADD_LABELS else None
+    return tuple(map(str, labels)) if isinstance(labels, tuple) else ()
 
 
 def parts_of_cards(asked: Situation) -> Iterator[Change]:
@@ -167,7 +200,7 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
         machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
         labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown, machine=machine)
-        requirements = tuple(_meant(labels, pool, asked.catalog))
+        requirements = tuple(_meant(labels, pool, asked))
         yield Change.together(*(_requiring(pool, r) for r in requirements), labelled, *leaving_queue(asked))
 
 
@@ -181,17 +214,18 @@ def _of_affinity(pod: Pod, pool: CapacityPool) -> dict[str, str]:
     return {**anything, **values}
 
 
-def _meant(labels: Mapping[str, str], pool: CapacityPool, catalog: Catalog) -> Iterator[Requirement]:
-    """What the values of labels say about the machine: who wrote them has such machines. The instance type, else the
-    accelerator, else the family; and the cloud whose key it is."""
+def _meant(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Requirement]:
+    """What the values of labels say about the machine: who wrote them has such machines. The instance type, or those on
+    which the pod's images work, else the accelerator, else the family; and the cloud whose key it is."""
+    catalog = asked.catalog
     there = {requirement.key for requirement in pool.requirements}
     types = {name for value in labels.values() if (name := type_named(value, catalog))}
     named = [set(found) for key, value in labels.items() if (found := accelerators_named(key, value, catalog))]
     cards = set.intersection(*named) if named else set()  # empty where two labels name different models
     # A pool that exists has a node template, and that has a cloud.
     named_clouds = clouds_of_labels(labels) if pool.implicit else frozenset()
-    if len(types) == 1:
-        yield from (Requirement(INSTANCE_TYPE, "In", tuple(types)) for _ in {INSTANCE_TYPE} - there)
+    if needed := tuple(types) if len(types) == 1 else types_of_images(asked.pod):
+        yield from (Requirement(INSTANCE_TYPE, "In", needed) for _ in {INSTANCE_TYPE} - there)
         return
     families = {family for key, value in labels.items() for family in families_named(key, value, catalog)}
     if not cards and len(families) == 1:

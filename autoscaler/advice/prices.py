@@ -32,30 +32,37 @@ def prices(asked: Situation) -> Iterator[Change]:
         for entry in asked.considered
         if entry.outcome is ConsideredOutcome.FITS and any(reason.code is Code.NO_PRICE for reason in entry.reasons)
     }
-    listed = [asked.catalog.types[name] for region, name, _ in unpriced if not region]
-    listed = [known for known in listed if known.price is None]
+    anywhere = [(asked.catalog.types[name], kind) for region, name, kind in unpriced if not region]
+    listed = [(known, kind) for known, kind in anywhere if kind not in known.prices]
     if listed:
-        yield _costing(min(listed, key=_size).name, "", CapacityType.ON_DEMAND)
+        known, kind = min(listed, key=lambda found: (found[1] is not CapacityType.ON_DEMAND, _size(found[0])))
+        yield _costing(known, "", kind)
     regional = sorted(
         (_size(asked.catalog.types[name]), kind.value, region)
         for region, name, kind in unpriced
         if region and not asked.where.regions and not any(map(_names_places, asked.pools))
     )
     if not listed and regional:
-        size, kind, region = regional[0]
-        yield _costing(size[-1], region, CapacityType(kind))
+        size, sold_as, region = regional[0]
+        yield _costing(asked.catalog.types[size[-1]], region, CapacityType(sold_as))
 
 
 def _names_places(pool: CapacityPool) -> bool:
     return any(requirement.key in (REGION, ZONE) for requirement in pool.requirements)
 
 
-def _costing(name: str, region: str, kind: CapacityType) -> Change:
-    """`price` is the field as `foreslice catalog set` names it."""
-    field = ".".join(("price", region or "REGION", *((kind.value,) if kind is not CapacityType.ON_DEMAND else ())))
-    plan_with = "--catalog DIR" if region else "--catalog DIR --region REGION"
-    found = Change.of(ChangeKind.SET_PRICE, "", unchanged, instance_type=name, price=field, plan_with=plan_with)
-    return replace(found, catalog=partial(_priced, name=name, region=region, kind=kind))
+def _costing(known: InstanceType, region: str, kind: CapacityType) -> Change:
+    """`price` is the field as `foreslice catalog set` names it: beside a list price it needs no place. `sold_as` says
+    how the machine is bought, where that is not on demand."""
+    told = () if kind is CapacityType.ON_DEMAND else (kind.value,)
+    place = region or ("" if known.price else "REGION")
+    field = ".".join(("price", *filter(None, (place,)), *told))
+    plan_with = "--catalog DIR --region REGION" if place == "REGION" else "--catalog DIR"
+    detail = {"instance_type": known.name, "price": field, "plan_with": plan_with} | (
+        {"sold_as": f"{kind.value} in {region}" if region else kind.value, "cloud": known.cloud} if told else {}
+    )
+    found = Change.of(ChangeKind.SET_PRICE, "", unchanged, **detail)
+    return replace(found, catalog=partial(_priced, name=known.name, region=region, kind=kind))
 
 
 def _size(instance_type: InstanceType) -> tuple[int, int, str]:

@@ -27,13 +27,14 @@ from autoscaler.cli.common.why import print_type_answers, samples, type_answers,
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
 from autoscaler.lint.devices.network_advice import network_advice
-from autoscaler.lint.other_systems import foreign_advice
+from autoscaler.lint.other_systems import foreign_advice, not_working
 from autoscaler.lint.releases import names_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.lint.tpu_advice import tpu_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.images import selecting_what_images_need
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
 from autoscaler.planning.one_cloud import cloud_meant, clouds_of, plan_in_one_cloud
 from autoscaler.planning.policy import Policy, WorkLimits
@@ -179,24 +180,26 @@ def _decide(
     now = _moment(moment) if moment else now_of(loaded)
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
-    decided, used = plan_in_one_cloud(loaded.snapshot, catalog, policy, now)
+    snapshot = selecting_what_images_need(loaded.snapshot)
+    decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
     told = (
-        *advice(loaded.snapshot),
-        *foreign_advice(loaded.snapshot, catalog),
-        *names_advice(loaded.snapshot),
-        *plan_advice(loaded.snapshot, decided),
-        *supply_advice(loaded.snapshot, decided, catalog),
-        *network_advice(loaded.snapshot, decided, catalog),
-        *tpu_advice(loaded.snapshot, decided, catalog),
-        *_disks(cheaper_with_larger_disks(decided, loaded.snapshot, catalog, used, now)),
-        *_of_clouds(used, policy, clouds_of(decided, catalog), loaded.snapshot),
-        *_asked_for(cheaper_if_asked_for(decided, loaded.snapshot, catalog, used, now)),
+        *advice(snapshot),
+        *foreign_advice(loaded.snapshot, catalog, decided),
+        *names_advice(snapshot),
+        *plan_advice(snapshot, decided),
+        *supply_advice(snapshot, decided, catalog),
+        *network_advice(snapshot, decided, catalog),
+        *tpu_advice(snapshot, decided, catalog),
+        *_disks(cheaper_with_larger_disks(decided, snapshot, catalog, used, now)),
+        *_of_clouds(used, policy, clouds_of(decided, catalog), snapshot),
+        *_asked_for(cheaper_if_asked_for(decided, snapshot, catalog, used, now)),
     )
-    decided = replace(decided, warnings=(*map(reason_of, told), *decided.warnings))
-    decided = with_defragmentation(decided, loaded.snapshot, catalog, used)
+    useless = not_working(snapshot, decided)
+    decided = replace(decided, warnings=(*useless, *map(reason_of, told), *decided.warnings))
+    decided = with_defragmentation(decided, snapshot, catalog, used)
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)
-    return Decided(loaded.snapshot, catalog, decided, now, used)
+    return Decided(snapshot, catalog, decided, now, used)
 
 
 def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:

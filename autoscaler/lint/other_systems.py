@@ -7,14 +7,17 @@ README), Volcano's vGPU device plugin, and the instance types of Amazon SageMake
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from autoscaler.lint.advice import surprise
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
@@ -22,10 +25,10 @@ from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocol
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_resources
-from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, MACHINE_KEYS, accelerator_names
+from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, accelerator_names
 from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts, queue_labels
+from instance_catalog.types.clouds import queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 # Resources of GPUs that no cloud of the catalog sells: of which vendor.
@@ -36,13 +39,11 @@ _OF_EVERY_NODE: Final = (
     *("/dev", "/sys", "/proc", "/lib", "/usr", "/etc", "/run", "/var/run", "/var/log", "/var/lib/kubelet", "/boot"),
     *("/opt/cni", "/home/kubernetes", "/tmp", "/bin", "/sbin"),
 )
-TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
-# Who selects by one of these has said which machine it has to be.
-_OF_MACHINES: Final = TYPE_KEYS | MACHINE_KEYS | {labels.ACCELERATOR, labels.HOSTNAME}
 
 
-def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
-    """One warning of each kind, about the first pod that it concerns."""
+def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = None) -> Iterator[Diagnostic]:
+    """One warning of each kind, about the first pod that it concerns. Of machines that a `plan` has chosen where pools
+    or nodes say which there are, `not_working` warns."""
     yield from _of_first(snapshot, _kai_part, _kai)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, _shared_resource, _shared)
@@ -55,14 +56,38 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]
     there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
+    assumed = not (snapshot.pools or snapshot.nodes)
+    placed = {key for node in plan.launches for key in node.pods} if plan is not None and not assumed else frozenset()
+    rest = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in placed)) if placed else snapshot
     for protocol in gpudirect_protocols():
-        direct = partial(_direct, protocol=protocol, pools=snapshot.pools)
-        yield from _of_first(snapshot, direct, partial(_gpudirect, protocol=protocol))
+        direct = partial(gpudirect_image, protocol=protocol, pools=snapshot.pools)
+        yield from _of_first(rest, direct, partial(_gpudirect, protocol=protocol, assumed=assumed))
     yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
         yield from _of_first(snapshot, unknown, partial(_accelerator, key=key, catalog=catalog))
+
+
+def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
+    """For each GPUDirect, the first pod that a plan gives a machine without it; `not_working` are how many."""
+    pods = {pod.key: pod for pod in snapshot.pods}
+    placed = [(pods[key], node.offering.instance_type) for node in plan.launches for key in node.pods if key in pods]
+    for protocol in gpudirect_protocols():
+        found = [
+            (pod, image, name)
+            for pod, name in placed
+            if name not in protocol.types and (image := gpudirect_image(pod, protocol, snapshot.pools))
+        ]
+        if found:
+            pod, image, name = found[0]
+            rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            problem = (
+                f"spec.nodeSelector: uses {protocol.name} of Google Cloud (image {image}), which works only on "
+                f"{', '.join(protocol.types)}, selects no machine{rest}, and gets {name}, where it does not work; add "
+                f"{labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
+            )
+            yield Reason.of(Code.ADVICE, f"Pod {pod.key}", problem=problem, not_working=len(found))
 
 
 def _of_first(
@@ -183,7 +208,7 @@ def _having(resource: str, catalog: Catalog) -> dict[str, Quantity]:
 
 
 def _admitted(pod: Pod, name: str) -> bool:
-    return all(name in names for names in _selected(pod, TYPE_KEYS))
+    return all(name in names for names in pod.required_values(TYPE_KEYS))
 
 
 def _absent_hardware(pod: Pod, catalog: Catalog) -> str:
@@ -223,9 +248,15 @@ def _unknown(name: str) -> tuple[tuple[str, ...], str, str]:
 
 
 def type_named(text: str, catalog: Catalog) -> str:
-    """The instance type that a text such as "trn1-32xl" names in another spelling; nothing if none or several are."""
+    """The instance type that a text such as "trn1-32xl" names in another spelling, or else has in it as words
+    ("a3-ultragpu-8g-pool"); nothing if none or several are."""
     found = [name for name in catalog.types if _spelled(name) == _spelled(text)]
-    return found[0] if len(found) == 1 else ""
+    within = found or [name for name in catalog.types if f"-{_dashed(name)}-" in f"-{_dashed(text)}-"]
+    return within[0] if len(within) == 1 else ""
+
+
+def _dashed(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())
 
 
 def _spelled(text: str) -> str:
@@ -241,7 +272,7 @@ def ec2_name(name: str, catalog: Catalog) -> str:
 
 def _one_node(pod: Pod, there: Set[str]) -> str:
     """The node that the pod selects by its name and that is not in sight; or nothing."""
-    return next((names[0] for names in _selected(pod, {labels.HOSTNAME}) if there.isdisjoint(names)), "")
+    return next((names[0] for names in pod.required_values({labels.HOSTNAME}) if there.isdisjoint(names)), "")
 
 
 def _named(name: str) -> tuple[tuple[str, ...], str, str]:
@@ -267,30 +298,27 @@ def _path(path: str) -> tuple[tuple[str, ...], str, str]:
     )
 
 
-def _direct(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[CapacityPool]) -> str:
-    """The image by which the pod shows that it uses the protocol, where it selects no machine. What a node pool has is
-    known only of those that a CapacityPool names."""
-    keys = {facts.group_per_type for facts in cloud_facts().values() if facts.group_per_type}
-    groups = [name for names in _selected(pod, keys) for name in names]
-    known = {pool.labels.get(key) for pool in pools for key in keys}
-    if known.intersection(groups) or _selected(pod, _OF_MACHINES):
-        return ""
-    images = (container.image for container in (*pod.containers, *pod.init_containers))
-    return next((image for image in images if any(part in image for part in protocol.images)), "")
-
-
-def _gpudirect(image: str, protocol: GpuDirectProtocol) -> tuple[tuple[str, ...], str, str]:
+def _gpudirect(image: str, protocol: GpuDirectProtocol, *, assumed: bool) -> tuple[tuple[str, ...], str, str]:
+    """`assumed`: a plan takes it as if the pod selected the machines that it needs."""
+    types = ", ".join(protocol.types)
+    uses = f"uses {protocol.name} of Google Cloud (image {image}){{rest}}, which works only on {types}"
+    step = f"{labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
+    if assumed:
+        return (
+            ("spec", "nodeSelector"),
+            f"{uses}, and selects no machine: a plan buys one of these for it, but kube-scheduler takes any node",
+            f"add {step}",
+        )
     return (
         ("spec", "nodeSelector"),
-        f"uses {protocol.name} of Google Cloud (image {image}){{rest}}, which works only on "
-        f"{', '.join(protocol.types)}, and selects no machine: on any other that a plan chooses it does not work",
-        f"add {labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool",
+        f"{uses}, and selects no machine: on any other that a plan chooses it does not work",
+        f"add {step}",
     )
 
 
 def _in_queue(pod: Pod) -> str:
     """The label, and its value, by which the pod selects nodes that another autoscaler sizes; or nothing."""
-    found = ((key, names) for key in sorted(queue_labels()) for names in _selected(pod, {key}))
+    found = ((key, names) for key in sorted(queue_labels()) for names in pod.required_values({key}))
     return next((f"{key}={names[0]}" for key, names in found), "")
 
 
@@ -306,21 +334,13 @@ def _queued(label: str) -> tuple[tuple[str, ...], str, str]:
 def unknown_type(pod: Pod, catalog: Catalog) -> str:
     """An instance type that the pod selects, alone, and that nobody sells under this name; or nothing."""
     machines = {one.machine_type for one in catalog} | catalog.types.keys()
-    return next((names[0] for names in _selected(pod, TYPE_KEYS) if not machines & set(names)), "")
+    return next((names[0] for names in pod.required_values(TYPE_KEYS) if not machines & set(names)), "")
 
 
 def unknown_accelerator(pod: Pod, key: str, catalog: Catalog) -> str:
     """An accelerator that the pod selects by this label of a cloud and that no type of the catalog has; or nothing."""
     known = accelerator_names(key, catalog)
-    return next((names[0] for names in _selected(pod, {key}) if not known & set(names)), "")
-
-
-def _selected(pod: Pod, keys: Collection[str]) -> list[tuple[str, ...]]:
-    """For each of these keys that the pod requires, the values of which a node must have one."""
-    terms = pod.affinity.terms if pod.affinity else ()
-    required = [r for term in terms for r in term.match_expressions] if len(terms) == 1 else []
-    values: list[tuple[str, ...]] = [(value,) for key, value in pod.node_selector.items() if key in keys]
-    return values + [tuple(r.values) for r in required if r.key in keys and r.operator == "In"]
+    return next((names[0] for names in pod.required_values({key}) if not known & set(names)), "")
 
 
 def _accelerator(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:

@@ -12,11 +12,11 @@ from math import prod
 from typing import Final
 
 from autoscaler.lint.advice import surprise
-from autoscaler.lint.other_systems import TYPE_KEYS
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.images import TYPE_KEYS
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import TPU

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -185,6 +186,13 @@ class Pod(Namespaced):
         """The keys of the node labels that it requires something of."""
         terms = self.affinity.terms if self.affinity else ()
         return frozenset(self.node_selector) | {r.key for term in terms for r in term.match_expressions}
+
+    def required_values(self, keys: Collection[str]) -> list[tuple[str, ...]]:
+        """For each of these keys that it requires of nodes, the values of which a node must have one."""
+        terms = self.affinity.terms if self.affinity else ()
+        required = [r for term in terms for r in term.match_expressions] if len(terms) == 1 else []
+        values: list[tuple[str, ...]] = [(value,) for key, value in self.node_selector.items() if key in keys]
+        return values + [tuple(r.values) for r in required if r.key in keys and r.operator == "In"]
 
     @property
     def expected_seconds(self) -> int | None:

@@ -69,12 +69,27 @@ _WITHOUT_POOL: Final[dict[ChangeKind, str]] = {
 }
 # … or to write into the pool that somebody will create.
 _OF_NEW_POOL: Final[dict[ChangeKind, str]] = {
+    ChangeKind.ALLOW_CAPACITY_TYPE: "spec.capacityTypes [{allow}]",
     ChangeKind.ALLOW_PARTS: "spec.fractional Allow, so that {share} is offered",
     ChangeKind.ADD_SCHEDULER: "{scheduler} in spec.scope.schedulerNames",
     ChangeKind.WIDEN_SCOPE: "spec.scope.pods All",
     ChangeKind.ADD_REQUIREMENT: "{key} In [{value}] in spec.requirements",
     ChangeKind.ADD_LABELS: "{labels} in spec.labels",
     ChangeKind.SET_DRIVERS: "spec.drivers.profiles [{drivers}]",
+}
+# Of what is never sold on demand, or is asked for as flex-start or Spot.
+_SOLD_OTHERWISE: Final[dict[ChangeKind, str]] = {
+    ChangeKind.SET_PRICE: (
+        "say what {instance_type} costs as {sold_as}, of which no price is shipped (`foreslice catalog set "
+        "{instance_type} {price}=DOLLARS --into DIR --reason WHY`) and plan with {plan_with}; `foreslice catalog sync "
+        "{cloud}` gets prices"
+    ),
+    ChangeKind.ADD_BLOCK: (
+        "buy {instance_type} for a time, and add a CapacityBlock for it whose taint the pods tolerate, or with "
+        "spec.taint: {{effect: None}} (it is never sold on demand; to buy it as {sold_as} instead, allow that with "
+        "--allow or in spec.capacityTypes of a pool, and get its price with `foreslice catalog sync {cloud}` or "
+        "`foreslice catalog set`)"
+    ),
 }
 _CREATE: Final = "create a CapacityPool with"
 _DAEMON_SET: Final = " (a plan knows of it by its DaemonSet, given with -f or read with --live)"
@@ -88,20 +103,24 @@ def change_text(change: Change, *, nodes: int = 0) -> str:
     objects: dict[str, list[str]] = {}
     parts = change.parts or (change,)
     plugins = [part for part in parts if part.kind is ChangeKind.RUN_PLUGIN]
+    created = [part for part in parts if not part.subject and part.kind in _OF_NEW_POOL]
+    if all(part.kind is ChangeKind.ALLOW_CAPACITY_TYPE for part in created):
+        created = []  # an option of the command line says it without a pool
     for part in parts:
-        new = not part.subject and part.kind in _OF_NEW_POOL
+        new = part in created
         texts = objects.setdefault(_CREATE if new else part.subject and f"{part.subject}:", [])
-        texts.append(_part_text(part) + (_DAEMON_SET if part in plugins[-1:] else ""))
+        texts.append(_part_text(part, new=new) + (_DAEMON_SET if part in plugins[-1:] else ""))
     if _CREATE in objects:
         objects[_CREATE].insert(0, f"spec.limits.nodes {max(1, nodes)} or more")
     *first, last = (f"{head} {_listed(found)}".strip() for head, found in objects.items())
     return "; and ".join(("; ".join(first), last)) if first else last
 
 
-def _part_text(change: Change) -> str:
-    """What is changed, without the object."""
-    of_none = _OF_NEW_POOL | _WITHOUT_POOL
+def _part_text(change: Change, *, new: bool) -> str:
+    """What is changed, without the object; `new`: in a pool that somebody creates."""
+    of_none = _OF_NEW_POOL if new else _WITHOUT_POOL
     template = _TEXTS[change.kind] if change.subject else of_none.get(change.kind, _TEXTS[change.kind])
+    template = _SOLD_OTHERWISE[change.kind] if "sold_as" in change.detail else template
     facts = {key: fact_text(value) for key, value in change.detail.items()}
     if "condition" in facts:
         facts["condition"] = one_line_cel(facts["condition"])

@@ -12,6 +12,11 @@ from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL
 
 NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {
+        Code.NEEDS_RESERVATION: (
+            "it is sold only as {sold_as}, and {capacity_type} capacity needs a CapacityBlock",
+            "{capacity_type} capacity needs a CapacityBlock",
+            "needs a CapacityBlock",
+        ),
         Code.FITS: ("fits",),
         Code.CHEAPEST: ("cheapest that fits; it has {share}", "cheapest that fits"),
         Code.PREFERRED: (

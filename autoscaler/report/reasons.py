@@ -191,7 +191,6 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "no group of {kind} {template} starts it: its status has the groups, and what is wrong with them",
         "are started by no group of the node template",
     ),
-    Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: (
         "{architecture} nodes are offered to pods that select kubernetes.io/arch, by pools that require it or a type",
     ),

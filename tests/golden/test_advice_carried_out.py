@@ -22,8 +22,10 @@ from tests.golden.test_examples import WARNINGS
 _ADVICE = re.compile(r"^  (?P<pod>\S+/\S+?)(?: and (?P<more>\d+) more)?: (?P<change>.*) → (?P<result>.*)$")
 _LAUNCH = re.compile(r"(\d+) × (\S+) \(")
 _TELLING = (
-    r"(give \S+ a root disk of \S+ or more \(.*?\), say so|say what \S+ costs) "
+    r"(give \S+ a root disk of \S+ or more \(.*?\), say so"
+    r"|say what \S+ costs(?: as [^,]*, of which no price is shipped)?) "
     r"\(`foreslice catalog set (?P<command>.*?)`\) and plan with (?P<options>--catalog DIR( --region REGION)?)"
+    r"(; `foreslice catalog sync gcp` gets prices)?"
 )
 _ALLOWING = r"allow \S+ capacity: --allow ([a-z,-]+)"
 _BY_DAEMON_SET = "(a plan knows of it by its DaemonSet, given with -f or read with --live)"
@@ -147,6 +149,20 @@ CASES = {
             **SELECTOR,
         },
     ),
+    "flex-start, of which no price is shipped, in a node pool": workload(
+        "Deployment",
+        "apps/v1",
+        {
+            "template": template(
+                {"nvidia.com/gpu": 8},
+                nodeSelector={
+                    "cloud.google.com/gke-flex-start": "true",
+                    "cloud.google.com/gke-nodepool": "a3-ultragpu-8g-pool",
+                },
+            ),
+            **SELECTOR,
+        },
+    ),
     "other scheduler, labels of people": workload(
         "Deployment",
         "apps/v1",
@@ -210,8 +226,10 @@ def _pool(words: str) -> dict[str, Any]:
         spec.setdefault("scope", {})["schedulerNames"] = [scheduler[1]]
     if labels := re.search(r"((?:\S+=\S+ )+)in spec.labels", words):
         spec["labels"] = dict(pair.rstrip(",").split("=") for pair in labels[1].split())
-    if required := re.search(r"(\S+) In \[(\S+?)\] in spec.requirements", words):
-        spec["requirements"] = [{"key": required[1], "operator": "In", "values": [required[2]]}]
+    if required := re.findall(r"(\S+) In \[(.+?)\] in spec.requirements", words):
+        spec["requirements"] = [{"key": k, "operator": "In", "values": v.split(", ")} for k, v in required]
+    if kinds := re.search(r"spec.capacityTypes \[(.*?)\]", words):
+        spec["capacityTypes"] = kinds[1].split(",")
     if drivers := re.search(r"spec.drivers.profiles \[(.*?)\]", words):
         spec["drivers"] = {"profiles": drivers[1].split(", ")}
     if "spec.fractional Allow" in words:

@@ -36,7 +36,7 @@ PLACED = {
     "beta-version",
 }
 LEFT_OUT = {"block-soon", "block-too-short", "cpu-devices", "unsatisfiable"}
-PLACED |= {"tpu-node", "tpu-generation", "tpu-hosts", "launcher", "workload-identity"}
+PLACED |= {"gpudirect", "tpu-node", "tpu-generation", "tpu-hosts", "launcher", "workload-identity"}
 
 
 def run(example: Path, *options: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:

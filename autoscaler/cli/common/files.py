@@ -17,6 +17,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
+from autoscaler.planning.demand.images import selecting_what_images_need
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.report.words import counted
@@ -102,5 +103,6 @@ def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, 
     now = now_of(loaded)
     catalog = catalog_of(loaded, directories, now)
     policy = replace(policy, where=asked.where(loaded.snapshot, catalog))
-    plan, policy = plan_in_one_cloud(loaded.snapshot, catalog, policy, now)
-    return Decided(loaded.snapshot, catalog, plan, now, policy, live=False)
+    snapshot = selecting_what_images_need(loaded.snapshot)
+    plan, policy = plan_in_one_cloud(snapshot, catalog, policy, now)
+    return Decided(snapshot, catalog, plan, now, policy, live=False)

@@ -288,7 +288,9 @@ def _barred(
         held = {"block": ref.block} if ref.block else {}
         return Reason.of(Code.NOT_IN_GROUPS, subject, kind=template.kind, template=template.name, **held)
     if offering.capacity_type.needs_reservation and not offering.reservation:
-        return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
+        others = () if candidate.instance_type.sold_on_demand else candidate.instance_type.capacity_types
+        sold = {"sold_as": tuple(kind.value for kind in others)} if others else {}
+        return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type, **sold)
     if offering.usd_per_hour is None and not policy.buy_unpriced:
         return Reason.of(Code.NO_PRICE, subject, region=offering.region, cloud=candidate.instance_type.cloud)
     for backoff in snapshot.backoffs:

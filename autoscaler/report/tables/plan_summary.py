@@ -22,6 +22,7 @@ from autoscaler.report.words import counted, few, money, ready_text
 from instance_catalog.drivers.device_plugins import shared_gpu_resources
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
 from instance_catalog.prediction.device_plugins import is_plugin_resource
+from instance_catalog.types.instance_type import CapacityType
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
 _LISTED_MISSES: Final = Policy().near_misses  # with fewer, what was not listed fits
@@ -71,11 +72,13 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False) -> list
     """
     nodes = len(plan.launches)
     price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
+    useless = sum(found for warning in plan.warnings if isinstance(found := warning.detail.get("not_working"), int))
+    instead = f" ({useless} of them where they do not work: see the warnings)" if useless else ""
     text = (
-        f"{counted(nodes, 'node')} to launch{price}; {counted(len(plan.placements), 'pod')} placed, "
+        f"{counted(nodes, 'node')} to launch{price}; {counted(len(plan.placements), 'pod')} placed{instead}, "
         f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored"
     )
-    lines = [Line(text, "error" if plan.left_out else "good")]
+    lines = [Line(text, "error" if plan.left_out else "warning" if useless else "good")]
     if plan.at_least_usd_per_hour is not None and (above := plan.above_least or 0) >= _TOLD_ABOVE:
         lines.append(
             Line(
@@ -243,7 +246,11 @@ def _bar_text(reason: Reason, *, short: bool) -> str:
     if reason.code is not Code.NEEDS_RESERVATION:
         return text
     name, _, why = text.removeprefix("offering ").partition(": ")
-    return f"{name} would fit, but {why}: add one for what you have bought"
+    sold = reason.detail.get("sold_as")
+    kinds = [CapacityType(str(kind)) for kind in (sold if isinstance(sold, tuple) else ())]
+    asked = " or ".join(kind.value for kind in kinds if not kind.needs_reservation)
+    instead = f", or allow {asked} (--allow, or spec.capacityTypes of a pool)" if asked else ""
+    return f"{name} would fit, but {why}: add one for what you have bought{instead}"
 
 
 def _what_would_decide(entry: LeftOut) -> Iterator[str]:

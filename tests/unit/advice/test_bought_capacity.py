@@ -14,6 +14,9 @@ from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.tables.plan_summary import left_out_lines
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
@@ -86,4 +89,46 @@ def test_who_has_a_block_is_told_of_its_taint_and_not_to_buy_another(hold: Hold)
     assert (first.change.kind, first.change.detail["taint"]) == (
         ChangeKind.TOLERATE,
         "foreslice.dev/capacity-block=march:NoSchedule",
+    )
+
+
+FLEX = replace(
+    machine("a3-rare-8g", LARGE, 8, "9.00", cloud="gcp"),
+    capacity_types=(CapacityType.FLEX_START, CapacityType.RESERVED),
+)
+
+
+@pytest.mark.parametrize("of_pool", [False, True])
+def test_who_selects_flex_start_is_told_to_allow_it_and_of_its_price(of_pool: bool) -> None:
+    pool = CapacityPool("team", Mode.ACT, drivers=("nvidia",), capacity_types=(CapacityType.ON_DEMAND,))
+    asking = pod("p", "c", node_selector=FrozenMap({labels.GKE_FLEX_START: "true"}))
+    given = snapshot([asking], [claim("c", gpus())], pools=(pool,) if of_pool else ())
+    catalog = Catalog.of([FLEX, machine("n1-usual", SMALL, 1, "1.00", cloud="gcp")])
+    (first, *_) = advise(asking, given, catalog, plan_for(given, catalog, POLICY, NOW), POLICY, NOW)
+    (line, *_) = advice_lines([first])
+    allowed = "pool team: add flex-start to" if of_pool else "allow flex-start capacity: --allow on-demand,flex-start"
+    assert line.startswith(allowed)
+    assert "costs as flex-start, of which no price is shipped" in line
+    assert line.endswith("→ 1 × a3-rare-8g (flex-start), no price known")
+
+
+def test_nobody_gives_up_a_model_that_is_sold_otherwise() -> None:
+    """The name of a compute class has the GPU in it; without the class the pod would get any GPU."""
+    asking = pod("p", "c", node_selector=FrozenMap({labels.GKE_COMPUTE_CLASS: "gpu-h200-141gb-x8"}))
+    given = snapshot([asking], [claim("c", gpus(count=4))])
+    catalog = shipped("a3-ultragpu-8g", "n1-standard-8+4xnvidia-tesla-t4")
+    (first, *_) = advise(asking, given, catalog, plan_for(given, catalog, POLICY, NOW), POLICY, NOW)
+    assert {ChangeKind.ADD_BLOCK, ChangeKind.ADD_LABELS} <= {part.kind for part in first.change.parts}
+    (line, *_) = advice_lines([first])
+    assert "drop" not in line
+    assert "it is never sold on demand; to buy it as flex-start or spot instead" in line
+
+
+def test_a_reason_says_how_a_type_is_sold() -> None:
+    given = snapshot([pod("p", "c")], [claim("c", gpus(product="NVIDIA B200"))])
+    (entry,) = plan_for(given, shipped("a4-highgpu-8g"), POLICY, NOW).left_out
+    assert next(iter(left_out_lines(entry))) == (
+        "a4-highgpu-8g would fit, but it is sold only as capacity-block, reserved, flex-start, spot, and "
+        "capacity-block capacity needs a CapacityBlock: add one for what you have bought, or allow flex-start or spot "
+        "(--allow, or spec.capacityTypes of a pool)"
     )

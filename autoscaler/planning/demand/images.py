@@ -1,0 +1,58 @@
+"""Machines that the images of pods need and that the pods do not select: those with a GPUDirect of Google Cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.prediction.system_labels import MACHINE_KEYS
+from instance_catalog.types.clouds import cloud_facts
+
+TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
+# Who selects by one of these has said which machine it has to be.
+_OF_MACHINES: Final = TYPE_KEYS | MACHINE_KEYS | {labels.ACCELERATOR, labels.HOSTNAME}
+
+
+def gpudirect_image(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[CapacityPool] = ()) -> str:
+    """The image by which the pod shows that it uses the protocol, where it selects no machine. What a node pool has is
+    known only of those that a CapacityPool names."""
+    keys = {facts.group_per_type for facts in cloud_facts().values() if facts.group_per_type}
+    groups = [name for names in pod.required_values(keys) for name in names]
+    known = {pool.labels.get(key) for pool in pools for key in keys}
+    return "" if known.intersection(groups) or pod.required_values(_OF_MACHINES) else _image(pod, protocol)
+
+
+def types_of_images(pod: Pod) -> tuple[str, ...]:
+    """The only instance types on which the pod's images work, whatever it selects; none of images that are not known
+    to need one."""
+    return next((protocol.types for protocol in gpudirect_protocols() if _image(pod, protocol)), ())
+
+
+def selecting_what_images_need(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in which pods select the types on which their images work, where nobody says which machines there
+    are: a plan that has the whole catalog buys nothing on which a pod does not work. kube-scheduler takes any node."""
+    if snapshot.pools or snapshot.nodes:
+        return snapshot
+    return replace(snapshot, pods=tuple(map(_selecting, snapshot.pods)))
+
+
+def _selecting(pod: Pod) -> Pod:
+    types = next((protocol.types for protocol in gpudirect_protocols() if gpudirect_image(pod, protocol)), ())
+    if not types:
+        return pod
+    needed = Requirement(labels.INSTANCE_TYPE, "In", types)
+    terms = pod.affinity.terms if pod.affinity else (NodeSelectorTerm(()),)
+    narrowed = (replace(term, match_expressions=(*term.match_expressions, needed)) for term in terms)
+    return replace(pod, affinity=NodeSelector(tuple(narrowed)))
+
+
+def _image(pod: Pod, protocol: GpuDirectProtocol) -> str:
+    images = (container.image for container in (*pod.containers, *pod.init_containers))
+    return next((image for image in images if any(part in image for part in protocol.images)), "")
