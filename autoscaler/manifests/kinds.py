@@ -35,6 +35,8 @@ _POD_GROUP = readers.of_snapshot(BY_NAME["scheduling.k8s.io", "PodGroup"])
 _RESOURCE = ("v1", "v1beta2", "v1beta1")
 _OURS = "foreslice.dev"
 _REQUESTED = "autoscaling.x-k8s.io"
+_KUEUE = "kueue.x-k8s.io"
+_QUEUED = ("v1beta2", "v1beta1")
 
 # In the order in which they are read: contexts and priorities first, since pods are resolved against them.
 KINDS = (
@@ -60,6 +62,9 @@ KINDS = (
     Kind("scheduling.x-k8s.io", "PodGroup", ("v1alpha1",), _POD_GROUP),
     Kind("scheduling.volcano.sh", "PodGroup", ("v1beta1",), _POD_GROUP),
     Kind("scheduling.run.ai", "PodGroup", ("v2alpha2",), _POD_GROUP),
+    Kind(_KUEUE, "ResourceFlavor", _QUEUED, readers.read_resource_flavor, namespaced=False),
+    Kind(_KUEUE, "ClusterQueue", _QUEUED, readers.read_cluster_queue, namespaced=False),
+    Kind(_KUEUE, "LocalQueue", _QUEUED, readers.read_local_queue),
     Kind("", "Pod", ("v1",), readers.read_pod),
     Kind("", "PodTemplate", ("v1",), readers.read_pod_template),
     Kind(_REQUESTED, "ProvisioningRequest", ("v1", "v1beta1"), readers.read_provisioning_request),
@@ -176,6 +181,8 @@ IGNORED = {
         "flow.volcano.sh",
         "JobTemplate",
     ): "it is a template, of which a JobFlow makes Jobs: give those (kubectl get vcjob -o yaml)",
+    (_KUEUE, "Topology"): "a plan does not keep pods to one domain of it: which new nodes share one is known only once "
+    "they run",
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("production-stack.vllm.ai", "LoraAdapter"): _NO_PLACEMENT,

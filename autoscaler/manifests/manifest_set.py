@@ -13,6 +13,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.plan_context import PlanContext
+from autoscaler.manifests.queued.flavors import Queues
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, NodeTemplateRef
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
@@ -67,6 +68,7 @@ class ManifestSet:
     pod_templates: dict[str, PodTemplate] = field(default_factory=dict)
     provisioning_requests: list[ProvisioningRequest] = field(default_factory=list)
     capacity_buffers: list[CapacityBuffer] = field(default_factory=list)
+    queues: Queues = field(default_factory=Queues)
     scalables: list[tuple[str, object]] = field(default_factory=list)  # kind and object, read where a buffer needs it
 
     def put(self, kind: SnapshotKind, value: Any) -> None:

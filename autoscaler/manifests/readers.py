@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.kinds import SnapshotKind
-from autoscaler.kube.metadata import header
+from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
@@ -26,7 +28,9 @@ from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
+from autoscaler.manifests.queued.flavors import parse_cluster_queue, parse_flavor
 from autoscaler.model.capacity import NodeTemplateRef
+from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import RequestClass
 from instance_catalog.kubernetes import labels
 
@@ -39,7 +43,8 @@ def workload(expand: Expand) -> Reader:
     """The reader of a workload that `expand` turns into pods."""
 
     def read(manifests: ManifestSet, document: Document, problems: Problems) -> None:
-        manifests.add(expand(document.value, problems, origin=document.origin, priorities=manifests.priorities))
+        found = expand(document.value, problems, origin=document.origin, priorities=manifests.priorities)
+        manifests.add(replace(found, pods=_admitted(manifests, document, found.pods, problems)))
         _, kind = header(document.value)
         if kind in _SPREAD:
             _select(manifests, document, kind)
@@ -92,7 +97,35 @@ def read_pod(manifests: ManifestSet, document: Document, problems: Problems) -> 
         return
     spec = Fields(document.value).child("spec")
     claims = ephemeral_volume_claims(spec, namespace=pod.namespace, pod_name=pod.name, origin=document.origin)
-    manifests.add(Expansion((pod,), volume_claims=claims))
+    pods = (pod,) if pod.bound else _admitted(manifests, document, (pod,), problems)
+    manifests.add(Expansion(pods, volume_claims=claims))
+
+
+def _admitted(manifests: ManifestSet, document: Document, pods: tuple[Pod, ...], problems: Problems) -> tuple[Pod, ...]:
+    """As Kueue lets them start, where the object or its pods name a queue."""
+    own = Fields(document.value).child("metadata").child("labels").text(labels.KUEUE_QUEUE)
+    queue = own or (pods[0].labels.get(labels.KUEUE_QUEUE, "") if pods else "")
+    return manifests.queues.admitted(pods, queue, problems)
+
+
+def read_resource_flavor(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+    """ResourceFlavor of Kueue."""
+    found = parse_flavor(document.value, problems)
+    manifests.queues.flavors[found.name] = found
+
+
+def read_cluster_queue(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+    """ClusterQueue of Kueue."""
+    name, groups = parse_cluster_queue(document.value, problems)
+    manifests.queues.cluster_queues[name] = groups
+
+
+def read_local_queue(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+    """LocalQueue of Kueue."""
+    fields = Fields(document.value, problems)
+    metadata = parse_metadata(fields)
+    cluster_queue = fields.child("spec").required("clusterQueue")
+    manifests.queues.local_queues[f"{metadata.namespace}/{metadata.name}"] = cluster_queue
 
 
 def read_resource_claim_template(manifests: ManifestSet, document: Document, problems: Problems) -> None:

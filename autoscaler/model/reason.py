@@ -157,6 +157,7 @@ class Code(Enum):
     PREFERRED = "Preferred"  # an earlier firstAvailable alternative
     PREPAID = "Prepaid"
     WHOLE_SLICE = "WholeSlice"  # hosts, topology: a TPU slice of several hosts is bought as a whole
+    SAME_DOMAIN = "SameDomain"  # key: a label of which pod affinity wants one value
     ALREADY_BOUND = "AlreadyBound"
     EXISTING_NODE = "ExistingNode"
     COMING_NODE = "ComingNode"  # since: the provider holds the request and has not started it

@@ -9,6 +9,7 @@ the scheduler's order, until it gets one. Members of gangs are not: they come to
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import replace
 from typing import Final, TypeAlias
@@ -20,6 +21,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import Bundle, bundles_of
 from autoscaler.planning.demand.demand import claim_keys
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import HOSTNAME
 
 Make: TypeAlias = Callable[[Snapshot], Plan]
 
@@ -31,6 +33,19 @@ _LIMITS: Final = frozenset({Code.POOL_LIMIT, Code.SPENDING_GUARD})  # as many no
 # Marks a pod's own copy of a shared claim; no name of a claim has it.
 _COPY: Final = "~"
 _COPIES: Final = re.compile(rf"{_COPY}\d+")
+
+
+def told_together(plan: Plan, snapshot: Snapshot) -> Plan:
+    """The plan whose nodes say of which label they all have one value, where the affinity of their pods asks for that
+    and there are several: a zone that is not known yet does not show it."""
+    wanting = {pod.key: keys for pod in snapshot.pods if (keys := frozenset(t.topology_key for t in pod.pod_affinity))}
+    domains = [frozenset[str]().union(*(wanting.get(key, frozenset()) for key in node.pods)) for node in plan.launches]
+    often = Counter(key for each in domains for key in each - {HOSTNAME})
+    told = [tuple(Reason.of(Code.SAME_DOMAIN, key=key) for key in sorted(each) if often[key] > 1) for each in domains]
+    if not any(told):
+        return plan
+    nodes = (replace(node, reasons=(*node.reasons, *more)) for node, more in zip(plan.launches, told, strict=True))
+    return replace(plan, launches=tuple(nodes))
 
 
 def without_companions(plan: Plan, snapshot: Snapshot, make: Make) -> Plan:

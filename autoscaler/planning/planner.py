@@ -23,7 +23,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
 from autoscaler.planning.awaiting_blocks import await_blocks
-from autoscaler.planning.companions import without_companions
+from autoscaler.planning.companions import told_together, without_companions
 from autoscaler.planning.demand.bundles import Bundle, BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
@@ -70,7 +70,7 @@ def plan_for(
         return without_companions(make(state), state, make)
 
     plan = await_blocks(whole(snapshot), snapshot, whole, now)
-    return give_way(plan, snapshot, make, now, custom=catalog.drivers)
+    return told_together(give_way(plan, snapshot, make, now, custom=catalog.drivers), snapshot)
 
 
 def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datetime, memory: PlanMemory) -> Plan:

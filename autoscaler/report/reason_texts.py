@@ -24,6 +24,7 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "satisfies a preferred alternative of firstAvailable",
         ),
         Code.WHOLE_SLICE: ("one of {hosts} hosts of a {topology} slice, which is bought as a whole",),
+        Code.SAME_DOMAIN: ("in one {key}, by pod affinity",),
         Code.PREPAID: ("prepaid by capacity block {block}",),
         Code.ALREADY_BOUND: ("pods are bound to it",),
         Code.EXISTING_NODE: ("fits an existing node",),

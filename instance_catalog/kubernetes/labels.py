@@ -143,6 +143,8 @@ PROVISIONING_CLASS_NAME: Final = "autoscaling.x-k8s.io/provisioning-class-name" 
 CA_PROVISIONING_CLASS_NAME: Final = "cluster-autoscaler.kubernetes.io/provisioning-class-name"  # the old key
 CA_CONSUME_PROVISIONING_REQUEST: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"  # the old key
 KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"  # label of workloads that Kueue admits
+KUEUE_ONE_DOMAIN: Final = "kueue.x-k8s.io/podset-required-topology"  # annotation: a label that all of its nodes share
+KUEUE_ONE_DOMAIN_EACH: Final = "kueue.x-k8s.io/podset-slice-required-topology"  # annotation: the same of parts of it
 KUEUE_MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"  # label: after that Kueue ends the workload
 ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"  # of namespaces whose claims may have it
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"  # annotation of the implicit claim
@@ -194,6 +196,8 @@ POD_ANNOTATIONS: Final = frozenset(
         KAI_GPU_FRACTION,
         KAI_GPU_MEMORY,
         GKE_TPU_SLICE_TOPOLOGY,
+        KUEUE_ONE_DOMAIN,
+        KUEUE_ONE_DOMAIN_EACH,
         CAPACITY_ENDS_AT,
         DO_NOT_DISRUPT,
         KARPENTER_DO_NOT_DISRUPT,

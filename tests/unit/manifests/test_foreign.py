@@ -108,7 +108,7 @@ def test_unknown_objects_are_left_out_on_request(text: str) -> None:
         ("cloud.google.com/v1", "ComputeClass"),
         ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy"),
         ("kind.x-k8s.io/v1alpha4", "Cluster"),
-        ("kueue.x-k8s.io/v1beta1", "ClusterQueue"),
+        ("kueue.x-k8s.io/v1beta1", "Cohort"),
         ("config.kueue.x-k8s.io/v1beta1", "Configuration"),
         ("nvidia.com/v1", "ClusterPolicy"),
         ("inference.networking.k8s.io/v1", "InferencePool"),

@@ -1,0 +1,120 @@
+"""What pods get from Kueue when it admits them: node labels and tolerations of the ResourceFlavors of their queue.
+
+Kueue documentation, "Resource Flavor" and "Cluster Queue" (0.19): the nodeLabels of the flavor that it assigns join the
+nodeSelector of the pods, its tolerations their tolerations. Of the flavors of a resource group it takes the first that
+does not contradict what the pods select and that has quota. Quota is not counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.selectors import parse_pod_toleration
+from autoscaler.model.pod import Pod
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Toleration
+
+_STEP: Final = "give its LocalQueue, ClusterQueue and ResourceFlavors as well (kubectl get -o yaml)"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFlavor:
+    """`node_labels` and `tolerations` are what admitted pods get."""
+
+    name: str
+    node_labels: FrozenMap[str, str]
+    tolerations: tuple[Toleration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceGroup:
+    """Resources that one of the flavors, by name and in order of preference, provides."""
+
+    resources: frozenset[str]
+    flavors: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Queues:
+    """Kueue's objects: flavors and cluster queues by name, local queues by namespace/name with their cluster queue.
+    `missing` are the queues of workloads that were not given."""
+
+    flavors: dict[str, ResourceFlavor] = field(default_factory=dict)
+    cluster_queues: dict[str, tuple[ResourceGroup, ...]] = field(default_factory=dict)
+    local_queues: dict[str, str] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+
+    def admitted(self, pods: tuple[Pod, ...], name: str, problems: Problems) -> tuple[Pod, ...]:
+        """The pods of one workload as the queue of their namespace lets them start."""
+        if not pods or not name:
+            return pods
+        queue = f"{pods[0].namespace}/{name}"
+        groups = self.cluster_queues.get(self.local_queues.get(queue, ""))
+        if groups is not None:
+            return tuple(_admitted(pod, groups, self.flavors) for pod in pods)
+        if queue not in self.missing:
+            self.missing.add(queue)
+            message = (
+                f"waits in Kueue's queue {name}, which is not given: the plan takes its pods as admitted, and without "
+                "the node labels and tolerations that Kueue adds to them from a ResourceFlavor"
+            )
+            problems.warn(("metadata", "labels", labels.KUEUE_QUEUE), message, _STEP)
+        return pods
+
+
+def parse_flavor(raw: object, problems: Problems) -> ResourceFlavor:
+    """ResourceFlavor, as far as pods get something of it."""
+    fields = Fields(raw, problems)
+    spec = fields.child("spec")
+    tolerations = tuple(parse_pod_toleration(entry)[0] for entry in spec.children("tolerations"))
+    return ResourceFlavor(parse_metadata(fields).name, spec.text_map("nodeLabels"), tolerations)
+
+
+def parse_cluster_queue(raw: object, problems: Problems) -> tuple[str, tuple[ResourceGroup, ...]]:
+    """(name, resource groups) of a ClusterQueue; its quota is not counted."""
+    fields = Fields(raw, problems)
+    groups = tuple(
+        ResourceGroup(
+            frozenset(group.texts("coveredResources")),
+            tuple(flavor.text("name") for flavor in group.children("flavors")),
+        )
+        for group in fields.child("spec").children("resourceGroups")
+    )
+    several = any(len(group.flavors) > 1 for group in groups)
+    first = ", with the first flavor that does not contradict what they select" if several else ""
+    problems.warn((), f"its quota is not counted: the plan takes the pods of its queues as admitted{first}")
+    return parse_metadata(fields).name, groups
+
+
+def _admitted(pod: Pod, groups: tuple[ResourceGroup, ...], flavors: dict[str, ResourceFlavor]) -> Pod:
+    """The pod as Kueue lets it start: with the first flavor of each group whose resources it asks for."""
+    for flavor in _assigned(pod, groups, flavors):
+        selector = flavor.node_labels.with_items(pod.node_selector)
+        pod = replace(pod, node_selector=selector, tolerations=(*pod.tolerations, *flavor.tolerations))
+    return pod
+
+
+def _assigned(
+    pod: Pod, groups: tuple[ResourceGroup, ...], flavors: dict[str, ResourceFlavor]
+) -> Iterator[ResourceFlavor]:
+    asked = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
+    for group in groups:
+        # Of claims it depends on Kueue's configuration which resource they count as; one group has to cover them.
+        if asked & group.resources or (pod.claims and len(groups) == 1):
+            known = [flavors[name] for name in group.flavors if name in flavors]
+            yield from [flavor for flavor in known if _agrees(flavor, pod)][:1]
+
+
+def _agrees(flavor: ResourceFlavor, pod: Pod) -> bool:
+    """Whether a node with the flavor's labels can have what the pod selects."""
+    return all(
+        any(value in values for values in wanted)
+        for key, value in flavor.node_labels.items()
+        if (wanted := pod.required_values({key}))
+    )

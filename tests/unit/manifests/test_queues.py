@@ -1,0 +1,96 @@
+"""Pods of Kueue's queues: what they get of a ResourceFlavor when they are admitted, and what is said where it is not
+known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaler.lint.other_systems import foreign_advice
+from autoscaler.manifests.load import Loaded, load
+from instance_catalog.kubernetes import labels
+from tests.builders import CATALOG
+
+V1 = "kueue.x-k8s.io/v1beta2"
+TOLERATION = {"key": "team", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def flavor(name: str, **node_labels: str) -> dict[str, Any]:
+    spec = {"nodeLabels": node_labels, "tolerations": [TOLERATION]}
+    return {"apiVersion": V1, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": spec}
+
+
+def queues(*groups: tuple[list[str], list[str]]) -> list[dict[str, Any]]:
+    listed = [{"coveredResources": r, "flavors": [{"name": name} for name in names]} for r, names in groups]
+    return [
+        {"apiVersion": V1, "kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": {"resourceGroups": listed}},
+        {"apiVersion": V1, "kind": "LocalQueue", "metadata": {"name": "team"}, "spec": {"clusterQueue": "all"}},
+    ]
+
+
+def job(queue: str = "team", **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "registry.example/a:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never", **spec}}
+    metadata = {"name": "train", "labels": {labels.KUEUE_QUEUE: queue}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+
+
+def read(tmp_path: Path, *objects: dict[str, Any]) -> Loaded:
+    path = tmp_path / "all.yaml"
+    path.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+    return load([str(path)])
+
+
+GPUS = (["nvidia.com/gpu"], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("groups", "selected", "expected"),
+    [
+        ([GPUS], {}, {"kind": "a"}),
+        ([GPUS], {"kind": "b"}, {"kind": "b"}),  # the first contradicts what the pod selects
+        ([GPUS], {"disk": "large"}, {"kind": "a", "disk": "large"}),
+        ([(["cpu"], ["a"]), (["nvidia.com/gpu"], ["b"])], {}, {"kind": "b"}),
+        ([(["cpu"], ["a"])], {}, {}),
+        ([(["nvidia.com/gpu"], ["unknown"])], {}, {}),
+    ],
+)
+def test_pods_select_the_labels_of_the_flavor(
+    groups: list[tuple[list[str], list[str]]], selected: dict[str, str], expected: dict[str, str], tmp_path: Path
+) -> None:
+    flavors = (flavor("a", kind="a", of="a"), flavor("b", kind="b", of="b"))
+    found = read(tmp_path, job(nodeSelector=selected), *queues(*groups), *flavors)
+    (pod,) = found.snapshot.pods
+    assert dict(pod.node_selector.items()) == expected | ({"of": expected["kind"]} if "kind" in expected else {})
+    assert len(pod.tolerations) == (1 if "kind" in expected else 0)
+    assert not [one for one in found.problems if "which is not given" in one.message]
+
+
+def test_a_queue_that_is_not_given_is_named_once(tmp_path: Path) -> None:
+    second = job()
+    second["metadata"] = {**second["metadata"], "name": "again"}
+    found = read(tmp_path, job(), second)
+    assert len(found.snapshot.pods) == 2
+    (warning,) = [one for one in found.problems if "which is not given" in one.message]
+    assert "queue team" in warning.message
+    assert found.ok
+
+
+def test_a_pod_names_its_queue_itself(tmp_path: Path) -> None:
+    pod = job()["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
+    pod["metadata"] = {"name": "one", "labels": {labels.KUEUE_QUEUE: "team"}}
+    found = read(tmp_path, pod, *queues(GPUS), flavor("a", kind="a"))
+    assert dict(found.snapshot.pods[0].node_selector.items()) == {"kind": "a"}
+
+
+def test_one_domain_of_a_topology_is_not_promised(tmp_path: Path) -> None:
+    asked = job()
+    asked["spec"]["template"]["metadata"] = {
+        "annotations": {labels.KUEUE_ONE_DOMAIN: "cloud.google.com/gce-topology-block"}
+    }
+    found = read(tmp_path, asked)
+    (warning,) = [one for one in foreign_advice(found.snapshot, CATALOG) if "Kueue" in one.message]
+    assert "share one cloud.google.com/gce-topology-block have room for all" in warning.message
