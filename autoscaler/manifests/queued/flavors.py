@@ -58,7 +58,7 @@ class Queues:
         groups = self.cluster_queues.get(self.local_queues.get(queue, ""))
         if groups is not None:
             return tuple(_admitted(pod, groups, self.flavors) for pod in pods)
-        if queue not in self.missing:
+        if queue not in self.missing and any(map(_wants_devices, pods)):
             self.missing.add(queue)
             message = (
                 f"waits in Kueue's queue {name}, which is not given: the plan takes its pods as admitted, and without "
@@ -90,6 +90,11 @@ def parse_cluster_queue(raw: object, problems: Problems) -> tuple[str, tuple[Res
     first = ", with the first flavor that does not contradict what they select" if several else ""
     problems.warn((), f"its quota is not counted: the plan takes the pods of its queues as admitted{first}")
     return parse_metadata(fields).name, groups
+
+
+def _wants_devices(pod: Pod) -> bool:
+    """Whether something may be bought for it; an ordinary pod gets nothing of a plan, whatever its flavor."""
+    return bool(pod.claims) or any("/" in name for container in pod.containers for name in container.requests)
 
 
 def _admitted(pod: Pod, groups: tuple[ResourceGroup, ...], flavors: dict[str, ResourceFlavor]) -> Pod:

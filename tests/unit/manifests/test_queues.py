@@ -79,6 +79,12 @@ def test_a_queue_that_is_not_given_is_named_once(tmp_path: Path) -> None:
     assert found.ok
 
 
+def test_a_flavor_of_an_ordinary_pod_is_no_news(tmp_path: Path) -> None:
+    plain = job()
+    del plain["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert not [one for one in read(tmp_path, plain).problems if "which is not given" in one.message]
+
+
 def test_a_pod_names_its_queue_itself(tmp_path: Path) -> None:
     pod = job()["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
     pod["metadata"] = {"name": "one", "labels": {labels.KUEUE_QUEUE: "team"}}
