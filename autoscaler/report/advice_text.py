@@ -91,7 +91,7 @@ _SOLD_OTHERWISE: Final[dict[ChangeKind, str]] = {
         "`foreslice catalog set`)"
     ),
 }
-_CREATE: Final = "create a CapacityPool with"
+CREATE_POOL: Final = "create a CapacityPool with"
 _DAEMON_SET: Final = " (a plan knows of it by its DaemonSet, given with -f or read with --live)"
 
 
@@ -108,10 +108,10 @@ def change_text(change: Change, *, nodes: int = 0) -> str:
         created = []  # an option of the command line says it without a pool
     for part in parts:
         new = part in created
-        texts = objects.setdefault(_CREATE if new else part.subject and f"{part.subject}:", [])
+        texts = objects.setdefault(CREATE_POOL if new else part.subject and f"{part.subject}:", [])
         texts.append(_part_text(part, new=new) + (_DAEMON_SET if part in plugins[-1:] else ""))
-    if _CREATE in objects:
-        objects[_CREATE].insert(0, f"spec.limits.nodes {max(1, nodes)} or more")
+    if CREATE_POOL in objects:
+        objects[CREATE_POOL].insert(0, f"spec.limits.nodes {max(1, nodes)} or more")
     *first, last = (f"{head} {_listed(found)}".strip() for head, found in objects.items())
     return "; and ".join(("; ".join(first), last)) if first else last
 

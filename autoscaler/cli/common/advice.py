@@ -10,6 +10,7 @@ from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import folded
 from autoscaler.cli.common.plan_output import WIDTH
 from autoscaler.model.pod import Pod
+from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.report.words import few
 
 _MOST = 3  # workloads; `explain` answers for every pod
@@ -29,6 +30,21 @@ def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
             each = " (the result is for one of them)" if len(names) > 1 and "→" in line else ""
             for part in folded(f"  {few(names)}{each}: {line}", WIDTH):
                 click.echo(part)
+        _print_end_of_catalog(found, helping)
+
+
+def _print_end_of_catalog(found: Decided, helping: Mapping[str, str]) -> None:
+    """That the first CapacityPool ends the offer of the whole catalog, on which the pods with a place rely."""
+    from autoscaler.report.advice_text import CREATE_POOL
+
+    placed = [node for node in found.plan.launches if node.pool == IMPLICIT.name and node.pods]
+    if placed and any(CREATE_POOL in line for line in helping.values()):
+        text = (
+            "  with a CapacityPool the whole catalog is no longer on offer: give the pods that have a place now, such "
+            f"as {placed[0].pods[0]}, one as well"
+        )
+        for part in folded(text, WIDTH):
+            click.echo(part)
 
 
 def _alike(found: Decided, helping: Iterable[str]) -> dict[str, list[str]]:
@@ -81,12 +97,22 @@ def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:
         return {}
     # Most plans place every pod, and the modules take a tenth of a second.
     from autoscaler.advice.advise import Budget, advise
+    from autoscaler.advice.change import Change
+    from autoscaler.advice.situation import Situation
+    from autoscaler.advice.together import apart
+    from autoscaler.advice.trial import Replanner
     from autoscaler.report.advice_text import advice_lines
 
     budget, helping = Budget() if plans is None else Budget(plans), dict[str, str]()
+    made: list[tuple[str, Change]] = []
     for pod in wanting:
         advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now, most=1, budget=budget)
-        helping.update(zip([pod.key], advice_lines(advice), strict=False))
+        for one in advice:
+            asked = Situation.of(pod, found.snapshot, found.catalog, found.plan, found.policy.where)
+            assert asked is not None  # there is advice for it
+            beside = apart(one, made, Replanner(asked, found.policy, found.now))
+            made.append((pod.key, beside.change))
+            helping.update(zip([pod.key], advice_lines([beside]), strict=True))
     return helping
 
 
