@@ -153,3 +153,12 @@ spec:
     result = CliRunner().invoke(explain, ["-f", str(tmp_path / "pod.yaml"), "forger", *option])
     assert "FORGED" in result.stdout
     assert not [line for line in result.stdout.splitlines() if line.startswith("error")]
+
+
+def test_what_an_image_needs_is_told() -> None:
+    """The plan is narrowed by what the manifest does not select."""
+    result = CliRunner().invoke(
+        explain, ["-f", "docs/examples/warnings/gpudirect.yaml", "bandwidth-0"], catch_exceptions=False
+    )
+    assert "bandwidth-0 and 1 more: planned on a3-megagpu-8g, as its image works nowhere else" in result.output
+    assert "would launch a3-megagpu-8g" in result.output
