@@ -168,6 +168,8 @@ class _Replay:
 def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> list[Hypothetical]:
     """The planned nodes, each with its own name."""
     taken = {*world.nodes, *(name for node in snapshot.provisioned for name in (node.name, node.node_name))}
+    # Names can be foreseen: pods that are bound to one already would run there before those that the node is for.
+    taken |= {pod.node_name or "" for pod in snapshot.pods}
     named: list[tuple[Candidate, str]] = []
     for purchase in purchases:
         name = node_name(purchase, taken)

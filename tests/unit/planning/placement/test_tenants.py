@@ -248,6 +248,15 @@ def test_full_machines_are_not_asked_about_pods_that_look_at_others() -> None:
     assert many < 2 * few
 
 
+def test_no_node_gets_a_name_that_pods_are_bound_to_already() -> None:
+    """Whoever may create pods may bind them to any name, and names follow from pool, offering and pods."""
+    wanted, claims = pairs(1, gpus())
+    name = plan(snapshot(wanted, claims, pools=(POOL,))).launches[0].name
+    bound = replace(pod("h", cpu="30", node_name=name), namespace="hostile")
+    (launched,) = plan(snapshot([*wanted, bound], claims, pools=(POOL,))).launches
+    assert launched.name != name
+
+
 @pytest.mark.parametrize("first", ["x", "y"])
 def test_what_running_pods_keep_away_depends_on_labels(first: str) -> None:
     """The only pods apart from each other are recognised: those with app=x may not be in the zone."""
