@@ -7,9 +7,9 @@ README), Volcano's vGPU device plugin, and the instance types of Amazon SageMake
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from autoscaler.lint.advice import surprise
@@ -51,7 +51,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, _shared_resource, _shared)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
-    yield from _about_first(every, lambda pod: _beyond_machines(pod, catalog), lambda found: _beyond(found, catalog))
+    having = cache(partial(_having, catalog=catalog))
+    yield from _about_first(every, lambda pod: _beyond_machines(pod, having), lambda found: _beyond(found, catalog))
     yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog), _absent)
     given = {name for node in snapshot.nodes for name in node.allocatable} | served_resources(snapshot)
     yield from _of_first(snapshot, lambda pod: _of_nobody(pod, given, catalog), _unknown)
@@ -192,14 +193,14 @@ def _retired(name: str) -> tuple[tuple[str, ...], str, str]:
     return path, f"{asks} {name}{{rest}} of {found.system}, {ended}", found.instead
 
 
-def _beyond_machines(pod: Pod, catalog: Catalog) -> str:
+def _beyond_machines(pod: Pod, having: Callable[[str], Mapping[str, Quantity]]) -> str:
     """What the pod asks for of a device plugin, in more devices than any machine that it selects has, and the machine
     that has most: "16 aws.amazon.com/neuron inf2.48xlarge"; or nothing."""
     for container in (*pod.containers, *pod.init_containers):
         for name, amount in container.requests.items():
             ended = retired(name)
             now = ended.now if ended else name
-            machines = [(number, type_) for type_, number in _having(now, catalog).items() if _admitted(pod, type_)]
+            machines = [(number, type_) for type_, number in having(now).items() if _admitted(pod, type_)]
             if machines and amount > max(machines)[0]:
                 return f"{amount} {now} {max(machines)[1]}"
     return ""
@@ -352,14 +353,16 @@ def _queued(label: str) -> tuple[tuple[str, ...], str, str]:
 
 def unknown_type(pod: Pod, catalog: Catalog) -> str:
     """An instance type that the pod selects, alone, and that nobody sells under this name; or nothing."""
-    machines = {one.machine_type for one in catalog} | catalog.types.keys()
-    return next((names[0] for names in pod.required_values(TYPE_KEYS) if not machines & set(names)), "")
+    selected = list(pod.required_values(TYPE_KEYS))
+    machines = {one.machine_type for one in catalog} | catalog.types.keys() if selected else set()
+    return next((names[0] for names in selected if not machines & set(names)), "")
 
 
 def unknown_accelerator(pod: Pod, key: str, catalog: Catalog) -> str:
     """An accelerator that the pod selects by this label of a cloud and that no type of the catalog has; or nothing."""
-    known = accelerator_names(key, catalog)
-    return next((names[0] for names in pod.required_values({key}) if not known & set(names)), "")
+    selected = list(pod.required_values({key}))
+    known = accelerator_names(key, catalog) if selected else frozenset()
+    return next((names[0] for names in selected if not known & set(names)), "")
 
 
 def _accelerator(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from instance_catalog.frozen_map import FrozenMap
@@ -139,6 +139,7 @@ def clouds_of_labels(keys: Iterable[str]) -> frozenset[str]:
     return frozenset(cloud for key in keys for cloud, facts in cloud_facts().items() if key.startswith(facts.domains))
 
 
+@lru_cache(maxsize=4096)
 def cloud_of_name(name: str) -> str:
     """The cloud that an extended resource or an image of a pod means; "" for all others."""
     found = (c for c, f in cloud_facts().items() if name.startswith(f.resources or ("/",)) or f.registries.match(name))
