@@ -11,13 +11,14 @@ The rows of a kind are its dimensions and, for each of them, Chvátal-Gomory cut
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 from typing import Any, Final
 
+from autoscaler.planning.packing.coarse import coarse
 from autoscaler.planning.packing.problem import Kind, Problem
 from autoscaler.planning.packing.relaxation import Group, Relaxation, Sizes
 
@@ -30,10 +31,13 @@ _ITERATIONS: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """At most `room` of these sizes, by group, fit on one node."""
+    """At most `room` of these sizes, by group, fit on one node. A cut has `size` for each `part` of the dimension."""
 
     sizes: Mapping[int, int]
     room: int
+    dimension: Hashable
+    size: int = 1
+    part: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +45,68 @@ class _Bought:
     """A kind as the program sees it: its groups and rows."""
 
     kind: Kind
+    index: int
     groups: tuple[int, ...]
     rows: tuple[_Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Dollars an hour below which nobody can place the bundles; `prices`: what one more of each group costs, about."""
+    """Dollars an hour below which nobody can place the bundles; `prices`: what one more of each item costs, about."""
 
     usd_per_hour: Decimal
-    prices: tuple[float, ...]
+    prices: Mapping[int, float]
 
 
 def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Bound | None:
     """The bound for the bundles of the relaxation, on the same capacity types.
 
-    None if the program would have more than so many entries, or is not solved.
+    A program with more than so many entries is made coarser. None if it is not solved, or with `entries` 0.
     """
-    groups = relaxation.groups
-    bought = [_bought(problem.kinds[index], index, groups, relaxation.rooms) for index in relaxation.kinds]
-    if sum(len(one.groups) + sum(len(row.sizes) for row in one.rows) for one in bought) > entries:
-        return None
-    prices = _Program(problem, groups, bought).prices()
+    bought, groups = _program(problem, relaxation), relaxation.groups
+    size = _entries(bought)
+    if size > entries:
+        groups = coarse(groups, _mean_room(relaxation), len(groups) * entries // size)
+        bought = _program(problem, replace(relaxation, groups=groups))
+    prices = _Program(problem, groups, bought).prices() if entries else None
     if prices is None:
         return None
     least = _exact(problem, groups, bought, prices)
-    return Bound(least, tuple(price / _SCALE for price in prices.groups))
+    worth = _worth(relaxation.groups, bought, prices) if size > entries else [price / _SCALE for price in prices.groups]
+    by_item = {item: price for group, price in zip(relaxation.groups, worth, strict=True) for item in group.items}
+    return Bound(least, by_item)
+
+
+def _worth(groups: Sequence[Group], bought: Sequence[_Bought], prices: _Prices) -> list[float]:
+    """What a bundle of each group is worth by the prices of rows: what its part of the cheapest kind's room is."""
+    import numpy
+
+    least = numpy.full(len(groups), numpy.inf)
+    sizes: dict[Hashable, Any] = {}
+    for one, own in zip(bought, prices.rows, strict=True):
+        worth = numpy.zeros(len(groups))
+        for row, price in zip(one.rows, own, strict=True):
+            if row.dimension not in sizes:
+                sizes[row.dimension] = numpy.array([float(group.sizes.get(row.dimension, 0)) for group in groups])
+            if price:
+                worth += price / _SCALE / row.room * (sizes[row.dimension] * row.size // row.part)
+        taken = numpy.array([one.index in group.kinds for group in groups])
+        least = numpy.where(taken, numpy.minimum(least, worth), least)
+    return [float(value) for value in numpy.where(numpy.isfinite(least), least, 0.0)]
+
+
+def _program(problem: Problem, relaxation: Relaxation) -> list[_Bought]:
+    return [_bought(problem.kinds[i], i, relaxation.groups, relaxation.rooms) for i in relaxation.kinds]
+
+
+def _entries(bought: Sequence[_Bought]) -> int:
+    return sum(len(one.groups) + sum(len(row.sizes) for row in one.rows) for one in bought)
+
+
+def _mean_room(relaxation: Relaxation) -> dict[Hashable, float]:
+    """How much a machine has of each dimension, on average."""
+    rooms = list(relaxation.rooms.values())
+    return {d: sum(room.get(d, 0) for room in rooms) / len(rooms) for room in rooms for d in room}
 
 
 def _bought(kind: Kind, index: int, groups: Sequence[Group], rooms: Mapping[int, Sizes]) -> _Bought:
@@ -78,12 +118,13 @@ def _bought(kind: Kind, index: int, groups: Sequence[Group], rooms: Mapping[int,
             continue
         sizes = {number: groups[number].sizes.get(dimension, 0) for number in taken}
         if any(sizes.values()):
-            rows.append(_Row({number: size for number, size in sizes.items() if size}, room))
+            rows.append(_Row({number: size for number, size in sizes.items() if size}, room, dimension))
         for most in _CUTS:
             cut = {number: size * (most + 1) // (room + 1) for number, size in sizes.items()}
             if most < room and any(cut.values()):
-                rows.append(_Row({number: size for number, size in cut.items() if size}, most))
-    return _Bought(kind, taken, tuple(rows))
+                found = {number: size for number, size in cut.items() if size}
+                rows.append(_Row(found, most, dimension, most + 1, room + 1))
+    return _Bought(kind, index, taken, tuple(rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ and multiset of bundles: it fits or it does not. Answers are kept for one packin
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from typing import Final, Generic
 
 from autoscaler.planning.packing.objective import Score, on_rank
@@ -35,17 +34,20 @@ class OutOfStepsError(Exception):
 
 
 @dataclass(slots=True)
+class _Kin:
+    """Shapes that take every item of a kin for which they have room, and those of no use for any of them."""
+
+    takes: Bits = 0
+    useless: Bits = 0
+
+
+@dataclass(slots=True)
 class _Useful:
-    """What is known about an item alone: the kinds by price that take it, of the first `asked`; answers by shape.
+    """What is known about an item alone: its kin, the shapes that have room, and those of no use for it."""
 
-    `refused` are the shapes that take no item of its kin, `roomy` those that have room for it.
-    """
-
-    refused: set[int]
+    kin: _Kin
     roomy: Bits
-    kinds: list[int] = field(default_factory=list)
-    asked: int = 0
-    answers: dict[int, bool] = field(default_factory=dict)
+    useless: Bits = 0
 
 
 class Fillings(Generic[State]):
@@ -62,7 +64,8 @@ class Fillings(Generic[State]):
         self._states: dict[tuple[int, Pattern], State | None] = {}
         self._useful: dict[int, _Useful] = {}
         self._order = by_price(problem)
-        self._refused: dict[Hashable, set[int]] = {}
+        self._kin: dict[Hashable, _Kin] = {}
+        self._by_room: dict[Bits, Sequence[int]] = {}
         self._rooms: dict[int, Mapping[Hashable, int]] = {}
 
     def state(self, shape: int, pattern: Pattern) -> State | None:
@@ -94,50 +97,45 @@ class Fillings(Generic[State]):
 
         Ends before the oracle is asked about a kind for which it is `enough`, as it is then for all that follow.
         """
-        known = self._known(item)
-        for place in count():
-            while place == len(known.kinds):
-                index = self._next(known)
-                if index is None or enough(self._problem.kinds[index]):
-                    return
-                known.asked += 1
-                if self._is_useful(index, item, known):
-                    known.kinds.append(index)
-            if enough(self._problem.kinds[known.kinds[place]]):
+        known, kinds = self._known(item), self._problem.kinds
+        for index in self._with_room(known):
+            kind = kinds[index]
+            if (known.useless | known.kin.useless) >> kind.shape & 1:
+                continue
+            if enough(kind):
                 return
-            yield known.kinds[place]
+            if item not in kind.refuses and self._takes(kind.shape, item, known):
+                yield index
 
-    def _next(self, known: _Useful) -> int | None:
-        """The next kind by price that has room for the item."""
-        while known.asked < len(self._order):
-            index = self._order[known.asked]
-            if known.roomy >> self._problem.kinds[index].shape & 1:
-                return index
-            known.asked += 1
-        return None
+    def _with_room(self, known: _Useful) -> Sequence[int]:
+        """The kinds by price that have room for the item and may be of use."""
+        bits = known.roomy & ~(known.useless | known.kin.useless)
+        if bits not in self._by_room:
+            self._by_room[bits] = [index for index in self._order if bits >> self._problem.kinds[index].shape & 1]
+        return self._by_room[bits]
 
     def _known(self, item: int) -> _Useful:
         if item not in self._useful:
-            refused = self._refused.setdefault(self._oracle.kin(item), set())
-            self._useful[item] = _Useful(refused, self._oracle.roomy(item))
+            kin = self._kin.setdefault(self._oracle.kin(item), _Kin())
+            self._useful[item] = _Useful(kin, self._oracle.roomy(item))
         return self._useful[item]
-
-    def _is_useful(self, index: int, item: int, known: _Useful) -> bool:
-        kind = self._problem.kinds[index]
-        return item not in kind.refuses and kind.shape not in known.refused and self._takes(kind.shape, item, known)
 
     def _takes(self, shape: int, item: int, known: _Useful) -> bool:
         """Whether the shape takes the item alone and is worth trying for it."""
-        if shape not in known.answers:
-            takes = self._oracle.worth_trying(shape, item) and self._oracle.fits(shape, item)
-            known.answers[shape] = takes
-            if not takes and self._oracle.refuses_kin(shape, item):
-                known.refused.add(shape)
-        return known.answers[shape]
+        if known.kin.takes >> shape & 1:
+            return True
+        takes = self._oracle.worth_trying(shape, item) and self._oracle.fits(shape, item)
+        if takes:
+            known.kin.takes |= 1 << shape
+        elif self._oracle.refuses_kin(shape, item):
+            known.kin.useless |= 1 << shape
+        else:
+            known.useless |= 1 << shape
+        return takes
 
     def refuses(self, shape: int, item: int) -> bool:
         """Whether it is known that no node of the shape takes the item or others of its kin, whatever is on it."""
-        return shape in self._known(item).refused
+        return bool(self._known(item).kin.useless >> shape & 1)
 
     def column(self, kind: int, pattern: Pattern) -> Column | None:
         """A node of the kind with these bundles; None if they do not fit or are not welcome."""

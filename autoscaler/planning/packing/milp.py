@@ -56,7 +56,7 @@ def _generate(problem: Problem, fillings: Fillings[State], starts: Sequence[Solu
         if found is not None:
             keep(best.setdefault(pattern, []), found, problem, limits)
     columns = sorted(
-        (c for group in best.values() for c in group), key=lambda c: (c.score, c.counts(len(problem.items)))
+        (c for group in best.values() for c in group), key=lambda c: (c.score, tuple(-item for item in c.pattern))
     )
     return columns[: budget.columns]
 

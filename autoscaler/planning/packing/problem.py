@@ -45,7 +45,7 @@ class Oracle(Protocol[State]):
         """False only if no order of these bundles and one more of the item fits: cheap, for asking about many nodes."""
 
     def kin(self, item: int) -> Hashable:
-        """Equal for items of which a shape may refuse all for the same reason."""
+        """Equal for items of which a shape takes all that it has room for (`roomy`) as soon as it takes one."""
 
     def refuses_kin(self, shape: int, item: int) -> bool:
         """Whether it is known that the shape takes no item of this kin, after it refused the item."""

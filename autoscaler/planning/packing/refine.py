@@ -59,11 +59,7 @@ def refine(
     sized = {item for group in relaxation.groups for item in group.items}
     free = [column for column in start.columns if column.score.usd_per_hour and sized.issuperset(column.pattern)]
     fixed = [column for column in start.columns if not (column.score.usd_per_hour and sized.issuperset(column.pattern))]
-    guess = {
-        item: price
-        for group, price in zip(relaxation.groups, bound.prices if bound else (), strict=False)
-        for item in group.items
-    }
+    guess = bound.prices if bound else {}
     enough = bound.usd_per_hour * NEAR_ENOUGH if bound else Decimal(0)
     refiner = _Refiner(problem, fillings, Knapsacks(problem, relaxation), enough, guess, dict(guess))
     if bound and len({item for column in free for item in column.pattern}) > _TOGETHER:

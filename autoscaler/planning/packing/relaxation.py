@@ -76,7 +76,8 @@ def _undominated(
     problem: Problem, offered: Sequence[int], groups: Sequence[Group], rooms: Mapping[int, Sizes]
 ) -> tuple[int, ...]:
     """Without kinds for which another one costs no more, has no less room and takes no less."""
-    takes = {index: frozenset(n for n, group in enumerate(groups) if index in group.kinds) for index in offered}
+    alike = list(dict.fromkeys(group.kinds for group in groups))  # far fewer than groups
+    takes = {index: frozenset(n for n, kinds in enumerate(alike) if index in kinds) for index in offered}
     dimensions = {dimension for group in groups for dimension in group.sizes}
     kept: list[int] = []
     for index in sorted(offered, key=lambda i: (problem.kinds[i].usd_per_hour, i)):

@@ -14,12 +14,13 @@ from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.knapsack import Knapsacks
 from autoscaler.planning.packing.problem import Column, State
 
-# Bundles that come into the window together, and how many it may hold before dearer nodes are taken.
+# Bundles that come into the window together, and how many it may hold before dearer nodes are taken; how many at last.
 _TOGETHER: Final = 300
 _MOST: Final = 300
+_MOST_AT_LAST: Final = 80
 # What a node may cost, as a part of what is on it is worth.
 _DEAREST: Final = (1.004, 1.008, 1.015)
-_DEARER: Final = (1.03, 1.06)
+_DEARER: Final = (1.03, 1.06, 1.1, 1.2)
 _SEEDS: Final = 32
 
 
@@ -37,8 +38,9 @@ def rolling(
     chosen: list[Column] = []
     for first in range(0, len(bundles), _TOGETHER):
         numpy.add.at(left, numpy.array(bundles[first : first + _TOGETHER]), 1.0)
+        most = _MOST if first + _TOGETHER < len(bundles) else _MOST_AT_LAST
         for dearest in (*_DEAREST, *_DEARER):
-            if dearest in _DEARER and left.sum() <= _MOST:
+            if dearest in _DEARER and left.sum() <= most:
                 break
             while found := _best(fillings, knapsacks, prices * dearest, left):
                 chosen += found

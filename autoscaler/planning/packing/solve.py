@@ -13,7 +13,7 @@ through the oracle, so a solution found within a step budget may be more expensi
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, Generic
 
@@ -23,7 +23,7 @@ from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.milp import improve
-from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solution, State
+from autoscaler.planning.packing.problem import Budget, Kind, Oracle, Problem, Solution, State
 from autoscaler.planning.packing.refine import NEAR_ENOUGH, refine
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.room import Bits
@@ -106,23 +106,52 @@ def _placeable(problem: Problem, oracle: Oracle[State]) -> frozenset[int]:
     Each kind is asked about all that have no place yet before the next one is: what is easy to place is found before
     work is spent on what fits nowhere.
     """
-    left = [index for index, item in enumerate(problem.items) if item.count]
-    kin = {item: oracle.kin(item) for item in left}
-    asked: dict[int, set[int]] = {}
-    hopeless: dict[int, set[Hashable]] = {}  # kin that a shape refuses as a whole
-    found: set[int] = set()
+    groups: dict[tuple[Hashable, Bits], list[int]] = {}  # by kin and the shapes with room
+    for index, item in enumerate(problem.items):
+        if item.count:
+            groups.setdefault((oracle.kin(index), oracle.roomy(index)), []).append(index)
+    search = _Placeable(oracle)
     for kind in problem.kinds:
-        before, refused = asked.setdefault(kind.shape, set()), hopeless.setdefault(kind.shape, set())
-        for item in left:
-            if item in before or item in kind.refuses or kin[item] in refused:
+        for key, items in list(groups.items()):
+            if key[1] >> kind.shape & 1:
+                left = search.without_placeable(kind, key[0], items)
+                if left:
+                    groups[key] = left
+                else:
+                    del groups[key]
+    return frozenset(search.found)
+
+
+@dataclass(slots=True)
+class _Placeable(Generic[State]):
+    """The items that were `found` to have a place. By kin, the shapes that take all items for which they have room, and
+    those that take none."""
+
+    oracle: Oracle[State]
+    found: set[int] = field(default_factory=set)
+    takes: set[tuple[Hashable, int]] = field(default_factory=set)
+    useless: set[tuple[Hashable, int]] = field(default_factory=set)
+    asked: set[tuple[int, int]] = field(default_factory=set)
+
+    def without_placeable(self, kind: Kind, kin: Hashable, items: list[int]) -> list[int]:
+        """The items of the kin that still want a place after those that the kind takes; the shape has room for all."""
+        key, left = (kin, kind.shape), list[int]()
+        for place, item in enumerate(items):
+            if key in self.useless:
+                return left + items[place:]
+            if item in kind.refuses or (item, kind.shape) in self.asked:
+                left.append(item)
                 continue
-            before.add(item)
-            if oracle.fits(kind.shape, item):
-                found.add(item)
-            elif oracle.refuses_kin(kind.shape, item):
-                refused.add(kin[item])
-        left = [item for item in left if item not in found and not oracle.given_up(item)]
-    return frozenset(found)
+            self.asked.add((item, kind.shape))
+            if key in self.takes or self.oracle.fits(kind.shape, item):
+                self.takes.add(key)
+                self.found.add(item)
+                continue
+            if self.oracle.refuses_kin(kind.shape, item):
+                self.useless.add(key)
+            if not self.oracle.given_up(item):
+                left.append(item)
+        return left
 
 
 def _wanted(problem: Problem) -> tuple[int, ...]:

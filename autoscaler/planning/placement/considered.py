@@ -138,15 +138,18 @@ def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int
     compared. Nor is one whose devices are too few to bring the cost of a bundle below that of what was chosen.
     """
     prices = [(packing.candidates[i].usd_per_hour or Decimal(0)) * nodes for i, nodes in chosen.items()]
+    paid, known = sum(prices), frozenset[int]()
     bundles = len(packing.classes[item].members)
     found: dict[str, tuple[Candidate, Reason]] = {}
     fitting: set[str] = set()
-    for i in packing.by_cost if prices and not packing.trials.surely(item) else ():
+    if prices and not packing.trials.surely(item):
+        known = frozenset(packing.trials.known_shapes(item))
+    for i in packing.by_cost if known else ():
         candidate = packing.candidates[i]
         price = candidate.usd_per_hour
-        if price is None or price >= sum(prices):
+        if price is None or price >= paid:
             break
-        if candidate.barred or not packing.trials.known(packing.shape_of[i], item):
+        if candidate.barred or packing.shape_of[i] not in known:
             continue
         verdict = packing.trials.verdict(packing.shape_of[i], item)
         if isinstance(verdict, Fits):
@@ -154,7 +157,7 @@ def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int
             continue
         if not isinstance(verdict, Unknown) or over_budget(verdict):
             continue
-        if price * bundles < sum(prices) * min(bundles, _most_bundles(packing, i, item)):
+        if price * bundles < paid * min(bundles, _most_bundles(packing, i, item)):
             found.setdefault(candidate.instance_type.name, (candidate, verdict.reasons[0]))
     undecided = [(name, *rest) for name, rest in found.items() if name not in fitting]
     if not undecided:

@@ -186,7 +186,7 @@ class DeviceStates:
     def __init__(self, shape: Shape, world: World, requests: Requests) -> None:
         self._shape = shape
         self._world = world
-        self._matching = Matching(shape.node, world, requests)
+        self.matching = Matching(shape.node, world, requests)
         self._known: dict[Hashable, DeviceState] = {}
         self._told: dict[tuple[int, int], Step] = {}
         self._counts: dict[str, int | None] = {}
@@ -206,14 +206,14 @@ class DeviceStates:
 
     def known(self, state: DeviceState, pod: PodApart) -> Step | None:
         """What is known of the claims of the pod in the state."""
-        return state.steps.get(self._matching.known(pod.wants, pod.claims))
+        return state.steps.get(self.matching.known(pod.wants, pod.claims))
 
     def step(self, state: DeviceState, pod: PodApart) -> Step:
         """What kube-scheduler and the drivers say about the claims of the pod on top of the state.
 
         Its verdict may be about claims that match the same: `told` is about these.
         """
-        wants = self._matching.of(pod.wants, pod.claims)
+        wants = self.matching.of(pod.wants, pod.claims)
         step = state.steps.get(wants)
         if step is None:
             alone = self.empty.steps.get(wants)

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Unknown, Verdict
-from autoscaler.planning.packing.room import Bits, Room, numbers_in
-from autoscaler.planning.placement.device_states import PodApart
+from autoscaler.planning.packing.room import Bits, Room, bits_of, numbers_in
+from autoscaler.planning.placement.device_states import Filled, PodApart, Step
 from autoscaler.planning.work import over_budget
 
 FULL = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Kin:
     """The answers about classes that differ in amounts only, by shape: those that may take them, and those that take
     none whatever else is on the node."""
@@ -42,20 +42,30 @@ class _Kin:
 
 
 class FirstVerdicts:
-    """Verdicts by shape and class. `ask` works one out, and the class pays for it."""
+    """Verdicts by shape and class. `ask` works one out, and the class pays for it.
 
-    def __init__(self, free: Callable[[], Sequence[Mapping[str, int]]], ask: Callable[[int, int], Verdict]) -> None:
+    `same` numbers what pods want: equal where the same devices match on every machine.
+    """
+
+    def __init__(
+        self,
+        free: Callable[[], Sequence[Mapping[str, int]]],
+        ask: Callable[[int, int], Verdict],
+        same: Callable[[PodApart], int],
+    ) -> None:
         self._free = free
         self._ask = ask
+        self._same = same
         self._room: Room[str] | None = None
         self._roomy: dict[int, Bits] = {}
+        self._as_plain: dict[Bits, Bits] = {}
         self._kin: dict[tuple[int, int], _Kin] = {}
 
     def of(self, shape: int, item: int, pod: PodApart) -> Verdict:
         """The verdict about one bundle of the class: `pod`. Its reasons may name equal claims of another class."""
         if not self.roomy(item, pod) >> shape & 1:
             return FULL
-        kin = self._kin_of(pod)
+        kin = self.kin_of(pod)
         found = kin.answers.get(shape)
         if found is None:
             found = self._ask(shape, item)
@@ -66,7 +76,7 @@ class FirstVerdicts:
 
     def possible(self, item: int, pod: PodApart, among: Bits) -> Bits:
         """Of these shapes those whose empty nodes may take one bundle of the class."""
-        roomy, kin, undecided = self.roomy(item, pod) & among, self._kin_of(pod), 0
+        roomy, kin, undecided = self.roomy(item, pod) & among, self.kin_of(pod), 0
         for shape in numbers_in(roomy & ~kin.asked):
             if over_budget(self.of(shape, item, pod)):
                 undecided |= 1 << shape
@@ -80,19 +90,28 @@ class FirstVerdicts:
             self._roomy[item] = self._room.of(pod.amounts)
         return self._roomy[item]
 
+    def roomy_as_plain(self, item: int, pod: PodApart, plain: Sequence[tuple[int, int]]) -> Bits:
+        """The same without special preparations of machines of which the plain one, given beside it, has no room."""
+        room = self.roomy(item, pod)
+        if room not in self._as_plain:
+            self._as_plain[room] = room & ~bits_of(special for special, whole in plain if not room >> whole & 1)
+        return self._as_plain[room]
+
     def refused(self, pod: PodApart) -> Bits:
         """The shapes of which it is known that they take no class of this kin, whatever else is on the node."""
-        return self._kin_of(pod).refused
+        return self.kin_of(pod).refused
 
     def unknown(self, pod: PodApart) -> Bits:
         """The shapes of which nobody knows whether they take a class of this kin."""
-        return self._kin_of(pod).unknown
+        return self.kin_of(pod).unknown
 
-    def _kin_of(self, pod: PodApart) -> _Kin:
+    def kin_of(self, pod: PodApart) -> _Kin:
+        """The answers about the pod and all that differ from it in amounts only."""
         key = (pod.wants, pod.selects)
         found = self._kin.get(key)
         if found is None:
-            found = self._kin[key] = _Kin()
+            found = self._kin.setdefault((self._same(pod), pod.selects), _Kin())
+            self._kin[key] = found
         return found
 
 
@@ -129,3 +148,10 @@ def short_of(free: Mapping[str, int], pod: PodApart) -> DoesNotFit:
 def lacks_amounts(verdict: Verdict) -> bool:
     """Whether nothing but amounts is missing."""
     return isinstance(verdict, DoesNotFit) and all(r.code is Code.INSUFFICIENT_RESOURCE for r in verdict.reasons)
+
+
+def remembered(state: Filled, known: Step | None, pod: PodApart) -> Verdict:
+    """What is said of a pod where the filters let all such pods pass: amounts first, then the claims."""
+    if known is not None and fits_amounts(state.free, pod):
+        return known.verdict
+    return FULL if state.counts else short_of(state.free, pod)

@@ -9,20 +9,24 @@ claims are not compared.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from autoscaler.cel.common.evaluation import Account, BudgetSpentError, on_account
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectors import Answer, Path
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request, ResourceClaim
+from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.scheduling.world import World
 
 # Devices of a machine: of more, a search looks at the first few at a lower price.
 _MOST_DEVICES: Final = 64
+# Kinds of claims from which on it is found out which of them match the same devices on every machine.
+_MANY: Final = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +110,7 @@ class Matching:
 
     def _worked_out(self, wants: int, claims: Sequence[ResourceClaim], *, asks: bool) -> int:
         asked = self._requests.of(wants, claims)
-        matched = [] if asked is None or not self._comparable else self._matched(asked, asks=asks)
+        matched = [] if asked is None or not (self.comparable and self._few) else self._matched(asked, asks=asks)
         if matched is None:
             return wants
         alike = self._first.setdefault(tuple(matched), wants) if matched and None not in matched else wants
@@ -121,27 +125,28 @@ class Matching:
             if not selection.reads:
                 if not asks:
                     return None
-                selection.reads.append(self._reads(selection.request))
+                selection.reads.append(self.reads(selection.request))
             reads = selection.reads[0]
             if reads is None:
                 return [None]
-            for number, pooled in self._classes_by(reads):
+            for number, pooled in self.classes_by(reads):
                 if number not in selection.admits:
                     if not asks:
                         return None
-                    selection.admits[number] = self._admits(selection.request, pooled)
+                    selection.admits[number] = self.admits(selection.request, pooled)
                 found.append(selection.admits[number])
             found.append(len(found))
         return found
 
-    def _reads(self, request: DeviceRequest) -> frozenset[Path] | None:
+    def reads(self, request: DeviceRequest) -> frozenset[Path] | None:
+        """The fields of devices that decide about the request; None if that is not known."""
         found = self._devices.classes.get(request.device_class)
         selectors = (*found.selectors, *request.selectors) if found is not None else ()
         expressions = [selector.expression for selector in selectors if selector.expression is not None]
         comparable = found is not None and len(expressions) == len(selectors)
         return self._devices.engine.reads(expressions) if comparable else None
 
-    def _admits(self, request: DeviceRequest, pooled: PooledDevice) -> bool | None:
+    def admits(self, request: DeviceRequest, pooled: PooledDevice) -> bool | None:
         """Whether the device may be had; None if that is an error or unknown."""
         _, memo = self._devices.pools_of(self._node)
         found = memo.matches(self._devices.classes[request.device_class], request).of(pooled)
@@ -149,20 +154,22 @@ class Matching:
         return found.strict is Answer.YES if sure else None
 
     @cached_property
-    def _comparable(self) -> bool:
+    def comparable(self) -> bool:
         """Whether fields of devices are all that selectors decide by here."""
         try:
             pools, _ = self._devices.pools_of(self._node)
         except FatalError:
-            return False
-        if len(pools.devices) > _MOST_DEVICES:
             return False
         return not any(
             d.unsupported or d.resource_slice.per_device_node_selection or d.device.binding_conditions
             for d in pools.devices
         )
 
-    def _classes_by(self, reads: frozenset[Path]) -> tuple[tuple[int, PooledDevice], ...]:
+    @cached_property
+    def _few(self) -> bool:
+        return len(self._devices.pools_of(self._node)[0].devices) <= _MOST_DEVICES
+
+    def classes_by(self, reads: frozenset[Path]) -> tuple[tuple[int, PooledDevice], ...]:
         """The classes of the node's devices, each with its first device."""
         if reads not in self._classes:
             pools, _ = self._devices.pools_of(self._node)
@@ -173,3 +180,65 @@ class Matching:
                 found.setdefault(numbers.setdefault(one, len(numbers)), pooled)
             self._classes[reads] = tuple(found.items())
         return self._classes[reads]
+
+
+class Everywhere:
+    """Claims that match the same devices on every machine there is: one answer about them serves all, wherever asked.
+
+    What that takes pays only where the `classes` ask for many things, as all selectors are evaluated for all devices.
+    """
+
+    def __init__(
+        self, requests: Requests, classes: Sequence[BundleClass], machines: Callable[[], Sequence[Matching]]
+    ) -> None:
+        self._requests = requests
+        self._asking = classes
+        self._made = machines
+        self._first: dict[Hashable, int] = {}
+        self._classes: dict[frozenset[Path], dict[int, tuple[Matching, PooledDevice]]] = {}
+
+    def number(self, wants: int, claims: Sequence[ResourceClaim], account: Account | None) -> int:
+        """The first claims that match what these do on all machines; else themselves, also where the account is spent
+        or None."""
+        if account is None or not self._comparable:
+            return wants
+        try:
+            with on_account(account):
+                return self._of(wants, claims)
+        except BudgetSpentError:
+            return wants
+
+    @cached_property
+    def _machines(self) -> Sequence[Matching]:
+        return self._made()
+
+    @cached_property
+    def _comparable(self) -> bool:
+        many = len(self._asking) >= _MANY and len({found.wants for found in self._asking}) >= _MANY
+        return many and bool(self._machines) and all(machine.comparable for machine in self._machines)
+
+    def _of(self, wants: int, claims: Sequence[ResourceClaim]) -> int:
+        asked, found = self._requests.of(wants, claims), list[Hashable]()
+        for selection in asked.selections if asked else ():
+            matched = self._matched(selection)
+            if matched is None:
+                return wants
+            found.append(matched)
+        return self._first.setdefault((asked.rest, *found), wants) if asked else wants
+
+    def _matched(self, selection: _Selection) -> Hashable:
+        """What decides about devices, and which of them it admits; None where they are not compared."""
+        machines = self._machines
+        if not selection.reads:
+            selection.reads.append(machines[0].reads(selection.request))
+        reads = selection.reads[0]
+        if reads is None:
+            return None
+        if reads not in self._classes:
+            every = (((n, (m, one)) for n, one in m.classes_by(reads)) for m in machines)
+            self._classes[reads] = {number: place for found in every for number, place in found}
+        for number, (machine, pooled) in self._classes[reads].items():
+            if number not in selection.admits:
+                selection.admits[number] = machine.admits(selection.request, pooled)
+        admitted = tuple(selection.admits[number] for number in self._classes[reads])
+        return None if None in admitted else (reads, admitted)

@@ -118,7 +118,7 @@ def _bought(
     alternates: dict[tuple[int, Pattern], tuple[Candidate, ...]] = {}
     purchases: list[Purchase] = []
     chosen: list[tuple[int, Pattern]] = []
-    for column in sorted(solution.columns, key=lambda c: (c.kind, tuple(-n for n in c.counts(items)))):
+    for column in sorted(solution.columns, key=lambda c: (c.kind, (*c.pattern, items))):
         index = supply.candidates[column.kind]
         key = (index, column.pattern)
         if key not in alternates and packing.candidates[index].hosts == 1:

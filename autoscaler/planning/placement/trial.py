@@ -22,11 +22,17 @@ from autoscaler.planning.placement.device_states import (
     Filled,
     PodApart,
     Put,
-    Step,
     claims_apart,
 )
-from autoscaler.planning.placement.first_verdicts import FULL, FirstVerdicts, fits_amounts, lacks_amounts, short_of
-from autoscaler.planning.placement.matching import Requests
+from autoscaler.planning.placement.first_verdicts import (
+    FULL,
+    FirstVerdicts,
+    fits_amounts,
+    lacks_amounts,
+    remembered,
+    short_of,
+)
+from autoscaler.planning.placement.matching import Everywhere, Matching, Requests
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import devices_of
 from autoscaler.planning.work import Ledger, over_budget
@@ -68,7 +74,12 @@ class PackingOracle:
         self._apart: dict[tuple[int, int], PodApart | None] = {}
         self._seen: tuple[int, tuple[tuple[str, ...], tuple[str, ...]]] = (0, ((), ()))
         self._passes: set[tuple[int, int]] = set()  # shapes and what selects a node: only amounts are left to ask
-        self._firsts = FirstVerdicts(lambda: [shape.free for shape in shapes], lambda *key: self._first_on(*key)[0])
+        self._firsts = FirstVerdicts(
+            lambda: [shape.free for shape in shapes], lambda *key: self._first_on(*key)[0], self._same
+        )
+        self._everywhere = Everywhere(self._requests, classes, self._machines)
+        self._asking: dict[int, int] = {}  # by what claims want, the first class
+        self._plain = [(n, shape.plain) for n, shape in enumerate(shapes) if shape.plain is not None]
         self._answered: dict[int, Bits] = {}  # by class, the shapes that were asked about
 
     def verdict(self, shape: int, item: int) -> Verdict:
@@ -159,7 +170,7 @@ class PackingOracle:
     def kin(self, item: int) -> Hashable:
         """Equal for classes that differ in amounts only."""
         pod = self._pod_apart(item, 0)
-        return item if pod is None else (pod.wants, pod.selects)
+        return item if pod is None else self._firsts.kin_of(pod)
 
     def refuses_kin(self, shape: int, item: int) -> bool:
         """Whether a node of the shape takes no class of this kin, whatever its amounts. False if that is not known."""
@@ -269,8 +280,11 @@ class PackingOracle:
 
     def roomy(self, item: int) -> Bits:
         """The shapes whose empty nodes have room for the amounts of the class, where nothing else changes them."""
-        pod = self._pod_apart(item, 0) or self._pod_apart(item, _LOOKING)
-        return -1 if pod is None else self._firsts.roomy(item, pod)
+        pod = self._pod_apart(item, 0)
+        if pod is None:
+            looking = self._pod_apart(item, _LOOKING)
+            return -1 if looking is None else self._firsts.roomy(item, looking)
+        return self._firsts.roomy_as_plain(item, pod, self._plain)
 
     def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
         key = (shape, item)
@@ -324,7 +338,7 @@ class PackingOracle:
         known = step = states.known(devices, pod)
         if step is None or not (state.counts and passes) or self.ledger.refused(item):
             if passes and (known is not None or not fits_amounts(state.free, pod)):
-                verdict = self.ledger.glance(item, pod.pod, lambda: _remembered(state, known, pod))
+                verdict = self.ledger.glance(item, pod.pod, lambda: remembered(state, known, pod))
             else:
                 verdict = self.ledger.decide(
                     item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid)
@@ -372,11 +386,15 @@ class PackingOracle:
             bundle, looking = self._classes[item].members[number], number == _LOOKING
             found = claims_apart(bundle, self._world, self._numbers, looking=looking) if self._alone else None
             self._apart[key] = found
+            self._asking.setdefault(found.wants if found else -1, item)
         return self._apart[key]
 
+    def _machines(self) -> Sequence[Matching]:
+        for shape in range(len(self._shapes)):
+            self.empty(shape)
+        return [states.matching for states in self._alike.values()]
 
-def _remembered(state: Filled, known: Step | None, pod: PodApart) -> Verdict:
-    """What is said of a pod where the filters let all such pods pass: amounts first, then the claims."""
-    if known is not None and fits_amounts(state.free, pod):
-        return known.verdict
-    return FULL if state.counts else short_of(state.free, pod)
+    def _same(self, pod: PodApart) -> int:
+        """A number for what the claims match on all machines. The first class that wants this pays."""
+        item, ledger = self._asking[pod.wants], self.ledger
+        return self._everywhere.number(pod.wants, pod.claims, None if ledger.refused(item) else ledger.accounts[item])

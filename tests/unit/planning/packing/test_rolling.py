@@ -8,12 +8,13 @@ from decimal import Decimal
 import pytest
 
 from autoscaler.planning.packing.bound import lower_bound
+from autoscaler.planning.packing.coarse import coarse
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.knapsack import Knapsacks
 from autoscaler.planning.packing.problem import Item, Kind, Problem
-from autoscaler.planning.packing.relaxation import Relaxation
+from autoscaler.planning.packing.relaxation import Group, Relaxation
 from autoscaler.planning.packing.rolling import rolling
 from autoscaler.planning.packing.solve import solve
 from tests.unit.planning.packing.test_refine import BUDGET, Vectors, case, faults
@@ -29,8 +30,7 @@ def test_nodes_are_worth_what_they_cost_and_hold_each_bundle_once() -> None:
     bound = lower_bound(problem, relaxation, 10_000_000)
     assert bound is not None
     prices = numpy.zeros(700)
-    for group, price in zip(relaxation.groups, bound.prices, strict=True):
-        prices[list(group.items)] = price
+    prices[list(bound.prices)] = list(bound.prices.values())
     bundles = [index for index, item in enumerate(problem.items) for _ in range(item.count)]
     found, rest = rolling(fillings, Knapsacks(problem, relaxation), prices, bundles)
     assert sorted([*(item for column in found for item in column.pattern), *rest.elements()]) == bundles
@@ -39,6 +39,33 @@ def test_nodes_are_worth_what_they_cost_and_hold_each_bundle_once() -> None:
         assert float(column.score.usd_per_hour) < 1.07 * sum(prices[item] for item in column.pattern)
     worth = sum(prices[item] for column in found for item in column.pattern)
     assert float(sum(column.score.usd_per_hour for column in found)) < 1.003 * worth
+
+
+def test_a_program_that_would_be_too_large_is_made_coarser_and_its_bound_stays_low() -> None:
+    problem, oracle = case(0, items=300)
+    start = solve_by_first_fit(problem, Fillings(problem, oracle))
+    relaxation = Relaxation.of(problem, oracle, start)
+    exact, rough = (lower_bound(problem, relaxation, entries) for entries in (10_000_000, 20_000))
+    assert exact is not None
+    assert rough is not None
+    assert exact.usd_per_hour * Decimal("0.97") < rough.usd_per_hour < exact.usd_per_hour
+    assert rough.prices.keys() == exact.prices.keys()
+    off = [rough.prices[item] / price for item, price in exact.prices.items()]
+    assert min(off) > 0.9
+    assert max(off) < 1.1
+    assert lower_bound(problem, relaxation, 0) is None
+
+
+def test_similar_bundles_are_one_as_small_as_the_least_of_them() -> None:
+    kinds = frozenset({1})
+    groups = [Group({"cpu": cpu, "memory": 90 - cpu}, kinds, (cpu,), 2) for cpu in (1, 2, 50, 51)]
+    odd = Group({"cpu": 1}, frozenset({2}), (9,), 1)
+    found = coarse([*groups, odd], {"cpu": 10.0, "memory": 1000.0}, 3)
+    assert [(group.sizes, group.items, group.count) for group in found] == [
+        ({"cpu": 1, "memory": 88}, (1, 2), 4),
+        ({"cpu": 50, "memory": 39}, (50, 51), 4),
+        ({"cpu": 1}, (9,), 1),
+    ]
 
 
 @pytest.mark.slow
