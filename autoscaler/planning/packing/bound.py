@@ -61,14 +61,16 @@ class Bound:
 def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Bound | None:
     """The bound for the bundles of the relaxation, on the same capacity types.
 
-    A program with more than so many entries is made coarser. None if it is not solved, or with `entries` 0.
+    A program with more than so many entries is made coarser. None if it stays twice as large, or is not solved.
     """
     bought, groups = _program(problem, relaxation), relaxation.groups
     size = _entries(bought)
     if size > entries:
         groups = coarse(groups, _mean_room(relaxation), len(groups) * entries // size)
         bought = _program(problem, replace(relaxation, groups=groups))
-    prices = _Program(problem, groups, bought).prices() if entries else None
+        if _entries(bought) > 2 * entries:
+            return None
+    prices = _Program(problem, groups, bought).prices()
     if prices is None:
         return None
     least = _exact(problem, groups, bought, prices)
