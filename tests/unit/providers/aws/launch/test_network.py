@@ -13,7 +13,8 @@ from providers.errors import TemplateError
 from tests.aws import TEMPLATE, catalog
 
 # NetworkInfo of DescribeInstanceTypes as moto 5.2.5 ships it (instance_types.json): EfaInfo.MaximumEfaInterfaces,
-# MaximumNetworkCards, and the cards whose InterfaceTypes lack efa.
+# MaximumNetworkCards, and the cards whose InterfaceTypes lack efa. moto lacks dl1.24xlarge: its cards are those of
+# zz_generated.vpclimits.go of karpenter-provider-aws, its interfaces the vpc.amazonaws.com/efa of Karpenter's pages.
 EC2_SAYS = {
     **dict.fromkeys(
         [
@@ -33,7 +34,9 @@ EC2_SAYS = {
         (1, 1, frozenset()),
     ),
     **dict.fromkeys(["g6e.24xlarge", "g7.48xlarge", "g7e.24xlarge"], (2, 2, frozenset())),
-    **dict.fromkeys(["g6e.48xlarge", "g7e.48xlarge", "p4d.24xlarge", "p4de.24xlarge"], (4, 4, frozenset())),
+    **dict.fromkeys(
+        ["dl1.24xlarge", "g6e.48xlarge", "g7e.48xlarge", "p4d.24xlarge", "p4de.24xlarge"], (4, 4, frozenset())
+    ),
     **dict.fromkeys(["p6-b200.48xlarge", "trn1.32xlarge"], (8, 8, frozenset())),
     **dict.fromkeys(["p5en.48xlarge", "trn1n.32xlarge", "trn2.48xlarge", "trn2u.48xlarge"], (16, 16, frozenset())),
     **dict.fromkeys(["p5.48xlarge", "p5e.48xlarge"], (32, 32, frozenset())),
