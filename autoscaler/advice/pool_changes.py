@@ -19,7 +19,7 @@ from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
 from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
-from autoscaler.planning.demand.images import types_of_images
+from autoscaler.planning.demand.images import accelerators_of_images, types_of_images
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
@@ -242,6 +242,13 @@ def one_host_each(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     types = hosts_meant(asked.pod, asked.pods, asked.catalog)
     if types and pool.implicit:
         yield _requiring(pool, Requirement(INSTANCE_TYPE, "In", types))
+
+
+def on_cards_of_images(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
+    """Only machines on whose accelerators the pods' images run, in a pool that somebody has yet to create."""
+    cards = accelerators_of_images(asked.pod)
+    if pool.implicit and cards in asked.pod.required_values({ACCELERATOR}):
+        yield _requiring(pool, Requirement(ACCELERATOR, "In", cards))
 
 
 def staying_in_cloud(change: Change, asked: Situation) -> Change:

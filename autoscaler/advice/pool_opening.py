@@ -12,7 +12,14 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.pod_changes import leaving_queue, missing_volume_claims
-from autoscaler.advice.pool_changes import add_labels, add_scheduler, one_host_each, set_drivers, widen_scope
+from autoscaler.advice.pool_changes import (
+    add_labels,
+    add_scheduler,
+    on_cards_of_images,
+    one_host_each,
+    set_drivers,
+    widen_scope,
+)
 from autoscaler.advice.situation import Situation, worth_serving
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.plan import Plan
@@ -39,6 +46,7 @@ def openings(asked: Situation) -> Iterator[Change]:
         serving, labelling = tuple(_serving(asked, pool)), tuple(add_labels(asked, pool))
         if not serving:
             continue
+        serving = (*serving, *on_cards_of_images(asked, pool))
         labelling = labelling or tuple(leaving_queue(asked))
         if hosts := tuple(one_host_each(asked, pool)):
             yield Change.together(*serving, *hosts, *labelling, *volumes, *plugins)

@@ -21,8 +21,10 @@ from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import accelerators_in_use
+from autoscaler.planning.supply.unprepared import unprepared
 from autoscaler.scheduling.world import with_claim_amounts
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.prediction.runnable import NeedsMore
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 
@@ -35,7 +37,8 @@ class Result:
     """What the plan with the change does for the pods: nodes to launch by offering, or nodes that are there.
 
     `hosts`: of how many nodes a slice consists, where such are bought as a whole. `smaller`: machines with fewer of the
-    same accelerators, enough for the pods, that are never sold on demand.
+    same accelerators, enough for the pods, that are never sold on demand. `needs`: by instance type, what its
+    nodes need before their accelerators work, beside the change.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -43,6 +46,7 @@ class Result:
     nodes: tuple[str, ...]
     hosts: int = 1
     smaller: tuple[str, ...] = ()
+    needs: tuple[tuple[str, NeedsMore], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,10 +109,10 @@ class Replanner:
         displaced = before & {entry.pod for entry in plan.left_out}
         if displaced or not placed.keys() >= self.asked.keys:
             return None
-        return _result(plan, [placed[key] for key in sorted(self.asked.keys)], self.asked.catalog)
+        return _result(plan, [placed[key] for key in sorted(self.asked.keys)], self.asked)
 
 
-def _result(plan: Plan, placements: list[Placement], catalog: Catalog) -> Result:
+def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result:
     names = dict.fromkeys(p.node for p in placements if p.target is Target.NEW)
     sliced = {node.name: found for node in plan.launches for found in node.reasons if found.code is Code.WHOLE_SLICE}
     # A host that nothing goes to is paid for as well.
@@ -121,8 +125,9 @@ def _result(plan: Plan, placements: list[Placement], catalog: Catalog) -> Result
     there = dict.fromkeys(p.node for p in placements if p.target is not Target.NEW)
     hosts = max((int(str(found.detail["hosts"])) for name, found in sliced.items() if name in names), default=1)
     used = sum(len(allocation.devices) for p in placements for allocation in p.allocations.values())
-    smaller = tuple(_never_on_demand(launches[0], used, catalog)) if len(launches) == 1 and used else ()
-    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller)
+    smaller = tuple(_never_on_demand(launches[0], used, asked.catalog)) if len(launches) == 1 and used else ()
+    needs = tuple(unprepared(launches, asked.snapshot.pools, asked.catalog).items())
+    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller, needs)
 
 
 def _never_on_demand(node: PlannedNode, used: int, catalog: Catalog) -> Iterator[str]:

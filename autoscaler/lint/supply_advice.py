@@ -12,9 +12,9 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY, handed_out
+from autoscaler.planning.supply.unprepared import unprepared
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import driver_facts
-from instance_catalog.drivers.images import vendors_without_image
 from instance_catalog.drivers.profile import assumed_profile
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import plugin_of
@@ -40,9 +40,10 @@ _OF_ANY_MODEL: Final = frozenset(
 
 
 def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Of plans with pools only root disks and device plugins: those say what else the nodes are."""
+    """Of plans with pools only root disks, plugins and what nobody prepares: pools say what else the nodes are."""
     yield from _assumed_disk(snapshot, plan, catalog)
     yield from _assumed_plugins(snapshot, plan, catalog)
+    yield from _unprepared(snapshot, plan, catalog)
     if snapshot.pools:
         return
     used = {profile for node in plan.launches for profile in node.drivers}
@@ -53,7 +54,6 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     yield from _workload_identity(snapshot, plan)
     yield from _made_up(used)
     yield from _not_considered(used | set(_missed(plan)), catalog)
-    yield from _without_image(plan, catalog)
 
 
 def _assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
@@ -265,20 +265,11 @@ def _not_considered(used: set[str], catalog: Catalog) -> Iterator[Diagnostic]:
             )
 
 
-def _without_image(plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Nodes with accelerators of a vendor for which the cloud's node images have no driver."""
-    told: set[tuple[str, str]] = set()
-    for name in dict.fromkeys(node.offering.instance_type for node in plan.launches):
-        machine = catalog.get(name)
-        card = machine.accelerator
-        key = (machine.cloud, card.vendor if card else "")
-        if card is None or key not in vendors_without_image() or key in told:
-            continue
-        told.add(key)
-        yield surprise(
-            f"instance type {name}",
-            (),
-            f"the node images of {machine.cloud} have no driver for {card.vendor} accelerators "
-            f"(source: {vendors_without_image()[key]})",
-            f"build an image with it, and check that the driver and your software support the {card.model}",
-        )
+def _unprepared(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Nodes whose accelerators do not work by themselves, once for each thing that they need."""
+    told: set[str] = set()
+    for name, needed in unprepared(plan.launches, snapshot.pools, catalog).items():
+        if needed.problem not in told:
+            told.add(needed.problem)
+            message = f"{needed.problem} (source: {needed.source})"
+            yield surprise(f"instance type {name}", (), message, needed.next_step)

@@ -150,11 +150,19 @@ def result_text(result: Result) -> str:
 
 def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
-    return [f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}" for advice in found]
+    return [
+        f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_needed(advice.result)}"
+        for advice in found
+    ]
 
 
 def _changed(advice: Advice) -> str:
     return change_text(advice.change, nodes=sum(count for _, count in advice.result.launches))
+
+
+def _needed(result: Result) -> str:
+    """What people have to see to besides, for each instance type that needs it."""
+    return "".join(f"; {name} needs more: {each.problem}; {each.next_step}" for name, each in result.needs)
 
 
 def _guessed(advice: Advice) -> str:
@@ -196,6 +204,15 @@ def advice_document(found: Sequence[Advice]) -> list[dict[str, Any]]:
                     {"offering": offering_document(ref), "nodes": count} for ref, count in advice.result.launches
                 ],
                 "nodes": list(advice.result.nodes),
+                "needs": [
+                    {
+                        "instanceType": name,
+                        "problem": each.problem,
+                        "nextStep": each.next_step,
+                        "source": each.source,
+                    }
+                    for name, each in advice.result.needs
+                ],
                 "usdPerHour": dollars(advice.result.usd_per_hour),
             },
         }

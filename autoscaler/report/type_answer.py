@@ -13,6 +13,7 @@ from autoscaler.report.explained.objects import section
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.reasons import joined, text_of
 from autoscaler.report.words import counted, money
+from instance_catalog.prediction.runnable import what_else_it_needs
 from instance_catalog.types.instance_type import InstanceType, Price
 from instance_catalog.types.provenance import Provenance
 
@@ -168,6 +169,8 @@ def _facts(found: InstanceType) -> Iterator[dict[str, str]]:
         memory = accelerator.memory
         text = f"{memory} each" if memory else "not in the catalog: selectors on it are unknown"
         yield _fact("accelerator memory", text, accelerator.provenance.get("memory"))
+    if needed := what_else_it_needs(found):
+        yield _fact("needs more", f"{needed.problem}; {needed.next_step}", Provenance(needed.source))
     for kind in found.capacity_types:
         price = found.prices.get(kind)
         if price is None and not kind.needs_reservation:

@@ -41,6 +41,21 @@ class NodeImage:
 
 
 @dataclass(frozen=True, slots=True)
+class Superseded:
+    """Types that node images serve and the vendor's current software does not: why, and what to do `instead`.
+
+    `images` are parts of the names of container images that do not run on them, but on the `accelerators` (by key).
+    """
+
+    types: tuple[str, ...]
+    images: tuple[str, ...]
+    accelerators: tuple[str, ...]
+    problem: str
+    instead: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Branches:
     """The oldest and the last branch of NVIDIA's driver that support something, and who says so. None: no bound."""
 
@@ -78,6 +93,22 @@ def vendors_without_image() -> FrozenMap[tuple[str, str], str]:
             if name != _BRANCHES
             for vendor in content.get("without_image", ())
         }
+    )
+
+
+@cache
+def superseded_types() -> tuple[Superseded, ...]:
+    return tuple(
+        Superseded(
+            types=tuple(row["types"]),
+            images=tuple(row["images"]),
+            accelerators=tuple(row["accelerators"]),
+            problem=row["problem"],
+            instead=row["instead"],
+            source=row["source"],
+        )
+        for content in contents("images").values()
+        for row in content.get("superseded", ())
     )
 
 

@@ -16,6 +16,8 @@ from instance_catalog.drivers.images import (
     dra_driver_branches,
     node_images,
     passthrough_source,
+    superseded_types,
+    vendors_without_image,
 )
 from instance_catalog.drivers.profile import DriverProfile, DriverSet, StaticMig
 from instance_catalog.types.instance_type import InstanceType, provenance_of
@@ -29,6 +31,35 @@ class NotRunnable:
 
     problem: str
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsMore:
+    """What people have to see to before the accelerators of a type work: `next_step`, because of `problem`."""
+
+    problem: str
+    next_step: str
+    source: str
+
+
+def what_else_it_needs(instance_type: InstanceType) -> NeedsMore | None:
+    """What a node of the type lacks where nobody prepares it, however its devices are handed out: a driver that no node
+    image of the cloud has, or programs for accelerators that have been superseded. None: nothing that is known."""
+    card = instance_type.accelerator
+    key = (instance_type.cloud, card.vendor if card else "")
+    if card is not None and key in vendors_without_image():
+        size = card.memory or card.api_memory
+        name = f"{card.model} with {size}" if size else card.model
+        return NeedsMore(
+            f"the node images of {instance_type.cloud} have no driver for {card.vendor} accelerators",
+            "name an image of your own with that driver in the pool's node template, or run an operator that installs "
+            f"it, and check that the driver and your software support the {name}",
+            vendors_without_image()[key],
+        )
+    for found in superseded_types():
+        if instance_type.name in found.types:
+            return NeedsMore(found.problem, found.instead, found.source)
+    return None
 
 
 @lru_cache(maxsize=4096)

@@ -34,6 +34,7 @@ _PLUGIN_IMAGES = {
     "vpc.amazonaws.com/efa": "registry.example/aws-efa-k8s-device-plugin:0.5",
     "google.com/tpu": "gke.gcr.io/tpu-device-plugin:1",
     "habana.ai/gaudi": "vault.habana.ai/docker-k8s-device-plugin/docker-k8s-device-plugin:1",
+    "amd.com/gpu": "docker.io/rocm/k8s-device-plugin:1",
 }
 TPU_SLICE = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice", "cloud.google.com/gke-tpu-topology": "4x4"}
 TPU7X = {

@@ -36,6 +36,7 @@ PLACED = {
     "beta-version",
 }
 LEFT_OUT = {"block-soon", "block-too-short", "cpu-devices", "unsatisfiable"}
+PLACED |= {"image-without-driver", "inferentia", "neuronx"}
 PLACED |= {"gpudirect", "tpu-node", "tpu-generation", "tpu-hosts", "launcher", "workload-identity"}
 
 

@@ -19,7 +19,7 @@ from instance_catalog.files.file_entry import (
     text_or_none,
 )
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.prediction.runnable import why_not_runnable
+from instance_catalog.prediction.runnable import what_else_it_needs, why_not_runnable
 from instance_catalog.types.instance_type import (
     Accelerator,
     CpuTopology,
@@ -195,10 +195,12 @@ def _driver_branches(t: InstanceType) -> str:
 
 
 def _runnable(t: InstanceType) -> Iterator[_Line]:
-    """Why no pool without a driver branch of its own is offered the type."""
+    """Why no pool without a driver branch of its own is offered the type, and what it needs where it is."""
     found = why_not_runnable(t, DriverSet(()))
     if found is not None:
         yield "not offered", found.problem, {"": Provenance(found.source)}, "driver"
+    if needed := what_else_it_needs(t):
+        yield "needs more", f"{needed.problem}; {needed.next_step}", {"": Provenance(needed.source)}, "driver"
 
 
 def _dollars(price: Price) -> str:

@@ -17,7 +17,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
-from autoscaler.planning.demand.images import selecting_what_images_need, types_of_images
+from autoscaler.planning.demand.images import accelerators_of_images, selecting_what_images_need, types_of_images
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.report.words import counted
@@ -107,7 +107,7 @@ def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, 
     narrowed = [pod for pod, given in zip(snapshot.pods, loaded.snapshot.pods, strict=True) if pod != given]
     if narrowed:
         rest = f" and {len(narrowed) - 1} more" if len(narrowed) > 1 else ""
-        types = ", ".join(types_of_images(narrowed[0]))
+        types = ", ".join(types_of_images(narrowed[0]) or accelerators_of_images(narrowed[0]))
         click.echo(f"note: {narrowed[0].key}{rest}: planned on {types}, as its image works nowhere else", err=True)
     plan, policy = plan_in_one_cloud(snapshot, catalog, policy, now)
     return Decided(snapshot, catalog, plan, now, policy, live=False)

@@ -1,4 +1,5 @@
-"""Machines that the images of pods need and that the pods do not select: those with a GPUDirect of Google Cloud."""
+"""Machines that the images of pods need and that the pods do not select: those with a GPUDirect of Google Cloud, and
+those with accelerators that the software in the image still serves."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
+from instance_catalog.drivers.images import superseded_types
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.prediction.system_labels import MACHINE_KEYS
@@ -26,17 +28,22 @@ def gpudirect_image(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[Cap
     keys = {facts.group_per_type for facts in cloud_facts().values() if facts.group_per_type}
     groups = [name for names in pod.required_values(keys) for name in names]
     known = {pool.labels.get(key) for pool in pools for key in keys}
-    return "" if known.intersection(groups) or pod.required_values(_OF_MACHINES) else _image(pod, protocol)
+    return "" if known.intersection(groups) or pod.required_values(_OF_MACHINES) else _image(pod, protocol.images)
 
 
 def types_of_images(pod: Pod) -> tuple[str, ...]:
     """The only instance types on which the pod's images work, whatever it selects; none of images that are not known
     to need one."""
-    return next((protocol.types for protocol in gpudirect_protocols() if _image(pod, protocol)), ())
+    return next((protocol.types for protocol in gpudirect_protocols() if _image(pod, protocol.images)), ())
+
+
+def accelerators_of_images(pod: Pod) -> tuple[str, ...]:
+    """The only accelerators, by key, on which the pod's images work; none of images that are not known to need one."""
+    return next((found.accelerators for found in superseded_types() if _image(pod, found.images)), ())
 
 
 def selecting_what_images_need(snapshot: Snapshot) -> Snapshot:
-    """The snapshot in which pods select the types on which their images work, where nobody says which machines there
+    """The snapshot in which pods select the machines on which their images work, where nobody says which machines there
     are: a plan that has the whole catalog buys nothing on which a pod does not work. kube-scheduler takes any node."""
     if snapshot.pools or snapshot.nodes:
         return snapshot
@@ -44,15 +51,21 @@ def selecting_what_images_need(snapshot: Snapshot) -> Snapshot:
 
 
 def _selecting(pod: Pod) -> Pod:
-    types = next((protocol.types for protocol in gpudirect_protocols() if gpudirect_image(pod, protocol)), ())
-    if not types:
-        return pod
-    needed = Requirement(labels.INSTANCE_TYPE, "In", types)
+    for protocol in gpudirect_protocols():
+        if gpudirect_image(pod, protocol):
+            return _requiring(pod, Requirement(labels.INSTANCE_TYPE, "In", protocol.types))
+    cards = accelerators_of_images(pod)
+    if cards and not pod.required_values(_OF_MACHINES):
+        return _requiring(pod, Requirement(labels.ACCELERATOR, "In", cards))
+    return pod
+
+
+def _requiring(pod: Pod, needed: Requirement) -> Pod:
     terms = pod.affinity.terms if pod.affinity else (NodeSelectorTerm(()),)
     narrowed = (replace(term, match_expressions=(*term.match_expressions, needed)) for term in terms)
     return replace(pod, affinity=NodeSelector(tuple(narrowed)))
 
 
-def _image(pod: Pod, protocol: GpuDirectProtocol) -> str:
+def _image(pod: Pod, parts: Collection[str]) -> str:
     images = (container.image for container in (*pod.containers, *pod.init_containers))
-    return next((image for image in images if any(part in image for part in protocol.images)), "")
+    return next((image for image in images if any(part in image for part in parts)), "")

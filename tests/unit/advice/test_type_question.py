@@ -18,7 +18,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
-from tests.builders import CATALOG, NAMELESS, NOW, claim, gpus, machine, pod, snapshot
+from tests.builders import CATALOG, NAMELESS, NOW, claim, gpus, machine, pod, shipped, snapshot
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) >= 0'
 
@@ -49,6 +49,12 @@ def test_a_dearer_type_says_by_how_much() -> None:
     found = asked(one(), "l1")
     assert found.dearer == Decimal("4.00")
     assert verdict(one(), "l1") == "fits at 5.00 $/h, but 4.00 $/h dearer than s1 (1.00 $/h), which was chosen"
+
+
+def test_what_the_type_needs_besides_is_a_fact() -> None:
+    found = text(one(), "dl1.24xlarge", catalog=shipped("dl1.24xlarge"))
+    assert "needs more: the node images of aws have no driver for Habana accelerators; name an image" in found
+    assert "(source: https://docs.aws.amazon.com/eks/" in found
 
 
 def test_a_selector_names_the_value_that_the_devices_have() -> None:

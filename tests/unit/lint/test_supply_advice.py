@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.lint.supply_advice import supply_advice
-from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
+from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
+from autoscaler.model.plan import HandedOut, LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
@@ -61,8 +61,40 @@ def test_types_without_a_fact_that_an_operators_driver_needs_are_counted() -> No
     assert "cpu.numaNodes" in found
 
 
-def test_pools_say_what_the_nodes_are() -> None:
-    assert told(launching("g4ad.xlarge", "amd", "example"), CapacityPool("team")) == []
+@pytest.mark.parametrize(
+    ("pool", "expected"),
+    [
+        (CapacityPool("team"), ["instance type g4ad.xlarge: the node images of aws have no driver for AMD"]),
+        (CapacityPool("team", drivers=("amd",)), []),
+        (CapacityPool("team", node_template=NodeTemplateRef("AWSNodeTemplate", "rocm")), []),
+    ],
+)
+def test_pools_say_what_the_nodes_are(pool: CapacityPool, expected: list[str]) -> None:
+    plan = launching("g4ad.xlarge", "amd", "example")
+    found = told(replace(plan, launches=tuple(replace(node, pool="team") for node in plan.launches)), pool)
+    assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "drivers", "resource", "expected"),
+    [
+        ("dl1.24xlarge", (), "habana.ai/gaudi", "no driver for Habana accelerators"),
+        ("g4ad.xlarge", (), "amd.com/gpu", "no driver for AMD accelerators"),
+        ("inf1.xlarge", (), "aws.amazon.com/neuron", "NeuronCores are of the first version"),
+        ("inf1.xlarge", (), "aws.amazon.com/neuroncore", "NeuronCores are of the first version"),
+        ("inf2.xlarge", (), "aws.amazon.com/neuron", ""),
+        ("inf1.xlarge", ("example",), "", ""),  # makes up its devices
+        ("dl1.24xlarge", ("dranet",), "vpc.amazonaws.com/efa", ""),  # only network cards
+    ],
+)
+def test_what_a_device_plugin_hands_out_needs_the_same(
+    instance_type: str, drivers: tuple[str, ...], resource: str, expected: str
+) -> None:
+    plan = launching(instance_type, *drivers)
+    plugged = (HandedOut(resource, 1, 0),) if resource else ()
+    plan = replace(plan, launches=tuple(replace(node, handed_out=plugged) for node in plan.launches))
+    found = [one for one in told(plan) if one.startswith("instance type") and "source:" in one]
+    assert [expected in one for one in found] == ([True] if expected else [])
 
 
 def test_they_are_counted_for_a_pod_without_a_place_too() -> None:

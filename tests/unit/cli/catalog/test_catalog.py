@@ -69,6 +69,14 @@ def test_a_memory_only_the_cloud_states_is_marked() -> None:
     assert "~32Gi" in line
 
 
+@pytest.mark.parametrize(
+    ("name", "needs"), [("dl1.24xlarge", "no driver for Habana"), ("inf1.xlarge", "neuronx"), ("g6.xlarge", "")]
+)
+def test_what_a_type_needs_besides(name: str, needs: str) -> None:
+    found = [line for line in output("show", name).splitlines() if line.strip().startswith("needs more")]
+    assert [needs in line for line in found] == ([True] if needs else [])
+
+
 def test_list_as_json_and_yaml_is_the_same_data() -> None:
     arguments = ["list", "--accelerator", "L4-3Q"]
     data: list[dict[str, Any]] = json.loads(output(*arguments, "-o", "json"))

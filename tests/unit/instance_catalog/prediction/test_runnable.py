@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from instance_catalog.drivers.images import node_images
+from instance_catalog.drivers.images import node_images, superseded_types
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.files.loader import load_catalog
-from instance_catalog.prediction.runnable import branch_bounds, why_not_runnable
+from instance_catalog.prediction.runnable import branch_bounds, what_else_it_needs, why_not_runnable
 from tests.unit.instance_catalog.prediction import machines
 
 CATALOG = load_catalog()
@@ -72,3 +72,31 @@ def test_every_image_has_a_source_and_no_type_on_both_lists() -> None:
     for image in node_images():
         assert image.source.strip()
         assert not set(image.types) & set(image.missing), image.name
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "step"),
+    [
+        ("dl1.24xlarge", "the node images of aws have no driver for Habana", "support the Gaudi HL-205 with 32Gi"),
+        ("g4ad.xlarge", "the node images of aws have no driver for AMD", "an image of your own with that driver"),
+        ("inf1.24xlarge", "no neuronx image or package runs on it", "inf2 or trn1"),
+    ],
+)
+def test_what_people_have_to_see_to(name: str, problem: str, step: str) -> None:
+    found = what_else_it_needs(CATALOG.get(name))
+    assert found is not None
+    assert problem in found.problem
+    assert step in found.next_step
+    assert found.source
+
+
+@pytest.mark.parametrize("name", ["inf2.xlarge", "trn1.2xlarge", "g6.xlarge", "ct6e-standard-4t"])
+def test_what_works_by_itself(name: str) -> None:
+    assert what_else_it_needs(CATALOG.get(name)) is None
+
+
+def test_superseded_types_are_all_those_with_the_accelerator() -> None:
+    """The list is by name, as those of pods and node images are."""
+    (found,) = superseded_types()
+    models = {CATALOG.get(name).accelerator for name in found.types}
+    assert {one.name for one in CATALOG if one.accelerator in models} == set(found.types)

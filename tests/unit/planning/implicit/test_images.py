@@ -6,15 +6,19 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.advice.advise import advise
 from autoscaler.lint.other_systems import foreign_advice, not_working
 from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.pod import Container, Pod
-from autoscaler.planning.demand.images import selecting_what_images_need
+from autoscaler.planning.demand.images import accelerators_of_images, selecting_what_images_need
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.tables.plan_summary import summary_of
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
 
 IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/tcpgpudmarxd-dev:v1.0.21"
@@ -51,3 +55,45 @@ def test_who_says_which_machines_there_are_decides() -> None:
 def test_a_pod_that_selects_a_machine_keeps_it(key: str) -> None:
     given = snapshot([using(IMAGE, node_selector=FrozenMap({key: "x"}))], [claim("c", gpus(count=8))])
     assert selecting_what_images_need(given).pods == given.pods
+
+
+NEURON = FrozenMap({"aws.amazon.com/neuron": Quantity.of(1)})
+NEURONX = "public.ecr.aws/neuron/pytorch-inference-neuronx:2.9.0"
+
+
+def on_neuron(image: str, **fields: object) -> Pod:
+    return replace(pod("p", **fields), containers=(Container("c", NEURON, image=image),))
+
+
+def proposed(asked: Pod) -> str:
+    """The advice for a pod that no pool serves."""
+    state, catalog = selecting_what_images_need(snapshot([asked])), shipped("inf1.xlarge", "inf2.xlarge")
+    plan = plan_for(state, catalog, Policy(), NOW)
+    (line,) = advice_lines(advise(state.pods[0], state, catalog, plan, Policy(), NOW, most=1))
+    return line
+
+
+def test_software_of_today_gets_accelerators_on_which_it_runs() -> None:
+    """The pool that people create keeps to them: the pod itself does not say so."""
+    text = proposed(on_neuron(NEURONX))
+    assert "foreslice.dev/accelerator In [aws-inferentia2, aws-trainium, aws-trainium2] in spec.requirements" in text
+    assert text.endswith("→ 1 × inf2.xlarge (on-demand), 0.76 $/h")
+
+
+def test_other_software_may_be_of_the_time_of_the_accelerator() -> None:
+    text = proposed(on_neuron("registry.example/serve:1"))
+    assert "1 × inf1.xlarge (on-demand), 0.23 $/h; inf1.xlarge needs more: its NeuronCores are of the first" in text
+    assert "spec.requirements" not in text
+
+
+def test_a_pod_that_selects_the_old_accelerator_keeps_it() -> None:
+    asked = on_neuron(NEURONX, node_selector=FrozenMap({labels.INSTANCE_TYPE: "inf1.xlarge"}))
+    text = proposed(asked)
+    assert "1 × inf1.xlarge" in text
+    assert "spec.requirements" not in text
+
+
+def test_images_name_accelerators_of_the_catalog() -> None:
+    keys = {one.accelerator.key for one in load_catalog() if one.accelerator}
+    assert set(accelerators_of_images(on_neuron(NEURONX))) < keys
+    assert not accelerators_of_images(on_neuron("public.ecr.aws/neuron/pytorch-inference-neuron:1.13"))
