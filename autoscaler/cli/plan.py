@@ -142,7 +142,7 @@ def plan(
         sys.exit(0 if print_what_if(found, questions, output) else SOMETHING_LEFT_OUT)
     if html is not None:
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
-    _print(found, helping, output, cost_by)
+    _print(found, helping, output, cost_by, incomplete=0 if live else loaded.incomplete)
     if found.plan.left_out or (strict and found.plan.outside):
         sys.exit(SOMETHING_LEFT_OUT)
 
@@ -153,13 +153,14 @@ def _read_cluster(kubeconfig: str, context: str, kubernetes_version: str | None)
     return read_cluster(kubeconfig, context, profile_of(kubernetes_version))
 
 
-def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str) -> None:
+def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str, *, incomplete: int) -> None:
     """The plan, and below its tables what it costs and what would help."""
     state = found.snapshot
     if state.profile.note:
         click.echo(f"note: {state.profile.note}", err=True)
     costs = costs_of(found, cost_by)
-    print_plan(found.plan, output, pools=bool(state.pools), daemons=bool(state.daemon_sets), costs=costs)
+    there = {"pools": bool(state.pools), "daemons": bool(state.daemon_sets)}
+    print_plan(found.plan, output, **there, incomplete=incomplete, costs=costs)
     if output in ("table", "wide", "markdown"):
         print_costs(found, cost_by, output)
     if output in ("table", "wide"):

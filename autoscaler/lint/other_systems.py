@@ -13,11 +13,12 @@ from functools import cache, partial
 from typing import Final
 
 from autoscaler.lint.advice import surprise
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image
+from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
@@ -63,7 +64,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     placed = {key for node in plan.launches for key in node.pods} if plan is not None and not assumed else frozenset()
     rest = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in placed)) if placed else snapshot
     for protocol in gpudirect_protocols():
-        direct = partial(gpudirect_image, protocol=protocol, pools=snapshot.pools)
+        direct = partial(_uses_gpudirect, protocol=protocol, pools=snapshot.pools)
         yield from _of_first(rest, direct, partial(_gpudirect, protocol=protocol, assumed=assumed))
     yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
@@ -318,22 +319,26 @@ def _path(path: str) -> tuple[tuple[str, ...], str, str]:
     )
 
 
-def _gpudirect(image: str, protocol: GpuDirectProtocol, *, assumed: bool) -> tuple[tuple[str, ...], str, str]:
+def _uses_gpudirect(pod: Pod, protocol: GpuDirectProtocol, pools: tuple[CapacityPool, ...]) -> str:
+    """The image by which the pod shows it, and the node pool that it selects, if any; or nothing."""
+    image = gpudirect_image(pod, protocol, pools)
+    return " ".join((image, *node_groups(pod)[:1])) if image else ""
+
+
+def _gpudirect(found: str, protocol: GpuDirectProtocol, *, assumed: bool) -> tuple[tuple[str, ...], str, str]:
     """`assumed`: a plan takes it as if the pod selected the machines that it needs."""
+    image, _, group = found.partition(" ")
     types = ", ".join(protocol.types)
     uses = f"uses {protocol.name} of Google Cloud (image {image}){{rest}}, which works only on {types}"
-    step = f"{labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
-    if assumed:
-        return (
-            ("spec", "nodeSelector"),
-            f"{uses}, and selects no machine: a plan buys one of these for it, but kube-scheduler takes any node",
-            f"add {step}",
-        )
-    return (
-        ("spec", "nodeSelector"),
-        f"{uses}, and selects no machine: on any other that a plan chooses it does not work",
-        f"add {step}",
-    )
+    step = f"add {labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
+    if group:
+        which = f"selects {group}: no CapacityPool has this label, so a plan buys nothing for it"
+        step = "check that the machines of that node pool are of these types, and name the label in a CapacityPool"
+    elif assumed:
+        which = "selects no machine: it is planned on these alone, but kube-scheduler takes any node"
+    else:
+        which = "selects no machine: on any other that a plan chooses it does not work"
+    return ("spec", "nodeSelector"), f"{uses}, and {which}", step
 
 
 def _in_queue(pod: Pod) -> str:

@@ -21,6 +21,7 @@ from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.prediction.system_labels import OF_ANY_MODEL
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_facts
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
 
 _GPU_CLASS: Final = "gpu.nvidia.com"
@@ -40,10 +41,12 @@ _OF_ANY_MODEL: Final = frozenset(
 
 
 def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Of plans with pools only root disks, plugins and what nobody prepares: pools say what else the nodes are."""
+    """Of plans with pools only root disks, plugins, what nobody prepares and built-in classes: pools say what else the
+    nodes are."""
     yield from _assumed_disk(snapshot, plan, catalog)
     yield from _assumed_plugins(snapshot, plan, catalog)
     yield from _unprepared(snapshot, plan, catalog)
+    yield from _of_autopilot(snapshot)
     if snapshot.pools:
         return
     used = {profile for node in plan.launches for profile in node.drivers}
@@ -103,9 +106,6 @@ def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagn
         if machine is not None and machine.accelerator is not None and machine.accelerator.vendor == "NVIDIA":
             found.setdefault(machine.accelerator.key, []).extend(pods[key] for key in node.pods if key in pods)
     key, asking = max(found.items(), key=lambda entry: len(entry[1]), default=("", []))
-    ignored = [pods[entry.pod] for entry in plan.outside if entry.pod in pods]
-    if not asking and ignored:
-        yield _ignored_gpu(ignored)
     if asking:
         card = next(one.accelerator for one in catalog if one.accelerator and one.accelerator.key == key)
         rest = f" (and {len(asking) - 1} more)" if len(asking) > 1 else ""
@@ -119,11 +119,14 @@ def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagn
         )
 
 
-def _ignored_gpu(pods: Sequence[Pod]) -> Diagnostic:
-    """Pods of another scheduler: what would be bought for them is advice alone."""
-    rest = f" (and {len(pods) - 1} more)" if len(pods) > 1 else ""
-    message = f"names no GPU model or memory{rest}, so advice names machines with the cheapest whole GPUs"
-    return surprise(f"Pod {pods[0].key}", (), message, _how_to_name(pods[0]), pods[0].origin)
+def advised_gpu(pods: Sequence[Pod], snapshot: Snapshot) -> str:
+    """The same of pods that get nothing, where a change was found that buys machines for them; "" if none is such."""
+    asking = [] if snapshot.pools else [pod for pod in pods if _takes_any(pod, snapshot)]
+    if not asking:
+        return ""
+    rest = f" and {len(asking) - 1} more" if len(asking) > 1 else ""
+    cheapest = "names no GPU model or memory, so that has the cheapest whole GPUs"
+    return f"{asking[0].key}{rest}: {cheapest}; {_how_to_name(asking[0])}"
 
 
 def _how_to_name(pod: Pod) -> str:
@@ -222,6 +225,28 @@ def _workload_identity(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
             "CapacityPool",
             selecting[0].origin,
         )
+
+
+def _of_autopilot(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """The label of a class of GKE itself, for the first pod that selects one that no pool and no node has."""
+    had = (*(pool.labels for pool in snapshot.pools), *(node.labels for node in snapshot.nodes))
+    given = {entry for labels_of in had for entry in labels_of.items()}
+    built_in = [entry for facts in cloud_facts().values() for entry in facts.built_in_values.items()]
+    for pod in snapshot.pods:
+        asked = ((key, names[0], known) for key, known in built_in for names in pod.required_values({key}))
+        found = next(((key, name) for key, name, known in asked if name in known and (key, name) not in given), None)
+        if found is not None and not pod.bound:
+            key, name = found
+            yield surprise(
+                f"Pod {pod.key}",
+                ("spec", "nodeSelector", key),
+                f"selects {key}={name}, a class that GKE Autopilot has built in and no label of your own: GKE makes "
+                "the nodes of such a class itself, and Foreslice launches nothing on an Autopilot cluster",
+                "on Autopilot leave the pod to GKE; on a Standard cluster drop the label, or give it to your node "
+                "pools and name it in spec.labels of a CapacityPool",
+                pod.origin,
+            )
+            return
 
 
 def _made_up(used: set[str]) -> Iterator[Diagnostic]:

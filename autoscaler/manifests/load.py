@@ -16,7 +16,7 @@ from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.manifests.names import check_names
 from autoscaler.manifests.plan_context import PlanContext
-from autoscaler.manifests.references import check_ray_cluster, check_references, check_use, pods_in
+from autoscaler.manifests.references import check_ray_cluster, check_references, check_use, lacking, patch, pods_in
 from autoscaler.manifests.removed import parameters_of, warn_of_betas
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
@@ -51,6 +51,11 @@ class Loaded:
     def error_text(self) -> str:
         """The problems that forbid a plan, for a terminal."""
         return "\n".join(problem.block for problem in self.errors)
+
+    @property
+    def incomplete(self) -> int:
+        """How many objects look like a patch, or a template that a tool completes."""
+        return sum(lacking(Fields(document.value)) is not None for document in self.documents)
 
     @property
     def ok(self) -> bool:
@@ -141,10 +146,13 @@ def _classified(
             problems = Problems()
             document = in_right_case(found, problems)
             kind = classify(document, problems, parameters, skip=skip_unknown)
-            if kind is None:
+            if kind is not None:
+                check_names(document.value, kind.name, pods_in(Fields(document.value)), problems)
+            if problems.errors and (instead := patch(Fields(document.value), problems)):
+                yield document.located(instead)
+            elif kind is None:
                 yield from (document.located(problem) for problem in problems)
             else:
-                check_names(document.value, kind.name, pods_in(Fields(document.value)), problems)
                 yield _Object(document, kind, problems)
 
 

@@ -20,6 +20,7 @@ _SUBDOMAIN: Final = re.compile(rf"{_SEGMENT}(\.{_SEGMENT})*")
 _LABEL: Final = re.compile(_SEGMENT)
 _LONGEST: Final = {_SUBDOMAIN: 253, _LABEL: 63}
 _VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")  # of a label
+_TAG: Final = re.compile(r"(:[^/@]*)?(@.*)?$")  # or the digest of an image; letters of a tag may be upper case
 _LABEL_KINDS: Final = frozenset({"Namespace", "Service"})
 _OF_SPEC: Final = {
     "serviceAccountName": _SUBDOMAIN,
@@ -86,12 +87,15 @@ def _check_labels(holder: Fields, field: str, problems: Problems) -> None:
 
 
 def _check_images(pods: Iterable[Fields], problems: Problems) -> None:
-    """The first image with a variable in it: the API server takes it, and the kubelet pulls nothing."""
+    """The first image with a variable in it, or with one as a part of its path: the API server takes it, and the
+    kubelet pulls nothing."""
     for pod in pods:
         for part in ("initContainers", "containers"):
             for container in pod.child("spec").children(part):
                 image = container.text("image")
-                if (step := left_by_template(image)) and step != PLACEHOLDER:
+                parts = _TAG.sub("", image).split("/")
+                step = next(filter(None, map(left_by_template, (image, *parts))), "")
+                if step and step != PLACEHOLDER:
                     message = f"no node can pull {image}, so the pod does not start there"
                     problems.warn((*container.path, "image"), message, step)
                     return

@@ -7,6 +7,7 @@ expanded to. What an API server would only find out later, when a pod stays pend
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator
+from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
@@ -15,12 +16,19 @@ from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet
-from instance_catalog.diagnostic import Path, Severity
+from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.drivers.facts import class_hints
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.spelling import did_you_mean, nearest
 
 _LIKE = 0.75
+# The fields whose problems a patch has only because it is read as a whole object.
+_OF_OBJECT: Final = (("metadata", "name"), ("apiVersion",))
+_ANY_NAME: Final = "*"  # a patch with a target needs no name of its own
+RENDERED: Final = (
+    "give what Kustomize makes of it: `kubectl kustomize DIR | foreslice plan -f -`, where DIR is an overlay that uses "
+    "it"
+)
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -57,35 +65,55 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
             _check_classes(fields.child("spec").child("spec"), manifests, problems)
 
 
-def _check_complete(fields: Fields, problems: Problems) -> None:
-    """A patch of Kustomize has the kind of what it changes, and a template of Spark or Argo that of a pod. Either lacks
-    the image of a container, or both the selector and the labels of its pods: it is planned with a warning. Labels and
-    images without a selector are a whole object, of a version that set the selector by itself."""
-    patch = False
+def lacking(fields: Fields) -> tuple[Path, str] | None:
+    """Where an object lacks what only a patch of Kustomize may lack, or a template that a tool such as Spark or Argo
+    completes, and what: the image of a container, or both the selector and the labels of its pods."""
     for pod in pods_in(fields):
         spec = pod.child("spec")
-        if "containers" not in spec:
-            return  # an error already
         names = [container.text("name") for container in spec.children("containers") if not container.text("image")]
         if names:
-            patch = True
-            _looks_like_a_patch((*spec.path, "containers"), f"container {names[0]} has no image", problems)
-    if patch or not (selector := selector_to_add(fields, fields.text("kind"))):
-        return
-    if fields.child("spec").child("template").child("metadata").text_map("labels"):
+            return (*spec.path, "containers"), f"container {names[0]} has no image"
+        if "containers" not in spec:
+            return None  # an error already
+    labels = fields.child("spec").child("template").child("metadata").text_map("labels")
+    if labels or not selector_to_add(fields, fields.text("kind")):
+        return None
+    return ("spec",), "its pods have no labels, and it has no selector"
+
+
+def patch(fields: Fields, problems: Problems) -> Diagnostic | None:
+    """What to say instead of the problems with the name or the version of what is a patch: nobody renames or converts
+    it. None of other objects, where the name is what somebody has to fill in, and of pods, which people write."""
+    name = fields.child("metadata").text("name")
+    lacks = lacking(fields)
+    signs = [lacks[1]] if lacks else []
+    if name == _ANY_NAME:
+        signs.insert(0, f"its name is {name!r}")
+        said = "is a patch of Kustomize, and no whole object"
+    else:
+        wrong = [one for one in problems if one.path in _OF_OBJECT and one.severity is Severity.ERROR]
+        if not signs or not wrong or left_by_template(name) or fields.text("kind") == "Pod":
+            return None
+        signs += [one.message for one in wrong]
+        said = "looks like a patch of Kustomize, and no whole object"
+    return Diagnostic(f"{said}: {', and '.join(signs)}", RENDERED, ("metadata", "name"))
+
+
+def _check_complete(fields: Fields, problems: Problems) -> None:
+    """What looks like a patch is planned with a warning. Labels and images without a selector are a whole object, of a
+    version that set the selector by itself."""
+    if found := lacking(fields):
+        path, lacks = found
+        message = (
+            f"{lacks}, so the API server refuses it: this looks like a patch of Kustomize, or a template that a tool "
+            "completes, and what it lacks is not known"
+        )
+        problems.warn(path, message, f"{RENDERED}, or the pods that the tool makes (`kubectl get pods -o yaml`)")
+    elif all("containers" in pod.child("spec") for pod in pods_in(fields)) and (
+        selector := selector_to_add(fields, fields.text("kind"))
+    ):
         step = f"add `{selector}` below spec"
         problems.error(("spec", "selector"), "is required: the API server refuses the workload without it", step)
-    else:
-        _looks_like_a_patch(("spec",), "its pods have no labels, and it has no selector", problems)
-
-
-def _looks_like_a_patch(path: Path, lacks: str, problems: Problems) -> None:
-    message = (
-        f"{lacks}, so the API server refuses it: this looks like a patch, or a template "
-        "that a tool completes; it is planned as it is, and what it lacks is not known"
-    )
-    step = "give what `kubectl kustomize DIR` renders, or the pods that the tool makes (`kubectl get pods -o yaml`)"
-    problems.warn(path, message, step)
 
 
 def check_ray_cluster(document: Document, there: Container[tuple[str, str, str, str]], problems: Problems) -> None:

@@ -47,7 +47,8 @@ class CloudFacts:
     `queue_label` is on groups that another autoscaler sizes for requests that wait in a queue.
     `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label by
     which pods select a model of accelerator. `chosen_labels` have values that people choose, so that nothing says which
-    machines they mean; the text says who knows.
+    machines they mean; the text says who knows. Of nodes with `built_in_values` the cloud says what they are, and makes
+    them itself.
 
     `cards` are the kinds of the primary and of the RDMA network card of types that are listed; () where the listing
     says nothing. `storage_drivers` make volumes that only its machines mount; `zone_label` is the label with the zone
@@ -79,6 +80,7 @@ class CloudFacts:
     root_disk: str = "in its node template"
     model_label: str = ""
     chosen_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    built_in_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
     critical_pods_need_quota: bool = False
     sdk: tuple[str, ...] = ()
 
@@ -124,6 +126,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         root_disk=row["root_disk"],
         model_label=row["model_label"],
         chosen_labels=FrozenMap(row["chosen_labels"]),
+        built_in_values=FrozenMap({key: frozenset(found) for key, found in row.get("built_in_values", {}).items()}),
         critical_pods_need_quota=row.get("critical_pods_need_quota", False),
         sdk=tuple(row["sdk"]),
     )

@@ -30,7 +30,18 @@ def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
             each = " (the result is for one of them)" if len(names) > 1 and "→" in line else ""
             for part in folded(f"  {few(names)}{each}: {line}", WIDTH):
                 click.echo(part)
+        _print_any_gpu(found, helping)
         _print_end_of_catalog(found, helping)
+
+
+def _print_any_gpu(found: Decided, helping: Mapping[str, str]) -> None:
+    """That machines of a change have the cheapest GPUs, where a pod says nothing about its own."""
+    from autoscaler.lint.supply_advice import advised_gpu
+
+    bought = {pod for pod, line in helping.items() if "×" in line.rpartition("→")[2]}
+    if text := advised_gpu([pod for pod in found.snapshot.pods if pod.key in bought], found.snapshot):
+        for part in folded(f"  {text}", WIDTH):
+            click.echo(part)
 
 
 def _print_end_of_catalog(found: Decided, helping: Mapping[str, str]) -> None:

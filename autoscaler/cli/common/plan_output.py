@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import click
@@ -11,7 +12,7 @@ from autoscaler.cli.common.terminal import styled
 from autoscaler.model.plan import Plan
 from autoscaler.report.plan_document import document_of
 from autoscaler.report.printable import one_line
-from autoscaler.report.tables.plan_summary import left_out_table, summary_of
+from autoscaler.report.tables.plan_summary import Line, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import Table, tables_of
 
 FORMS: Final = ("wide", "name", "markdown")
@@ -20,11 +21,18 @@ _COLOURS: Final = {"good": "green", "warning": "yellow", "error": "red", "": ""}
 
 
 def print_plan(
-    plan: Plan, output: str, *, pools: bool, daemons: bool = False, costs: dict[str, Any] | None = None
+    plan: Plan,
+    output: str,
+    *,
+    pools: bool,
+    daemons: bool = False,
+    incomplete: int = 0,
+    costs: dict[str, Any] | None = None,
 ) -> None:
     """Print the plan in a form of -o.
 
-    `pools`, `daemons`: whether there is a CapacityPool, a DaemonSet; `costs` join the document.
+    `pools`, `daemons`: whether there is a CapacityPool, a DaemonSet; `incomplete`: how many objects look like patches;
+    `costs` join the document.
     """
     match output:
         case "json" | "yaml":
@@ -35,13 +43,14 @@ def print_plan(
             for left in plan.left_out:
                 click.echo(f"pod/{left.pod}")
         case "markdown":
-            _print_markdown(plan, pools=pools, daemons=daemons)
+            _print_markdown(plan, summary_of(plan, pools=pools, daemons=daemons, incomplete=incomplete))
         case _:
-            _print_tables(plan, wide=output == "wide", pools=pools, daemons=daemons)
+            summary = summary_of(plan, pools=pools, daemons=daemons, incomplete=incomplete)
+            _print_tables(plan, summary, wide=output == "wide")
 
 
-def _print_tables(plan: Plan, *, wide: bool, pools: bool, daemons: bool) -> None:
-    for line in summary_of(plan, pools=pools, daemons=daemons):
+def _print_tables(plan: Plan, summary: Sequence[Line], *, wide: bool) -> None:
+    for line in summary:
         for part in [one_line(line.text)] if wide else folded(line.text, WIDTH):
             styled(part, colour=_COLOURS[line.level])
     for table in _sections(plan, wide=wide):
@@ -64,8 +73,8 @@ def _print(table: Table, *, wide: bool) -> None:
             click.echo(line)
 
 
-def _print_markdown(plan: Plan, *, pools: bool, daemons: bool) -> None:
-    for line in summary_of(plan, pools=pools, daemons=daemons):
+def _print_markdown(plan: Plan, summary: Sequence[Line]) -> None:
+    for line in summary:
         click.echo(f"- {markdown_text(line.text)}")
     for table in _sections(plan, wide=False):
         click.echo(f"\n### {markdown_text(table.title)}\n")

@@ -25,10 +25,15 @@ _OF_MACHINES: Final = TYPE_KEYS | MACHINE_KEYS | {labels.ACCELERATOR, labels.HOS
 def gpudirect_image(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[CapacityPool] = ()) -> str:
     """The image by which the pod shows that it uses the protocol, where it selects no machine. What a node pool has is
     known only of those that a CapacityPool names."""
-    keys = {facts.group_per_type for facts in cloud_facts().values() if facts.group_per_type}
-    groups = [name for names in pod.required_values(keys) for name in names]
-    known = {pool.labels.get(key) for pool in pools for key in keys}
-    return "" if known.intersection(groups) or pod.required_values(_OF_MACHINES) else _image(pod, protocol.images)
+    groups = node_groups(pod)
+    known = any(f"{key}={value}" in groups for pool in pools for key, value in pool.labels.items())
+    return "" if known or pod.required_values(_OF_MACHINES) else _image(pod, protocol.images)
+
+
+def node_groups(pod: Pod) -> list[str]:
+    """The labels, with their values, by which the pod selects node pools: of what type these are, only people know."""
+    keys = sorted({facts.group_per_type for facts in cloud_facts().values() if facts.group_per_type})
+    return [f"{key}={name}" for key in keys for names in pod.required_values({key}) for name in names]
 
 
 def types_of_images(pod: Pod) -> tuple[str, ...]:

@@ -65,10 +65,11 @@ class Line:
     level: str = ""
 
 
-def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False) -> list[Line]:
+def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incomplete: int = 0) -> list[Line]:
     """The first lines: the totals, every warning, every ignored pod.
 
-    `pools`: whether there is a CapacityPool; `daemons`: whether there is a DaemonSet.
+    `pools`: whether there is a CapacityPool; `daemons`: whether there is a DaemonSet; `incomplete`: how many objects
+    look like patches.
     """
     nodes = len(plan.launches)
     price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
@@ -78,7 +79,10 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False) -> list
         f"{counted(nodes, 'node')} to launch{price}; {counted(len(plan.placements), 'pod')} placed{instead}, "
         f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored"
     )
-    lines = [Line(text, "error" if plan.left_out else "warning" if useless else "good")]
+    if incomplete:
+        looks = "looks like a patch" if incomplete == 1 else "look like patches"
+        text += f"; an estimate, as {counted(incomplete, 'object')} {looks}: see the warnings"
+    lines = [Line(text, "error" if plan.left_out else "warning" if useless or incomplete else "good")]
     if plan.at_least_usd_per_hour is not None and (above := plan.above_least or 0) >= _TOLD_ABOVE:
         lines.append(
             Line(

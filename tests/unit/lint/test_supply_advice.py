@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.lint.supply_advice import supply_advice
+from autoscaler.lint.supply_advice import advised_gpu, supply_advice
 from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
 from autoscaler.model.plan import HandedOut, LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import Container, Pod
@@ -16,6 +16,7 @@ from autoscaler.planning.policy import Policy
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import assumes_root_disk
@@ -197,9 +198,33 @@ def test_how_to_say_that_gpus_are_shared() -> None:
     assert "foreslice catalog set TYPE allocatable.nvidia.com/gpu=…" in counted.next_step
 
 
-def test_gpus_of_ignored_pods_are_advice_alone() -> None:
-    """What another scheduler places is bought by no plan."""
-    asking = [replace(pod(name, "c"), scheduler_name="kai") for name in ("p", "q")]
-    given = snapshot(asking, [claim("c")])
-    found = [one.message for one in supply_advice(given, plan_for(given, CATALOG, Policy(), NOW), CATALOG)]
-    assert "names no GPU model or memory (and 1 more), so advice names machines with the cheapest whole GPUs" in found
+@pytest.mark.parametrize(("pools", "told"), [((), True), ((CapacityPool("gpu"),), False)])
+def test_a_change_that_buys_any_gpu_says_so(pools: tuple[CapacityPool, ...], told: bool) -> None:
+    """A CapacityPool says which machines there are."""
+    asking = [pod(name, "c") for name in ("p", "q")]
+    text = advised_gpu(asking, snapshot(asking, [claim("c")], pools=pools))
+    assert bool(text) is told
+    assert not told or text.startswith("default/p and 1 more: names no GPU model or memory, so that has the cheapest")
+    named = pod("n", "c", node_selector=FrozenMap({labels.INSTANCE_TYPE: "g6.xlarge"}))
+    assert not advised_gpu([named], snapshot([named], [claim("c")]))
+
+
+COMPUTE_CLASS = "cloud.google.com/compute-class"
+
+
+@pytest.mark.parametrize(
+    ("name", "of_pool", "told"),
+    [
+        ("Accelerator", "", True),
+        ("autopilot-spot", "", True),
+        ("Accelerator", "Balanced", True),
+        ("Accelerator", "Accelerator", False),
+        ("small-gpus", "", False),
+    ],
+)
+def test_classes_of_autopilot_are_no_labels_of_your_own(name: str, of_pool: str, told: bool) -> None:
+    asking = pod("p", "c", node_selector=FrozenMap({COMPUTE_CLASS: name}))
+    pools = (CapacityPool("gpu", labels=FrozenMap({COMPUTE_CLASS: of_pool})),) if of_pool else ()
+    state = snapshot([asking], [claim("c")], pools=pools)
+    found = [one.message for one in supply_advice(state, plan_for(state, CATALOG, Policy(), NOW), CATALOG)]
+    assert any(f"selects {COMPUTE_CLASS}={name}, a class that GKE Autopilot" in text for text in found) is told

@@ -382,16 +382,6 @@ def test_values_of_labels_that_the_api_server_refuses(field: str, value: str, st
     assert step in found.next_step
 
 
-@pytest.mark.parametrize(("image", "expected"), [("${REGISTRY}/app:1", 1), ("{{ image }}", 1), ("your/app:1", 0)])
-def test_an_image_with_a_variable_is_planned_and_told(image: str, expected: int) -> None:
-    found = read(
-        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"
-        f"  - {{name: c, image: '{image}'}}\n  - {{name: d, image: '{image}'}}\n"
-    )
-    assert found.ok
-    assert len([problem for problem in found.problems if "no node can pull" in problem.message]) == expected
-
-
 @pytest.mark.parametrize("value", ["{cpu: ${CPU}}", "{memory: 1Gi, cpu: ${CPU}, ephemeral-storage: 1Gi}"])
 def test_a_variable_in_braces_breaks_the_document(value: str) -> None:
     (found,) = read(

@@ -280,3 +280,17 @@ spec:
         containers: [{name: worker, image: x}]
 """)
     assert [problem.message for problem in found.problems] == ["expected a string, found the number 8"]
+
+
+VARIABLES = ("${REGISTRY}/app:1", "{{ image }}", "R-docker.pkg.dev/PROJECT_ID/app:1", "r.example/APP_NAME:1")
+WHOLE = ("your/app:1", "r.example:80/app:BUILD_7", "r.example/app:BUILD_7@sha256:0")
+
+
+@pytest.mark.parametrize(("image", "expected"), [*((one, 1) for one in VARIABLES), *((one, 0) for one in WHOLE)])
+def test_an_image_with_a_variable_is_planned_and_told(image: str, expected: int) -> None:
+    found = loaded(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"
+        f"  - {{name: c, image: '{image}'}}\n  - {{name: d, image: '{image}'}}\n"
+    )
+    assert found.ok
+    assert len([problem for problem in found.problems if "no node can pull" in problem.message]) == expected

@@ -68,3 +68,52 @@ def test_so_is_a_pod_that_a_tool_completes(image: str, told: bool) -> None:
         p.block for p in found.problems if told
     ]
     assert any("API server refuses it" in p.block for p in found.problems) is told
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "image", "signs"),
+    [
+        (
+            "Deployment",
+            "'*'",
+            "",
+            "is a patch of Kustomize, and no whole object: its name is '*', and container main has",
+        ),
+        ("Job", "'*'", "", "is a patch of Kustomize, and no whole object: its name is '*', and container main has"),
+        ("Deployment", "'*'", IMAGE, "is a patch of Kustomize, and no whole object: its name is '*'"),
+        (
+            "Job",
+            "server",
+            "",
+            "looks like a patch of Kustomize, and no whole object: container main has no image, and Job",
+        ),
+        (
+            "Deployment",
+            "Any",
+            "",
+            "looks like a patch of Kustomize, and no whole object: container main has no image, and",
+        ),
+    ],
+)
+def test_nobody_renames_or_converts_a_patch(kind: str, name: str, image: str, signs: str) -> None:
+    text = PATCH.replace("KIND", kind).replace("name: server", f"name: {name}").replace("SELECTOR", SELECTOR)
+    found = loaded(text.replace("IMAGE", image))
+    (problem,) = found.problems
+    assert problem in found.errors
+    assert problem.message.startswith(signs)
+    assert "`kubectl kustomize DIR | foreslice plan -f -`" in problem.next_step
+    assert "write" not in problem.block
+
+
+def test_a_whole_object_keeps_the_problem_with_its_name() -> None:
+    text = PATCH.replace("KIND", "Deployment").replace("SELECTOR", SELECTOR)
+    (wrong,) = loaded(text.replace("name: server", "name: gpu_server").replace("IMAGE", IMAGE)).errors
+    assert wrong.next_step.endswith("such as gpu-server")
+    found = loaded(text.replace("name: server", "name: $NAME").replace("IMAGE", "")).errors
+    assert ["was not replaced" in one.next_step for one in found] == [True]
+
+
+@pytest.mark.parametrize(("image", "number"), [("", 1), (IMAGE, 0)])
+def test_what_looks_like_a_patch_is_counted(image: str, number: int) -> None:
+    text = PATCH.replace("KIND", "Deployment").replace("SELECTOR", SELECTOR)
+    assert loaded(text.replace("IMAGE", image)).incomplete == number

@@ -197,3 +197,11 @@ def test_types_of_which_each_lacks_one_of_two_classes_are_counted() -> None:
     )
     (line,) = left_out_lines(LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=misses, types=5))
     assert "3 have no device of DeviceClass neuron.aws.com, 2 have no device of DeviceClass gpu.nvidia.com" in line
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "1 object looks like a patch"), (2, "2 objects look like patches")])
+def test_the_first_line_says_that_patches_were_planned(number: int, said: str) -> None:
+    first, *_ = summary_of(planned(1), incomplete=number)
+    assert first.text.endswith(f"; an estimate, as {said}: see the warnings")
+    assert first.level == "warning"
+    assert "estimate" not in summary_of(planned(1))[0].text

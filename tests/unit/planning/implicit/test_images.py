@@ -97,3 +97,14 @@ def test_images_name_accelerators_of_the_catalog() -> None:
     keys = {one.accelerator.key for one in load_catalog() if one.accelerator}
     assert set(accelerators_of_images(on_neuron(NEURONX))) < keys
     assert not accelerators_of_images(on_neuron("public.ecr.aws/neuron/pytorch-inference-neuron:1.13"))
+
+
+@pytest.mark.parametrize(("name", "told"), [("training", True), ("known", False)])
+def test_a_node_pool_of_which_nothing_is_known_is_named(name: str, told: bool) -> None:
+    """kube-scheduler takes no node of another one, and nothing is bought in it."""
+    key = "cloud.google.com/gke-nodepool"
+    pools = (replace(POOL, labels=FrozenMap({key: "known"})),)
+    given = snapshot([using(IMAGE, node_selector=FrozenMap({key: name}))], [claim("c", gpus(count=8))], pools=pools)
+    found = [one.message for one in foreign_advice(given, CATALOG) if "GPUDirect" in one.message]
+    said = f"and selects {key}={name}: no CapacityPool has this label, so a plan buys nothing for it"
+    assert [said in text for text in found] == [True] * told
