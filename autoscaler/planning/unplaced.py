@@ -136,13 +136,21 @@ def _gang_reasons(packing: PackingInput, key: str, outcome: Outcome) -> Iterator
         yield Reason.of(Code.GANG_TOPOLOGY, f"gang {key}", key=gang.topology_key)
 
 
+def _crowded_out(packing: PackingInput, item: int) -> _Diagnosis | None:
+    """What is said where others of the namespace leave too little for the class: no type has more to say."""
+    trials = packing.trials
+    reason = trials.ledger.crowded_out(item, packing.classes[item].sample.pods[0])
+    if reason is None or any(isinstance(trials.verdict(s, item), Fits) for s in trials.known_shapes(item)):
+        return None
+    return _Diagnosis(LeftOutVerdict.UNKNOWN, (reason,))
+
+
 def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
     """The verdict over all candidates: what would have to change for the class to be placed."""
-    bought, trials = outcome.bought, packing.trials
-    crowded_out = trials.ledger.crowded_out(item, packing.classes[item].sample.pods[0])
-    if crowded_out and not any(isinstance(trials.verdict(s, item), Fits) for s in trials.known_shapes(item)):
-        return _Diagnosis(LeftOutVerdict.UNKNOWN, (crowded_out,))  # one type has nothing to say that another has not
-    verdicts = [(i, packing.trials.explained(packing.shape_of[i], item)) for i in range(len(packing.candidates))]
+    shapes = packing.shape_of[: 0 if _crowded_out(packing, item) else len(packing.candidates)]
+    verdicts = [(i, packing.trials.explained(shape, item)) for i, shape in enumerate(shapes)]
+    if crowded_out := _crowded_out(packing, item):  # explaining is paid for as well
+        return crowded_out
     anything = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
     # Where nothing would run is no answer beside what could be had after a change.
     fitting = [i for i in anything if not packing.candidates[i].excluded] or anything
@@ -151,7 +159,7 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     types = len({candidate.instance_type.name for candidate in packing.candidates})
     diagnosis = partial(_Diagnosis, misses=misses, types=types)
     if fitting:
-        bars = [tuple(why_not(packing, i, item, bought, nodes=nodes)) for i in fitting]
+        bars = [tuple(why_not(packing, i, item, outcome.bought, nodes=nodes)) for i in fitting]
         # Beside an offering that nothing bars, what the others lack is not what is missing.
         told = (r for found in bars for r in found if all(bars) or r.code not in _OF_ALL)
         return diagnosis(LeftOutVerdict.DOES_NOT_FIT, _few(dict.fromkeys(told), policy))

@@ -31,8 +31,6 @@ _GLANCE = 25
 _AT_ONCE = 100
 # Present nodes for which a plan has its units for looks once more.
 _NODES = 200
-# Classes for which it has them once more.
-_CLASSES = 1000
 # What a class may spend on each present node that has room for it: the look, and a search of some devices.
 _VISIT = 2 * _LOOK
 # The least that a kind of pods has of its own, however many kinds there are: some looks at nodes and simple selectors.
@@ -84,10 +82,10 @@ class Ledger:
     ) -> Ledger:
         """Accounts for deciding: every class has units of its own, and a namespace's classes share others.
 
-        Every pod looks at all present nodes with room before anything is bought, and then at what can be bought: the
-        bound for looks grows with the number of `nodes` and of classes. `looks` is that of the nodes with room for each
-        class. Where a namespace's units do not suffice for all its classes, some are decided and others wait; those in
-        `served` wait first. Which ones changes with `now`.
+        Every pod looks at all present nodes with room before anything is bought: the bound for looks grows with the
+        number of `nodes`. `looks` is that of the nodes with room for each class. Where a namespace's units do not
+        suffice for all its classes, some are decided and others wait; those in `served` wait first. Which ones
+        changes with `now`.
         """
         limits, times = policy.work, 1 + nodes // _NODES
         most = limits.per_pod * times
@@ -95,7 +93,7 @@ class Ledger:
         queue = _Queue(classes, served, now.isoformat() if now else "")
         return _opened(
             classes,
-            own=limits.per_round * (times + len(classes) // _CLASSES),
+            own=limits.per_round * times,
             shared=limits.selectors_per_round,
             most=most,
             needs=needs,

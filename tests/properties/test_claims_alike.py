@@ -44,3 +44,25 @@ def test_claims_that_match_the_same_everywhere_have_the_answers_of_each(
     """As in plans with many kinds of claims."""
     monkeypatch.setattr("autoscaler.planning.placement.matching._MANY", 1)
     compare_ways(market_of(state), state, data)
+
+
+def test_what_an_answer_of_another_claim_means_for_this_one_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand claims that are written otherwise and fit nowhere share an answer; telling each its own is work."""
+    monkeypatch.setattr("autoscaler.planning.placement.matching._MANY", 2)
+    asked = [f'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("{least}Ti")) >= 0' for least in (8, 9)]
+    made = [
+        ResourceClaim("default", f"c{i}", (DeviceRequest("gpu", "gpu.nvidia.com", (Selector(text),)),), uid=f"c{i}")
+        for i, text in enumerate(asked)
+    ]
+    pods = [Pod("default", f"p{i}", uid=f"p{i}", claims=(PodClaim("gpu", f"c{i}"),)) for i in range(2)]
+    pools = (CapacityPool("team", drivers=("nvidia",)),)
+    trials = market_of(snapshot(pods, made, classes=(GPU,), pools=pools)).trials
+    assert trials.kin(0) is trials.kin(1)
+    trials.explained(0, 0)
+    before = trials.ledger.spent
+    first = trials.explained(0, 1)
+    assert trials.ledger.spent > before
+    assert [reason.subject for reason in first.reasons] == ["claim default/c1, request gpu"]
+    before = trials.ledger.spent
+    assert trials.explained(0, 1) == first
+    assert trials.ledger.spent == before

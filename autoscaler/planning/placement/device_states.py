@@ -10,7 +10,7 @@ says so, and the pod is decided as a whole.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -222,14 +222,18 @@ class DeviceStates:
             step = state.steps[wants] = alone if alone and refused else self._asked(state, pod)
         return step
 
-    def told(self, state: DeviceState, step: Step, pod: PodApart) -> Verdict:
-        """The verdict of the step about this pod. Why claims are refused is in the words of their own selectors."""
+    def told_alike(self, step: Step, pod: PodApart) -> Verdict | None:
+        """The verdict of the step about this pod, where that needs no question; see `told`."""
         if isinstance(step.verdict, Fits) or step.asked.wants == pod.wants:
             return step.verdict_for(pod)
-        key = id(step), pod.wants
-        if key not in self._told:
-            self._told[key] = self._asked(state, pod)
-        return self._told[key].verdict_for(pod)
+        known = self._told.get((id(step), pod.wants))
+        return None if known is None else known.verdict_for(pod)
+
+    def told(self, state: DeviceState, step: Step, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
+        """The same where it does: why claims are refused is in the words of their own selectors."""
+        next(iter(paid))
+        asked = self._told[id(step), pod.wants] = self._asked(state, pod)
+        return asked.verdict_for(pod)
 
     def _asked(self, state: DeviceState, pod: PodApart) -> Step:
         if not pod.claims:

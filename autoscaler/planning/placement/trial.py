@@ -121,14 +121,13 @@ class PackingOracle:
             return short_of(self._shapes[shape].free, pod)
         step = states.known(devices, pod)
         if step is None or step.verdict is not verdict:
-            own = self._first_on(shape, item)[0]
-            if not over_budget(own):
-                return own
-            return short_of(self._shapes[shape].free, pod) if verdict is FULL else verdict
+            own, short = self._first_on(shape, item)[0], verdict is FULL
+            return own if not over_budget(own) else short_of(self._shapes[shape].free, pod) if short else verdict
         key = (id(step), item)  # shapes with the same devices share the step
-        if key not in self._told:
-            self._told[key] = states.told(devices, step, pod)
-        return self._told[key]
+        found = self._told.get(key) or states.told_alike(step, pod)
+        if found is None:  # asking again is work, as the first question was
+            found = self.ledger.decide(item, (pod.pod,), lambda paid: states.told(devices, step, pod, paid))
+        return found if over_budget(found) else self._told.setdefault(key, found)
 
     def takes(self, shape: int, item: int) -> bool:
         """Whether one bundle fits an empty node, which the number of devices and amounts deny at a lower price."""

@@ -187,17 +187,6 @@ def test_the_bound_for_looks_grows_with_the_nodes() -> None:
     assert many.own == 6 * few.own
 
 
-def test_the_bound_of_a_round_grows_with_the_kinds_of_pods_and_that_of_a_pod_does_not() -> None:
-    shares = []
-    for kinds in (900, 9000):
-        found = [pod(f"p-{i}", cpu=str(i + 1)) for i in range(kinds)]
-        classes = classes_of(bundles_of(found, {}), snapshot(found))
-        shares.append(Ledger.of(classes, Policy()).accounts[0])
-    assert shares[0].own == _LIMITS.per_round // 900
-    assert shares[1].own == 10 * _LIMITS.per_round // 9000
-    assert shares[0].most == shares[1].most == _LIMITS.per_pod
-
-
 def test_raising_the_budget_decides_more() -> None:
     tight = replace(_LIMITS, selectors_per_round=50_000)
     few = Counter(entry.verdict for entry in _plan(_hostile(4, "raise"), work=tight).left_out)

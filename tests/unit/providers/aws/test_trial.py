@@ -167,7 +167,7 @@ def test_the_command(
 ) -> None:
     rig = Rig(SEEN)
     monkeypatch.setattr("autoscaler.composition.aws.Aws", lambda *_, **__: rig.aws)
-    monkeypatch.setattr("autoscaler.cli.aws.trial.SystemClock", lambda: rig.clock)
+    monkeypatch.setattr("autoscaler.cli.common.preflight.SystemClock", lambda: rig.clock)
     api = ApiServer(VirtualClock())
     api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
     api.create(AWS_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": SPEC})

@@ -180,7 +180,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
         api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
     api.create(GCP_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": SPEC})
     monkeypatch.setattr("autoscaler.cli.gcp.trial.connected", lambda *_: api)
-    monkeypatch.setattr("autoscaler.cli.gcp.trial.SystemClock", lambda: rig.clock)
+    monkeypatch.setattr("autoscaler.cli.common.preflight.SystemClock", lambda: rig.clock)
     monkeypatch.setattr("autoscaler.composition.gcp.Gcp", lambda *_: gcp())
     return rig
 
@@ -246,7 +246,7 @@ def flex_api(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> ApiServer:
     monkeypatch.setattr("autoscaler.cli.gcp.trial.connected", lambda *_: api)
     priced = replace(load_catalog().get("a3-highgpu-8g"), zone_prices=FrozenMap({ZONE: FLEX_PRICE}))
     catalog = replace(load_catalog(), types=FrozenMap({"a3-highgpu-8g": priced}))
-    monkeypatch.setattr("autoscaler.cli.gcp.trial.load_catalog", lambda: catalog)
+    monkeypatch.setattr("autoscaler.cli.common.preflight.load_catalog", lambda: catalog)
     return api
 
 
