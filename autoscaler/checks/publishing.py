@@ -12,12 +12,13 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.daemons import runs_on
 from instance_catalog.drivers.device_plugins import device_plugins
 from instance_catalog.drivers.facts import broken_gpudirect
+from instance_catalog.drivers.opaque import CHANNEL_DRIVER
 from instance_catalog.kubernetes.labels import INSTANCE_TYPE
 from instance_catalog.kubernetes.resource_slice import Version
 
 _NVIDIA = "gpu.nvidia.com"
 # Drivers whose devices only some nodes have, but whose DaemonSets may run on all of them.
-_EVERYWHERE = frozenset({"dra.net", "compute-domain.nvidia.com", "dra.cpu"})
+_EVERYWHERE = frozenset({"dra.net", CHANNEL_DRIVER, "dra.cpu"})
 
 
 def silent_drivers(snapshot: Snapshot) -> Iterator[Reason]:

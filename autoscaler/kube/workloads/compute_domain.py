@@ -13,8 +13,8 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim_template
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.resource_claim import ResourceClaimTemplate
+from instance_catalog.drivers.opaque import CHANNEL_DRIVER
 
-_DRIVER = "compute-domain.nvidia.com"
 _CLASS = "compute-domain-default-channel.nvidia.com"
 
 
@@ -48,7 +48,9 @@ def parse_compute_domain(
             "spec": {
                 "devices": {
                     "requests": [{"name": "channel", "exactly": {"deviceClassName": _CLASS}}],
-                    "config": [{"requests": ["channel"], "opaque": {"driver": _DRIVER, "parameters": parameters}}],
+                    "config": [
+                        {"requests": ["channel"], "opaque": {"driver": CHANNEL_DRIVER, "parameters": parameters}}
+                    ],
                 }
             }
         },

@@ -19,7 +19,7 @@ from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.types.catalog import Catalog
 
 # Drivers of which a plan reads the configuration: what it makes of their devices, or refuses.
-_READ: Final = frozenset({opaque.DRIVER, "compute-domain.nvidia.com"})
+_READ: Final = frozenset({opaque.DRIVER, opaque.CHANNEL_DRIVER})
 
 
 def network_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:

@@ -21,9 +21,9 @@ from autoscaler.model.requested_capacity import ENDS_REQUEST, consumed_request, 
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.naming import named_like_ours
+from instance_catalog.drivers.opaque import CHANNEL_DRIVER
 from instance_catalog.kubernetes import labels
 
-_CHANNEL_DRIVER = "compute-domain.nvidia.com"
 _UNKNOWN = (Code.UNSUPPORTED, Code.UNREADABLE)
 # What decides about a pod with volumes.
 _VOLUME_KINDS = (
@@ -90,7 +90,7 @@ def uses_channel(pod: Pod, snapshot: Snapshot) -> bool:
     cmd/compute-domain-kubelet-plugin/device_state.go.
     """
     found = (snapshot.claims.get(key) for key in claim_keys(pod))
-    return any(config.driver == _CHANNEL_DRIVER for claim in found if claim for config in claim.config)
+    return any(config.driver == CHANNEL_DRIVER for claim in found if claim for config in claim.config)
 
 
 def why_pending(pod: Pod, snapshot: Snapshot) -> tuple[Reason, ...]:

@@ -18,12 +18,12 @@ from autoscaler.model.reason import Code
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.words import counted, few, money
+from instance_catalog.drivers.opaque import CHANNEL_DRIVER
 
 SHOWN_OFFERINGS: Final = 5  # per demand, without -o wide: the chosen one and the next best
 SHOWN_DEMANDS: Final = 3
 SHOWN_ROWS: Final = 30  # of one table, without -o wide
 _OUTCOME_ORDER = {outcome: rank for rank, outcome in enumerate(ConsideredOutcome)}
-_CHANNELS: Final = "compute-domain.nvidia.com"  # no hardware: not counted beside any
 _NUMBERED: Final = re.compile(r"[-.]?\d+\Z")
 
 
@@ -117,7 +117,7 @@ def _published(node: PlannedNode) -> str:
     if len(used) < 2:
         return f"{used.total()}/{max(node.devices_total - used.total(), 0)}"
     units = DeviceUnits(node.slices)
-    del used[_CHANNELS]
+    del used[CHANNEL_DRIVER]
     if len(used) == 1:
         ((driver, number),) = used.items()
         return f"{number}/{max(units.total([driver]) - number, 0)}"
