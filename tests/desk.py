@@ -51,7 +51,7 @@ def planned(name: str, *offerings: OfferingRef, pods: tuple[str, ...] = ()) -> P
         drivers=("nvidia",),
         offerings=offerings or (A, B),
         node=Node(name, labels=FrozenMap({"team": "x", "kubernetes.io/hostname": name})),
-        slices=(),
+        predicted=(),
         pods=pods,
         devices_used=(),
         devices_total=8,

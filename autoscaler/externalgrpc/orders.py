@@ -148,7 +148,7 @@ def _planned(candidate: Candidate, launchable: Launchable, name: str) -> Planned
         drivers=candidate.profiles,
         offerings=(candidate.offering,),
         node=template.node,
-        slices=template.slices,
+        predicted=template.predicted,
         pods=(),
         devices_used=(),
         devices_total=0,
@@ -157,7 +157,7 @@ def _planned(candidate: Candidate, launchable: Launchable, name: str) -> Planned
             instance_type=candidate.instance_type.name,
             drivers=candidate.profiles,
             catalog_digest=launchable.catalog.digest,
-            slices_digest=digest_of(template.slices),
+            slices_digest=digest_of(template.predicted),
         ),
         boot_timeout=candidate.pool.boot_timeout or boot_timeout(candidate.instance_type),
     )

@@ -141,5 +141,4 @@ class Observer:
         drivers = readable(node.prediction.drivers, custom=catalog.drivers)
         if instance_type is None or drivers is None or unpredictable(instance_type, drivers):
             return frozenset()
-        slices = predict(instance_type, drivers, kubernetes=self._store.profile, node_name=node.node_name)
-        return frozenset(piece.driver for piece in slices)
+        return frozenset(p.driver for p in predict(instance_type, drivers, kubernetes=self._store.profile))

@@ -14,6 +14,7 @@ from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import DeviceId, ResourceSlice
+from instance_catalog.prediction.concrete import under_name
 
 
 class ConsideredOutcome(StrEnum):
@@ -75,8 +76,9 @@ class HandedOut:
 class PlannedNode:
     """A node to launch. `offerings` in order of preference, the first is the chosen one; others fit the same pods.
 
-    `node` and `slices` are the hypothetical node and what its drivers will publish. `devices_used` are devices that
-    the placements allocate, `devices_total` all that could have been (devices sharing a counter set count as one).
+    `node` is the hypothetical node, `predicted` what its drivers will publish, whatever the node is called: equal nodes
+    share it. `devices_used` are devices that the placements allocate, `devices_total` all that could have been (devices
+    sharing a counter set count as one).
     `usd_per_hour` None means not priced (only possible when an operator allows it).
     """
 
@@ -85,7 +87,7 @@ class PlannedNode:
     drivers: tuple[str, ...]
     offerings: tuple[OfferingRef, ...]
     node: Node
-    slices: tuple[ResourceSlice, ...]
+    predicted: tuple[ResourceSlice, ...]
     pods: tuple[str, ...]
     devices_used: tuple[DeviceId, ...]
     devices_total: int
@@ -97,6 +99,11 @@ class PlannedNode:
     whole: str = ""  # what it is a part of, if that is launched as a whole or not at all: a slice of several hosts
     ready_in: BootTimes | None = None  # how long such machines took in this cluster; None: none was launched yet
     handed_out: tuple[HandedOut, ...] = ()
+
+    @property
+    def slices(self) -> tuple[ResourceSlice, ...]:
+        """What its drivers will publish, under its own name; made anew each time."""
+        return under_name(self.predicted, self.name)
 
     @property
     def publishing(self) -> tuple[str, ...]:

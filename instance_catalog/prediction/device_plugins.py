@@ -51,6 +51,7 @@ def is_plugin_resource(resource: str) -> bool:
     return plugin_of(resource) is not None
 
 
+@lru_cache(maxsize=1024)
 def plugin_of(resource: str) -> DevicePlugin | None:
     return next((found for found in device_plugins() if _hands_out(found, resource)), None)
 

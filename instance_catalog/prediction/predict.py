@@ -16,7 +16,7 @@ from instance_catalog.drivers.profile import DriverProfile, DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
-from instance_catalog.prediction.concrete import for_node
+from instance_catalog.prediction.concrete import under_name
 from instance_catalog.prediction.driver import Prediction, SliceContents
 from instance_catalog.prediction.drivers import (
     amd_gpu,
@@ -54,8 +54,7 @@ def predict(
     Values that exist only at run time are tokens of `node_name`. A driver without devices on the type publishes
     nothing. Raises UnpredictableError.
     """
-    slices = _predicted(instance_type, driver_set, kubernetes)
-    return slices if node_name == PLACEHOLDER_NODE else for_node(slices, node_name)
+    return under_name(_predicted(instance_type, driver_set, kubernetes), node_name)
 
 
 def unpredictable(instance_type: InstanceType, driver_set: DriverSet) -> str | None:

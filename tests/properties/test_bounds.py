@@ -72,7 +72,7 @@ def planned(pool: str, number: int, pods: tuple[str, ...]) -> PlannedNode:
         drivers=("nvidia",),
         offerings=(offering,) * 70,
         node=Node(name, labels=own, taints=tuple(Taint("k" * 253, "v" * 63, "NoSchedule") for _ in range(51))),
-        slices=(),
+        predicted=(),
         pods=pods,
         devices_used=(),
         devices_total=0,

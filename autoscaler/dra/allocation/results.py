@@ -27,6 +27,8 @@ def owner_of_shares(claim: ResourceClaim) -> str:
 
 def with_shares_of(owner: str, allocation: Allocation) -> Allocation:
     """The same allocation for another claim that asks for the same: its shares have other ids."""
+    if all(device.share_id is None for device in allocation.devices):
+        return allocation
     devices = (
         device if device.share_id is None else replace(device, share_id=_share_id(owner, position))
         for position, device in enumerate(allocation.devices)

@@ -7,7 +7,7 @@ now with everything else in sight. What does not hold in that replay is not in t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
@@ -89,22 +89,12 @@ def launch(
         by_node.setdefault(entry.node, []).append(entry)
     nodes: list[PlannedNode] = []
     used = {p.whole for p, future in zip(purchases, futures, strict=True) if future.node.name in by_node}
-    digests: dict[tuple[str, DriverSet], str] = {}  # what is predicted of a type with drivers differs in names only
+    alike = _Alike(catalog_digest)
     for purchase, future in zip(purchases, futures, strict=True):
         # A node none of whose bundles held in the replay is not bought; held nodes have no bundles. Slices stay whole.
         held = purchase.whole in used if purchase.whole else not purchase.bundles
         if future.node.name in by_node or held:
-            candidate = purchase.candidate
-            key = (candidate.instance_type.name, candidate.drivers)
-            if key not in digests:
-                digests[key] = digest_of(future.slices)
-            prediction = Prediction(
-                instance_type=candidate.instance_type.name,
-                drivers=candidate.profiles,
-                catalog_digest=catalog_digest,
-                slices_digest=digests[key],
-            )
-            nodes.append(_planned(purchase, future, by_node.get(future.node.name, []), prediction))
+            nodes.append(_planned(purchase, future, by_node.get(future.node.name, []), alike))
     return Launches(tuple(nodes), tuple(replay.placed), tuple(replay.failed), replay.world)
 
 
@@ -205,23 +195,56 @@ def node_name(purchase: Purchase, taken: Set[str]) -> str:
         attempt += 1
 
 
-def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed], prediction: Prediction) -> PlannedNode:
-    candidate = purchase.candidate
-    units = DeviceUnits(future.slices)
-    used = [d for d in devices_of(a for p in placed for a in p.verdict.allocations.values()) if d in units.by_device]
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """What is predicted of a type with drivers: the same for all such nodes, whatever they are called."""
+
+    prediction: Prediction
+    units: DeviceUnits
+    devices: frozenset[tuple[str, str]]  # driver and name
+
+
+class _Alike:
+    """What is the same for many nodes of a plan, worked out once."""
+
+    def __init__(self, catalog_digest: str) -> None:
+        self._catalog_digest = catalog_digest
+        self._published: dict[tuple[str, DriverSet], _Published] = {}
+        self._labels: dict[int, Mapping[str, str]] = {}  # by identity: candidates live as long as the plan is made
+
+    def published(self, candidate: Candidate, slices: tuple[ResourceSlice, ...]) -> _Published:
+        """`slices` are those of a node of the candidate, under any name."""
+        key = (candidate.instance_type.name, candidate.drivers)
+        if key not in self._published:
+            prediction = Prediction(key[0], candidate.profiles, self._catalog_digest, digest_of(slices))
+            devices = frozenset((piece.driver, device.name) for piece in slices for device in piece.devices)
+            self._published[key] = _Published(prediction, DeviceUnits(slices), devices)
+        return self._published[key]
+
+    def labels(self, candidate: Candidate) -> Mapping[str, str]:
+        """Those that follow from its offering."""
+        if id(candidate) not in self._labels:
+            self._labels[id(candidate)] = offering_labels(candidate)
+        return self._labels[id(candidate)]
+
+
+def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed], alike: _Alike) -> PlannedNode:
+    candidate, published = purchase.candidate, alike.published(purchase.candidate, future.predicted)
+    held = devices_of(a for p in placed for a in p.verdict.allocations.values())
+    used = {d for d in held if d.pool == future.node.name and (d.driver, d.device) in published.devices}
     handed_out = tuple(_handed_out(candidate, future.node, placed))
     return PlannedNode(
         name=future.node.name,
         pool=candidate.pool.name,
         drivers=candidate.profiles,
         offerings=(candidate.offering, *(other.offering for other in purchase.alternates)),
-        node=replace(future.node, labels=_common_labels(purchase, future)),
-        slices=future.slices,
+        node=replace(future.node, labels=_common_labels(purchase, future, alike)),
+        predicted=future.predicted,
         pods=tuple(pod.key for p in placed for pod in p.bundle.pods),
-        devices_used=tuple(sorted(set(used))),
-        devices_total=units.total(device.driver for device in used) if used or not handed_out else 0,
+        devices_used=tuple(sorted(used)),
+        devices_total=published.units.total(device.driver for device in used) if used or not handed_out else 0,
         usd_per_hour=candidate.usd_per_hour,
-        prediction=prediction,
+        prediction=published.prediction,
         reasons=purchase.reasons,
         boot_timeout=candidate.pool.boot_timeout or _boot_timeout(purchase),
         whole=purchase.whole,
@@ -243,11 +266,11 @@ def _handed_out(candidate: Candidate, node: Node, placed: Sequence[Placed]) -> I
         yield HandedOut(resource, amount, max(free, 0), next(profiles, ""))
 
 
-def _common_labels(purchase: Purchase, future: Hypothetical) -> FrozenMap[str, str]:
+def _common_labels(purchase: Purchase, future: Hypothetical, alike: _Alike) -> FrozenMap[str, str]:
     """The labels that are right whichever of the offerings is obtained."""
     found, keys = dict(future.node.labels), offering_keys(purchase.candidate.pool)
     for other in purchase.alternates:
-        theirs = offering_labels(other)
+        theirs = alike.labels(other)
         for key in keys & found.keys():
             if theirs.get(key) != found[key]:
                 del found[key]

@@ -69,11 +69,11 @@ class Repeats:
         known = self._scheduled.get(_key(candidate, pods))
         if known is None or not _suffices(known.free, pods):
             return None
-        found: list[Fits] = []
+        found, here = list[Fits](), NodeSelector.for_node(node)
         for old, new, verdict in zip(known.pods, pods, known.verdicts, strict=True):
             pairs = zip(old.claims, new.claims, strict=True)
             allocations = {
-                mine.key: with_shares_of(owner_of_shares(mine), _moved(verdict.allocations[theirs.key], node))
+                mine.key: with_shares_of(owner_of_shares(mine), _moved(verdict.allocations[theirs.key], here, node))
                 for theirs, mine in pairs
             }
             found.append(Fits(FrozenMap(allocations), verdict.preference))
@@ -94,6 +94,6 @@ def _suffices(free: Mapping[str, int], pods: Sequence[PodApart]) -> bool:
     return all(amount <= free.get(resource, 0) for resource, amount in wanted.items())
 
 
-def _moved(allocation: Allocation, node: str) -> Allocation:
+def _moved(allocation: Allocation, here: NodeSelector, node: str) -> Allocation:
     devices = tuple(replace(device, pool=node) for device in allocation.devices)
-    return Allocation(devices, NodeSelector.for_node(node) if allocation.node_selector else None, None)
+    return Allocation(devices, here if allocation.node_selector else None, None)

@@ -35,6 +35,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.prediction.concrete import under_name
 from instance_catalog.prediction.device_plugins import EFA, plugin_resources
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict
 from instance_catalog.types.clouds import facts_of
@@ -44,11 +45,20 @@ from instance_catalog.types.node_allocatable import node_allocatable
 
 @dataclass(frozen=True, slots=True)
 class Hypothetical:
-    """A node that could come: as the API server would show it, with its slices and DaemonSet pods."""
+    """A node that could come: as the API server would show it, with DaemonSet pods, and what its drivers will publish
+    whatever it is called (`predicted`)."""
 
     node: Node
-    slices: tuple[ResourceSlice, ...]
+    predicted: tuple[ResourceSlice, ...]
     daemons: tuple[Pod, ...] = ()
+
+    @property
+    def slices(self) -> tuple[ResourceSlice, ...]:
+        """What they will publish, under its own name: made anew each time, but for nodes without a name of their own.
+
+        Most of the nodes of a plan are equal, and nobody reads theirs.
+        """
+        return under_name(self.predicted, self.node.name)
 
     def added_to(self, world: World) -> World:
         return world.with_node(self.node, self.slices, daemon_pods=self.daemons)
@@ -68,7 +78,7 @@ class Shape:
     @cached_property
     def sample(self) -> Hypothetical:
         """The node with what its drivers publish."""
-        return Hypothetical(self.node, _slices(self.candidate, self.profile, self.node.name), self.daemons)
+        return Hypothetical(self.node, _predicted(self.candidate, self.profile), self.daemons)
 
     @cached_property
     def free(self) -> Mapping[str, int]:
@@ -101,20 +111,23 @@ def hypothetical(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypothet
 def hypotheticals(named: Sequence[tuple[NodeBasis, str]], snapshot: Snapshot) -> list[Hypothetical]:
     """The same for many nodes, of which most are alike."""
     plugins, found = plugins_of(snapshot), list[Hypothetical]()
-    amounts: dict[int, FrozenMap[str, Quantity]] = {}  # by identity: a candidate stands for many nodes
+    nodes: dict[int, Node] = {}  # by identity: a candidate stands for many nodes
     for basis, name in named:
-        if id(basis) not in amounts:
-            amounts[id(basis)] = _allocatable(basis, plugins)
-        node = future_node(basis, name, allocatable=amounts[id(basis)], profile=snapshot.profile)
+        if id(basis) not in nodes:
+            amounts = _allocatable(basis, plugins)
+            nodes[id(basis)] = future_node(basis, PLACEHOLDER_NODE, allocatable=amounts, profile=snapshot.profile)
+        alike = nodes[id(basis)]
+        own = {} if labels.HOSTNAME in basis.pool.labels else {labels.HOSTNAME: name}
+        node = replace(alike, name=name, labels=alike.labels.with_items(own))
         daemons = daemon_pods(node, snapshot.daemon_sets)
-        found.append(Hypothetical(node, _slices(basis, snapshot.profile, name), daemons))
+        found.append(Hypothetical(node, _predicted(basis, snapshot.profile), daemons))
     return found
 
 
 def template_of(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypothetical:
     """The node `name` without the pods of DaemonSets, for who adds those himself."""
     node = future_node(basis, name, allocatable=_allocatable(basis, plugins_of(snapshot)), profile=snapshot.profile)
-    return Hypothetical(node, _slices(basis, snapshot.profile, name))
+    return Hypothetical(node, _predicted(basis, snapshot.profile))
 
 
 def future_node(
@@ -218,8 +231,8 @@ def _plugged(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
     return FrozenMap(found)
 
 
-def _slices(basis: NodeBasis, profile: KubernetesProfile, name: str) -> tuple[ResourceSlice, ...]:
-    return predict(basis.instance_type, basis.drivers, kubernetes=profile, node_name=name)
+def _predicted(basis: NodeBasis, profile: KubernetesProfile) -> tuple[ResourceSlice, ...]:
+    return predict(basis.instance_type, basis.drivers, kubernetes=profile)
 
 
 _SHAPES: Final = LastAnswers[tuple[tuple["Shape", ...], tuple[int, ...]]]()

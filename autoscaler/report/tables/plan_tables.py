@@ -116,7 +116,7 @@ def _published(node: PlannedNode) -> str:
     used = Counter(device.driver for device in node.devices_used)
     if len(used) < 2:
         return f"{used.total()}/{max(node.devices_total - used.total(), 0)}"
-    units = DeviceUnits(node.slices)
+    units = DeviceUnits(node.predicted)
     del used[CHANNEL_DRIVER]
     if len(used) == 1:
         ((driver, number),) = used.items()

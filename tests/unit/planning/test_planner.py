@@ -25,7 +25,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice, RuntimeOnly
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
@@ -89,6 +89,16 @@ def test_a_planned_node_says_everything_about_itself() -> None:
     assert node.devices_total == 1
     assert codes(node.reasons) == [Code.CHEAPEST]
     assert [o.instance_type for o in node.offerings] == ["l1", "l8"]
+
+
+def test_equal_nodes_share_what_is_predicted_and_publish_it_under_their_own_names() -> None:
+    one, other = plan(snapshot(*pairs(2, gpus(product="Large L9", count=5)))).launches
+    assert one.predicted is other.predicted
+    assert one.node.labels[labels.HOSTNAME] == one.name != other.node.labels[labels.HOSTNAME]
+    tokens = [{value for d in node.slices[0].devices for value in d.attributes.values()} for node in (one, other)]
+    known = {value for value in tokens[0] & tokens[1] if isinstance(value, RuntimeOnly)}
+    assert all(value.is_catalog_gap for value in known)
+    assert {piece.pool.name for piece in other.slices} == {other.name}
 
 
 def test_the_considered_offerings_mark_the_chosen_one() -> None:

@@ -58,7 +58,7 @@ def launch(name: str = "new", price: Decimal = CHEAP, *others: tuple[str, Decima
         name=name,
         drivers=("nvidia",),
         node=Node(name),
-        slices=(),
+        predicted=(),
         devices_used=(),
         devices_total=1,
         prediction=prediction,

@@ -77,14 +77,15 @@ def test_a_pod_that_is_tried_before_the_others_keeps_its_place(fields: dict[str,
 
 def test_later_pods_that_fit_only_one_by_one_are_predicted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[str] = []
-    real = supply.predict
+    real = supply.under_name
 
-    def counted(*args: Any, node_name: str, **more: Any) -> Any:
+    def counted(predicted: Any, node_name: str) -> Any:
         names.append(node_name)
-        return real(*args, node_name=node_name, **more)
+        return real(predicted, node_name)
 
-    monkeypatch.setattr(supply, "predict", counted)
+    monkeypatch.setattr(supply, "under_name", counted)
     planned(hostile(created=50.0), ONE_ZONE)
+    assert names
     assert not [name for name in names if name.startswith("retry-")]
 
 
