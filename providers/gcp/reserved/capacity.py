@@ -25,6 +25,7 @@ from providers.bookings import Bookings
 from providers.contract import Clock, Reservation, ReservationState
 from providers.errors import GoneError, PermissionDeniedError
 from providers.gcp.reserved.chips import Chips, in_machines, reserved_chips, together
+from providers.gcp.reserved.granted import granted
 from providers.gcp.reserved.parts import ENDING, Ref, of_part, read_part
 from providers.gcp.session import Gcp
 from providers.ttl_cache import TtlCache
@@ -76,10 +77,12 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """All reservations by id, and under which id machines of a reservation are counted."""
+    """All reservations by id, under which id machines of a reservation are counted, and Compute Engine's own ids of
+    the reservations that are there."""
 
     reservations: Mapping[str, _Held]
     ids: Mapping[Ref, str]
+    resources: Mapping[Ref, int]
 
 
 class Reservations:
@@ -94,6 +97,7 @@ class Reservations:
         self._bookings = Bookings(clock, window)
         self._gone: set[Ref] = set()
         self._denied: set[Ref] = set()
+        self._ours: dict[str, bool] = {}  # by the number of a project
 
     def all(self, named: Iterable[tuple[Ref, str]] = ()) -> tuple[Reservation, ...]:
         """All of them, by id, with what is left after our own launches. With them come `named` ones of other projects,
@@ -101,7 +105,7 @@ class Reservations:
         seen = self._read_once()
         types: dict[Ref, set[str]] = {}
         for ref, machine_type in named:
-            types.setdefault(ref, set()).add(machine_type)
+            types.setdefault(self._own(ref), set()).add(machine_type)
         started: dict[str, set[str]] = {}
         for ref, known in types.items():
             started.setdefault(seen.ids.get(ref, ""), set()).update(known)
@@ -114,7 +118,7 @@ class Reservations:
     def of(self, ref: Ref, machine_type: str = "") -> Reservation | None:
         """The reservation, future reservation, or part of one, that machines of this one are counted in; None if there
         is none. One that holds chips is counted in machines of `machine_type`."""
-        return self._named(ref, {machine_type} if machine_type else ())
+        return self._named(self._own(ref), {machine_type} if machine_type else ())
 
     def _named(self, ref: Ref, types: Collection[str]) -> Reservation | None:
         if ref.block:
@@ -131,6 +135,7 @@ class Reservations:
 
     def refuses(self, ref: Ref, machine_type: str) -> str:
         """Why machines of a type cannot start in it, whatever is left of it; "" where they can, as far as is known."""
+        ref = self._own(ref)
         held = self._held(ref.whole)
         if held is None or held.chips is None:
             return ""
@@ -159,6 +164,26 @@ class Reservations:
         """Google has just refused a launch: none is left."""
         self._bookings.exhausted(reservation)
 
+    def _own(self, ref: Ref) -> Ref:
+        """The reservation without its project, where that is the number of this project: as the reservation of another
+        one it would have another id, and the end of calendar capacity would not be known.
+
+        Whose a number is, nothing in Compute Engine's API says. But a resource has the same id, whichever way its
+        project is named, and no other one has it (Reservation.id, google-cloud-compute 1.56).
+        """
+        if not ref.project.isdecimal():
+            return ref
+        own = replace(ref, project="")
+        known = self._read_once().resources.get(own.whole)
+        if known and ref.project not in self._ours:
+            with suppress(GoneError, PermissionDeniedError):
+                self._ours[ref.project] = self._get(ref).id == known
+        return own if self._ours.get(ref.project) else ref
+
+    def _get(self, ref: Ref) -> Any:
+        project = {"project": ref.project} if ref.project else {}
+        return self._gcp.call("reservations.get", about=ref.id, zone=ref.zone, reservation=ref.name, **project)
+
     def _read_once(self) -> _Seen:
         return self._seen.get("", self._read)
 
@@ -184,7 +209,7 @@ class Reservations:
                 with suppress(ValueError):
                     reservations[ref.id] = _plain(ref, found)
                     ids[ref] = ref.id
-        return _Seen(reservations, ids)
+        return _Seen(reservations, ids, {ref: found.id for ref, found in there.items()})
 
     def _made(self, ref: Ref, there: Mapping[Ref, Any]) -> Any | None:
         """The reservation that Google has made of a future one. A list may lag, so one it lacks is asked for, once."""
@@ -193,7 +218,7 @@ class Reservations:
             return there[ref]
         if ref not in self._gone:
             with suppress(GoneError):
-                return self._gcp.call("reservations.get", about=ref.id, zone=ref.zone, reservation=ref.name)
+                return self._get(ref)
             self._gone.add(ref)
         return None
 
@@ -201,10 +226,7 @@ class Reservations:
         """A reservation that another project shares. Where it may not be read, that is what it says."""
         self._denied.discard(ref)
         try:
-            found = self._gcp.call(
-                "reservations.get", about=ref.id, project=ref.project, zone=ref.zone, reservation=ref.name
-            )
-            return _plain(ref, found)
+            return _plain(ref, self._get(ref))
         except GoneError:
             return _Held(_unread(ref, ReservationState.ENDED, f"project {ref.project} has no such reservation"))
         except PermissionDeniedError:
@@ -236,8 +258,8 @@ class Reservations:
 
 def _future(found: Any, made: list[Any]) -> _Held:
     """A future reservation, with the reservations that Google has made of it. Raises ValueError."""
-    zone, window = _last(found.zone), found.time_window
-    status = found.status.procurement_status
+    zone, approved = _last(found.zone), granted(found)
+    status, window = found.status.procurement_status, approved.time_window
     ready = [one for one in made if one.status == "READY"]
     calendar = found.reservation_mode == _CALENDAR
     starts_at, ends_at = _moment(window.start_time), _end(window)
@@ -258,7 +280,7 @@ def _future(found: Any, made: list[Any]) -> _Held:
         instance_type="" if chips is not None else _type(found.specific_sku_properties.instance_properties),
         zone=zone,
         state=state,
-        count=sum(one.count for one in counts) if ready else found.specific_sku_properties.total_count,
+        count=sum(one.count for one in counts) if ready else approved.specific_sku_properties.total_count,
         available=sum(map(_left, counts)),
         starts_at=starts_at,
         ends_at=ends_at,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from google.cloud import compute_v1
 
@@ -98,6 +99,7 @@ class Holding:
     used_chips: int = 0
     usable: int | None = None
     deleted_after: timedelta | None = None  # how long after its creation Google deletes it, where it says that alone
+    asked: tuple[datetime, int] | None = None  # the end and the machines of a change that is under review
 
     @property
     def family(self) -> str:
@@ -187,6 +189,7 @@ def reservation(found: Holding, used: int, zone_url: str, write: Write) -> compu
     held = {"aggregate_reservation": _aggregate(found, used)} if found.chips else {"specific_reservation": machines}
     after = found.deleted_after
     return compute_v1.Reservation(
+        id=zlib.crc32(f"{found.owner}/{found.zone}/{found.name}/{found.created}".encode()) + 1,
         name=found.name,
         zone=zone_url,
         status=found.status,
@@ -206,12 +209,8 @@ def future_reservation(found: Holding, now: datetime, zone_url: str, write: Writ
     """As futureReservations.list answers."""
     assert found.ends is not None
     made = now >= found.starts + found.late
-    machines = compute_v1.FutureReservationSpecificSKUProperties(
-        total_count=found.count,
-        instance_properties=compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(
-            machine_type=found.machine_type
-        ),
-    )
+    ends, count = found.asked or (found.ends, found.count)
+    machines = _machines(found, count)
     held = {"aggregate_reservation": _aggregate(found, 0)} if found.chips else {"specific_sku_properties": machines}
     return compute_v1.FutureReservation(
         name=found.future,
@@ -220,11 +219,28 @@ def future_reservation(found: Holding, now: datetime, zone_url: str, write: Writ
         planning_status="SUBMITTED",
         reservation_name=found.name if found.told else "",
         deployment_type="DENSE",
-        time_window=compute_v1.FutureReservationTimeWindow(start_time=write(found.starts), end_time=write(found.ends)),
+        time_window=compute_v1.FutureReservationTimeWindow(start_time=write(found.starts), end_time=write(ends)),
         **held,
         status=compute_v1.FutureReservationStatus(
+            **(_in_review(found, write) if found.asked else {}),
             procurement_status=found.procurement(now),
             auto_created_reservations=[f"{zone_url}/reservations/{found.name}"] if made else [],
             fulfilled_count=found.count if made else 0,
         ),
     )
+
+
+def _machines(found: Holding, count: int) -> compute_v1.FutureReservationSpecificSKUProperties:
+    of = compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(machine_type=found.machine_type)
+    return compute_v1.FutureReservationSpecificSKUProperties(total_count=count, instance_properties=of)
+
+
+def _in_review(found: Holding, write: Write) -> Mapping[str, Any]:
+    """What a status has besides while a change is under review: what holds until then."""
+    assert found.ends is not None
+    window = compute_v1.FutureReservationTimeWindow(start_time=write(found.starts), end_time=write(found.ends))
+    specs = compute_v1.FutureReservationStatusLastKnownGoodStateFutureReservationSpecs(
+        time_window=window, specific_sku_properties=_machines(found, found.count)
+    )
+    known = compute_v1.FutureReservationStatusLastKnownGoodState(future_reservation_specs=specs)
+    return {"amendment_status": "AMENDMENT_IN_REVIEW", "last_known_good_state": known}

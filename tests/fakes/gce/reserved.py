@@ -10,7 +10,7 @@ from google.cloud import compute_v1
 from tests.fakes.gce.answers import moment, zone_url
 from tests.fakes.gce.errors import ApiError
 from tests.fakes.gce.holdings import Block, Holding, SubBlock, future_reservation, reservation
-from tests.fakes.gce.state import PROJECT
+from tests.fakes.gce.state import NUMBER, PROJECT
 
 if TYPE_CHECKING:
     from tests.fakes.gce.fake import FakeGce, Request
@@ -73,7 +73,7 @@ def _holding(fake: FakeGce, request: Request) -> Holding:
     project, zone, name = (request.groups[key] for key in ("project", "zone", "name"))
     if project in fake.unreadable:
         raise ApiError(403, "forbidden", f"Required 'compute.reservations.get' permission for 'projects/{project}'")
-    owner = "" if project == PROJECT else project
+    owner = "" if project in (PROJECT, NUMBER) else project
     for one in fake.project.holdings:
         if (one.owner, one.zone, one.name) == (owner, zone, name) and one.exists(fake.clock.now()):
             return one

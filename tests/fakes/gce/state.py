@@ -247,7 +247,7 @@ class Project:
         if not named:
             return None
         text = read_name(named)
-        wanted = (zone, text.name, text.owner)
+        wanted = (zone, text.name, "" if text.owner == NUMBER else text.owner)
         return next((one for one in self.holdings if (one.zone, one.name, one.owner) == wanted), None)
 
     def used(self, holding: Holding, *, counted: bool = False, block: str = "", sub_block: str = "") -> int:

@@ -12,7 +12,7 @@ from providers.errors import NotInGroupsError, ReservationExhaustedError, Waitin
 from providers.gcp.reserved.capacity import STATES
 from providers.gcp.reserved.parts import Ref, ref_of
 from tests.fakes.gce.holdings import Holding
-from tests.fakes.gce.state import SLUGGISH
+from tests.fakes.gce.state import NUMBER, SLUGGISH
 from tests.gcp import A3, ZONE, Rig, request
 
 HOUR = timedelta(hours=1)
@@ -103,6 +103,50 @@ def test_machines_of_a_block_know_it_and_its_end_and_are_stopped_by_google() -> 
     rig.restart()
     (stopped,) = rig.provider.describe({}).instances
     assert (stopped.state.value, stopped.reclaim_at) == ("stopped", rig.holding.ends)
+
+
+@pytest.mark.parametrize("status", ["", "PENDING_AMENDMENT_APPROVAL"])
+def test_what_is_asked_for_does_not_count_before_google_has_approved_it(status: str) -> None:
+    """Google stops the machines at the end that it has granted."""
+    rig = Rig()
+    rig.hold(count=2, starts_in=HOUR, lasts=DAY, override=status)
+    granted = rig.holding.ends
+    assert granted is not None
+    rig.holding.asked = (granted + DAY, 4)
+    found = only(rig)
+    assert (found.count, found.ends_at, found.reclaim_at) == (2, granted, granted)
+    rig.holding.ends, rig.holding.count, rig.holding.asked = granted + DAY, 4, None
+    found = only(rig)
+    assert (found.count, found.ends_at, found.reclaim_at) == (4, granted + DAY, granted + DAY)
+
+
+def test_a_block_that_is_named_by_the_number_of_this_project_is_the_same_block() -> None:
+    """Its machines have an end, as those of a block that is named without a project."""
+    rig = Rig()
+    offering = rig.hold(starts_in=timedelta(0), lasts=DAY)
+    group = rig.fake.project.groups[ZONE, rig.templates.found.groups[-1].name]
+    group.reservation = f"projects/{NUMBER}/reservations/block-res"
+    rig.restart()
+    assert len(rig.provider.launch(request(offerings=(offering,))).instances) == 1
+    rig.settle()
+    (machine,) = rig.provider.describe({}).instances
+    assert (machine.offering, machine.reclaim_at) == (offering, rig.holding.ends)
+    assert only(rig).id == BLOCK
+
+
+def test_a_reservation_of_another_project_by_its_number_is_not_one_of_the_same_name() -> None:
+    rig = Rig()
+    rig.fake.owners.add("777")
+    offering = rig.hold(starts_in=timedelta(0), lasts=DAY, future="", owner="777")
+    now = rig.clock.now()
+    rig.fake.project.holdings.append(Holding("block-res", ZONE, A3.instance_type, 5, now, now))
+    rig.restart()
+    found = {one.id: one.count for one in rig.provider.reservations()}
+    assert found == {f"projects/777/zones/{ZONE}/reservations/block-res": 1, f"zones/{ZONE}/reservations/block-res": 5}
+    assert len(rig.provider.launch(request(offerings=(offering,))).instances) == 1
+    before = rig.fake.calls["reservations.get"]
+    rig.provider.describe({})
+    assert rig.fake.calls["reservations.get"] - before <= 1  # whose a number is, is asked once
 
 
 @pytest.mark.parametrize("status", sorted(STATES))

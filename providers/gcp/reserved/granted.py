@@ -1,0 +1,19 @@
+"""What Google has approved of a future reservation whose owner has asked for a change.
+
+While the change is under review, the future reservation has the time window and the machines that are asked for. What
+holds, and what comes back if the change is declined, is the last known good state. Source: google-cloud-compute 1.56
+(FutureReservationStatus: amendmentStatus, lastKnownGoodState, procurementStatus).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def granted(found: Any) -> Any:
+    """What of a future reservation has the approved time_window and specific_sku_properties."""
+    status = found.status
+    before = status.last_known_good_state.future_reservation_specs
+    in_review = (status.amendment_status, status.procurement_status)
+    asked = "AMENDMENT_IN_REVIEW" in in_review or "PENDING_AMENDMENT_APPROVAL" in in_review
+    return before if asked and before.time_window.start_time else found
