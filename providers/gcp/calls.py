@@ -51,6 +51,7 @@ CALLS: Final = (
     Call("machineTypes.aggregatedList", ("compute.machineTypes.list",), by_person=True),
     Call("acceleratorTypes.aggregatedList", ("compute.acceleratorTypes.list",), by_person=True),
     Call("advice.calendarMode", ("compute.advice.calendarMode",), by_person=True),
+    Call("projects.testIamPermissions", (), by_person=True),
     Call("container.clusters.get", ("container.clusters.get",)),
     Call("container.nodePools.get", ("container.clusters.get",)),
 )

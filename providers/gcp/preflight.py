@@ -1,16 +1,20 @@
-"""What `foreslice gcp check` and the first tick look at: the project, and every group that a template names."""
+"""What `foreslice gcp check` looks at: the project, what is permitted in it, and every group that a template names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from providers.errors import GoneError, ProviderError
-from providers.finding import Finding, missing, ok
+from providers.finding import Finding, missing, note, ok
+from providers.gcp.calls import CALLS
+from providers.gcp.errors import enabled
 from providers.gcp.names import FILTER
 from providers.gcp.node_template.sold import not_sold
 from providers.gcp.node_template.status import Verdicts
 from providers.gcp.session import Gcp
+
+_RESOURCE_MANAGER: Final = "cloudresourcemanager.googleapis.com"
 
 
 def findings(gcp: Gcp, verdicts: Verdicts) -> tuple[Finding, ...]:
@@ -18,7 +22,7 @@ def findings(gcp: Gcp, verdicts: Verdicts) -> tuple[Finding, ...]:
     project = _project(gcp)
     if not project.passed:
         return (project,)
-    return (project, *_templates(verdicts), *_sold(gcp, verdicts))
+    return (project, _permitted(gcp), *_templates(verdicts), *_sold(gcp, verdicts))
 
 
 def _project(gcp: Gcp) -> Finding:
@@ -30,8 +34,26 @@ def _project(gcp: Gcp) -> Finding:
         return missing("project", error.message, step)
     except ProviderError as error:
         return missing("project", error.message, error.next_step)
-    tried = "whether they may be started and ended, `foreslice gcp trial` shows"
-    return ok("project", f"machines of {gcp.project} can be listed; {tried}")
+    return ok("project", f"machines of {gcp.project} can be listed")
+
+
+def _permitted(gcp: Gcp) -> Finding:
+    """Whether all calls of the controller are permitted, those that change something among them; none is made."""
+    needed = {name for call in CALLS if not call.by_person for name in call.permissions}
+    subject = "permissions"
+    try:
+        lacking = sorted(needed - gcp.granted(needed))
+    except ProviderError as error:
+        step = enabled(error.code, error.message, _RESOURCE_MANAGER) or "`foreslice gcp trial` shows it"
+        return note(subject, f"whether machines may be started and ended is not known: {error.message}", step)
+    if lacking:
+        step = (
+            "give the controller's service account the role of deploy/gcp, and run this with its credentials. A role "
+            "that a condition grants for some groups is not seen here: `foreslice gcp trial` shows if it is enough"
+        )
+        return missing(subject, f"not granted in project {gcp.project}: {', '.join(lacking)}", step)
+    tried = "whether the groups take launches, `foreslice gcp trial` shows"
+    return ok(subject, f"all {len(needed)} of the controller are granted in project {gcp.project}; {tried}")
 
 
 def _sold(gcp: Gcp, verdicts: Verdicts) -> tuple[Finding, ...]:

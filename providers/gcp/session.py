@@ -7,8 +7,9 @@ credentials are looked for at the first call.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from providers.gcp.errors import of_http, translated
 
 _SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 _CONTAINER: Final = "https://container.googleapis.com"
+_RESOURCES: Final = "https://cloudresourcemanager.googleapis.com"
 _SECONDS: Final = 60.0
 _PAGE: Final = 500
 # What a warning beside a whole list, or of a scope in it, says where nothing is missing; others of a list are remarks.
@@ -119,21 +121,26 @@ class Gcp:
 
     def container(self, method: str, path: str) -> Mapping[str, Any]:
         """What GKE says of a cluster or a node pool. There is no client for it that speaks REST."""
-        if method not in BY_NAME:
-            raise UnlistedCallError(f"{method} is missing in providers/gcp/calls.py and in deploy/gcp")
+        _listed(method)
         url = f"{self._endpoint or _CONTAINER}/v1/projects/{self.project}/{path}"
         with translated(method):
-            answer = self._http.get(url, timeout=_SECONDS)
-            found = answer.json()
-        if answer.status_code != 200:
-            error = found.get("error", {}) if isinstance(found, Mapping) else {}
-            rows = error.get("errors") or [{}]
-            raise of_http(method, answer.status_code, rows[0].get("reason", ""), str(error.get("message", "")))
-        return found if isinstance(found, Mapping) else {}
+            return _read(method, self._http.get(url, timeout=_SECONDS))
+
+    def granted(self, permissions: Iterable[str]) -> frozenset[str]:
+        """Those permissions that the caller has in the project, inherited ones among them. Raises ProviderErrors.
+
+        Nobody needs a permission to ask. Source: Resource Manager API v1, projects.testIamPermissions, read 2026-11-27.
+        """
+        method = "projects.testIamPermissions"
+        _listed(method)
+        url = f"{self._endpoint or _RESOURCES}/v1/projects/{self.project}:testIamPermissions"
+        body, headers = json.dumps({"permissions": sorted(permissions)}), {"Content-Type": "application/json"}
+        with translated(method):
+            found = _read(method, self._http.post(url, data=body, headers=headers, timeout=_SECONDS))
+        return frozenset(found.get("permissions", ()))
 
     def _method(self, method: str) -> Any:
-        if method not in BY_NAME:
-            raise UnlistedCallError(f"{method} is missing in providers/gcp/calls.py and in deploy/gcp")
+        _listed(method)
         kind, name = _METHODS[method]
         if kind not in self._clients:
             options = {"api_endpoint": self._endpoint} if self._endpoint else None
@@ -151,6 +158,21 @@ class Gcp:
             return AnonymousCredentials(), None  # type: ignore[no-untyped-call]  # not annotated
         with translated("credentials"):
             return google.auth.default(scopes=_SCOPES)
+
+
+def _listed(method: str) -> None:
+    if method not in BY_NAME:
+        raise UnlistedCallError(f"{method} is missing in providers/gcp/calls.py and in deploy/gcp")
+
+
+def _read(method: str, answer: Any) -> Mapping[str, Any]:
+    """The JSON of an answer. Raises ProviderErrors."""
+    found = answer.json()
+    if answer.status_code != 200:
+        error = found.get("error", {}) if isinstance(found, Mapping) else {}
+        rows = error.get("errors") or [{}]
+        raise of_http(method, answer.status_code, rows[0].get("reason", ""), str(error.get("message", "")))
+    return found if isinstance(found, Mapping) else {}
 
 
 def _unreachable(page: Any) -> Iterator[str]:

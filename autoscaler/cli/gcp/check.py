@@ -18,9 +18,9 @@ from autoscaler.settings.settings import GcpSettings
 def check_gcp(ctx: click.Context, kubeconfig: str, context: str, project: str, output: str) -> None:
     """Launches nothing.
 
-    The project, the permission to list machines, and the cluster's GCPNodeTemplates: node pools and instance groups,
-    what they start, whether their zones have such machines, GKE's autoscaling, auto-repair, the GPU driver that GKE
-    installs, and room for names. What is wrong comes with the gcloud command that corrects it.
+    The project, the permissions of whoever runs this, and the cluster's GCPNodeTemplates: node pools and instance
+    groups, what they start, whether their zones have such machines, GKE's autoscaling, auto-repair, the GPU driver that
+    GKE installs, and room for names. What is wrong comes with the gcloud command that corrects it.
 
     \b
     Try:

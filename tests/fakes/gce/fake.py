@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from tests.fakes.gce.deletion import chosen
 from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
 from tests.fakes.gce.gke import Clusters
 from tests.fakes.gce.rates import Rates, group_of
-from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Error, Group, Machine, Member, Project
+from tests.fakes.gce.state import NUMBER, PROJECT, PROMPT, Behaviour, Error, Group, Machine, Member, Project
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
@@ -71,6 +72,7 @@ class FakeGce:
     behaviour: Behaviour = PROMPT
     faults: Faults = field(default_factory=Faults)
     denied: set[str] = field(default_factory=set)
+    lacking: set[str] = field(default_factory=set)  # permissions, as the Resource Manager names them
     disabled: bool = False  # the APIs
     unreachable: set[str] = field(default_factory=set)
     partial: set[str] = field(default_factory=set)
@@ -140,6 +142,12 @@ class FakeGce:
             return 401, ApiError(401, "authError", "Request had invalid authentication credentials.").body()
         if self.disabled:
             return 403, ApiError(403, "accessNotConfigured", _DISABLED).body()
+        if path == f"/v1/projects/{PROJECT}:testIamPermissions":
+            self.calls["testIamPermissions"] += 1
+            if "testIamPermissions" in self.denied:
+                text = _DISABLED.replace("Compute Engine", "Cloud Resource Manager")
+                return 403, ApiError(403, "accessNotConfigured", text).body()
+            return 200, {"permissions": [one for one in json.loads(body)["permissions"] if one not in self.lacking]}
         if path.startswith("/v1/projects/"):
             self.calls["container.get"] += 1
             if not self.rates.take("container.get", self.clock.now()):
@@ -166,7 +174,7 @@ class FakeGce:
                 )
             if name in self.denied:
                 raise ApiError(403, "forbidden", f"Required 'compute.{name}' permission for 'projects/{PROJECT}'")
-            if found["project"] != PROJECT and not (name in _SHARED and found["project"] in self.owners):
+            if found["project"] != PROJECT and not (name in _SHARED and found["project"] in {*self.owners, NUMBER}):
                 raise ApiError(404, "notFound", f"The resource 'projects/{found['project']}' was not found")
             self.project.catch_up()
             fault = self.faults.next(name)

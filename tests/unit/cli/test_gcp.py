@@ -59,8 +59,26 @@ def missing(monkeypatch: pytest.MonkeyPatch, *options: str, spec: Mapping[str, A
 def test_a_project_that_is_ready(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     code, found = checked(monkeypatch)
     assert code == 0
-    assert [one["subject"] for one in found if one["passed"]] == ["project", "GCPNodeTemplate gpu"]
+    assert [one["subject"] for one in found if one["passed"]] == ["project", "permissions", "GCPNodeTemplate gpu"]
     assert rig.fake.project.machines == {}
+
+
+def test_what_launches_may_not_do_is_named_although_all_can_be_read(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.fake.lacking |= {"compute.instanceGroupManagers.update", "compute.advice.calendarMode"}
+    message, step = missing(monkeypatch)
+    assert message == f"not granted in project {PROJECT}: compute.instanceGroupManagers.update"
+    assert "the role of deploy/gcp" in step
+    assert rig.fake.calls["createInstances"] == 0
+
+
+def test_permissions_that_cannot_be_asked_for_are_not_known(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an API of its own, which launches need not."""
+    rig.fake.denied.add("testIamPermissions")
+    code, found = checked(monkeypatch)
+    (one,) = [row for row in found if not row["passed"]]
+    assert (code, one["required"]) == (0, False)
+    assert one["message"].startswith("whether machines may be started and ended is not known")
+    assert "gcloud services enable cloudresourcemanager.googleapis.com --project 424242424242" in one["nextStep"]
 
 
 def test_a_pool_that_gke_sizes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
