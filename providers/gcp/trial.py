@@ -31,6 +31,7 @@ from providers.gcp.launch import Launcher
 from providers.gcp.node_template.groups import Group, Groups, instead
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import topology_of
+from providers.gcp.provider import WINDOW
 from providers.gcp.terminate import terminate
 from providers.trials import Outcome, without_secrets
 
@@ -312,8 +313,11 @@ class Trial:
                     break
                 self.launcher.clock.wait(_LOOK)
             whole = ids <= found
+            late = timedelta(seconds=self._monotonic() - began) > WINDOW
             message = "all are listed, by their names" if whole else f"{len(ids - found)} are not listed"
-            self._tell(f"{name}: list", message, began, passed=whole)
+            if whole and late:
+                message += f"; the controller waits {WINDOW.seconds} seconds for that, and takes them for lost after it"
+            self._tell(f"{name}: list", message, began, passed=whole and not late)
 
     def _ending(self, ids: set[str]) -> None:
         """End all by id, and see that no machine and no name is left."""

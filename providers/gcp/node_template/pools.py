@@ -9,6 +9,7 @@ from typing import Any, Final
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from providers.errors import TemplateError
+from providers.gcp.node_template.kept import kept, sold_as
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import slice_topology
 
@@ -29,8 +30,8 @@ _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoS
 @dataclass(frozen=True, slots=True)
 class Pool:
     """A GKE node pool: its groups, and what keeps this provider from sizing it. `policy` is the resource policy that
-    places its machines, `place` its cluster and `sold_as` its capacity (--spot, --flex-start), as gcloud's options name
-    them; `accelerators` are those of one machine."""
+    places its machines, `place` its cluster, `sold_as` its capacity (--spot, --flex-start) and `kept` all else, as
+    gcloud's options name them; `accelerators` are those of one machine."""
 
     name: str
     groups: tuple[GroupRef, ...]
@@ -40,6 +41,7 @@ class Pool:
     ending: bool = False
     machine_type: str = ""
     sold_as: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     reservation: str = ""
     accelerator: str = ""
     accelerators: int = 0
@@ -69,7 +71,8 @@ def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any], *, pro
         queued=bool((found.get("queuedProvisioning") or {}).get("enabled")),
         ending=found.get("status") == "STOPPING",
         machine_type=str(config.get("machineType", "")),
-        sold_as=tuple(_sold_as(config)),
+        sold_as=tuple(sold_as(config)),
+        kept=kept(found),
         reservation=next(iter((config.get("reservationAffinity") or {}).get("values") or ()), ""),
         accelerator=str(accelerators[0].get("acceleratorType", "")),
         accelerators=int(accelerators[0].get("acceleratorCount") or 0),
@@ -149,7 +152,8 @@ def _not_made_for_claims(pool: Pool, wanted: Pool) -> Iterator[PoolFault]:
         yield PoolFault(
             "DriverInstalled",
             f"GKE installs GPU drivers on node pool {pool.name} ({why}), and its device plugin takes the GPUs",
-            create(wanted),
+            f"while it has no nodes: gcloud container node-pools update {of} --accelerator {_accelerator(pool)}; nodes "
+            f"that it has would be made anew. If GKE refuses that, make another node pool: {create(wanted)}",
             blocking=False,
         )
     missing = [label for label in _DRA_LABELS if pool.labels.get(label) != "true"]
@@ -175,12 +179,11 @@ def create(pool: Pool) -> str:
     without GKE's GPU driver and device plugin, of size 0, and for at least PODS pods on a node. Its name is the
     reader's to choose."""
     zones = ",".join(sorted({group.zone for group in pool.groups}))
-    driver = ",gpu-driver-version=disabled" if pool.has_gpus else ""
     taints = taint_list(taint for taint in pool.taints if taint.key not in _TAINTS_OF_GKE)
     options = (
         ("--node-locations", zones),
         ("--machine-type", pool.machine_type),
-        ("--accelerator", pool.accelerator and f"type={pool.accelerator},count={pool.accelerators}{driver}"),
+        ("--accelerator", _accelerator(pool)),
         ("--reservation-affinity specific --reservation", pool.reservation),
         ("--placement-policy", pool.policy),
         ("--tpu-topology", "" if pool.policy else pool.slice_topology),
@@ -189,7 +192,13 @@ def create(pool: Pool) -> str:
         ("--node-taints", taints),
     )
     start = f"gcloud container node-pools create NEW {pool.place} --num-nodes 0 --no-enable-autorepair"
-    return " ".join((start, *pool.sold_as, *(f"{option} {value}" for option, value in options if value)))
+    return " ".join((start, *pool.sold_as, *pool.kept, *(f"{option} {value}" for option, value in options if value)))
+
+
+def _accelerator(pool: Pool) -> str:
+    """As gcloud's option --accelerator has it: without a driver of GKE."""
+    driver = ",gpu-driver-version=disabled" if pool.has_gpus else ""
+    return pool.accelerator and f"type={pool.accelerator},count={pool.accelerators}{driver}"
 
 
 def pairs(found: Mapping[str, str]) -> str:
@@ -224,14 +233,6 @@ def _ref(url: str, pool: str, project: str) -> GroupRef:
             next_step=f"set gcp.project to the project of the cluster ({owner}), or name a cluster of {project}",
         )
     return GroupRef(parts[parts.index("zones") + 1], parts[-1])
-
-
-def _sold_as(config: Mapping[str, Any]) -> Iterator[str]:
-    yield from (option for key, option in (("spot", "--spot"), ("flexStart", "--flex-start")) if config.get(key))
-    if config.get("maxRunDuration"):
-        yield f"--max-run-duration {config['maxRunDuration']}"
-    if (config.get("reservationAffinity") or {}).get("consumeReservationType") == "NO_RESERVATION":
-        yield "--reservation-affinity none"
 
 
 def _taint(found: Mapping[str, Any]) -> Taint:

@@ -18,6 +18,7 @@ from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig, request
 REGION = f"projects/{PROJECT}/regions/us-central1"
 PLACE = "--cluster c1 --location us-central1 --project gpu-project"
 OF = f"h100 {PLACE}"
+AUTH = "https://www.googleapis.com/auth/"
 
 
 def status(rig: Rig) -> TemplateStatus:
@@ -52,6 +53,61 @@ def test_a_new_pool_is_sold_as_the_old_one_and_gets_the_taints_of_gke_from_gke()
     assert "--cluster c1 --location us-central1 --project p" in command
 
 
+def test_a_new_pool_keeps_disks_images_accounts_and_networks_of_the_old_one() -> None:
+    template = GroupTemplate("gpu", "c1", "us-central1", ("own",))
+    nodes = "nodes@p.iam.gserviceaccount.com"
+    config = {
+        "machineType": "a3-megagpu-8g",
+        "diskType": "hyperdisk-balanced",
+        "diskSizeGb": 500,
+        "bootDisk": {"provisionedIops": "6000", "provisionedThroughput": "300"},
+        "imageType": "COS_CONTAINERD",
+        "serviceAccount": nodes,
+        "oauthScopes": [f"{AUTH}cloud-platform"],
+        "workloadMetadataConfig": {"mode": "GKE_METADATA"},
+        "tags": ["gpu", "research"],
+        "resourceLabels": {"goog-gke-node": "", "team": "a"},
+        "minCpuPlatform": "Intel Sapphire Rapids",
+        "gvnic": {"enabled": True},
+        "gcfsConfig": {"enabled": False},
+        "ephemeralStorageLocalSsdConfig": {"localSsdCount": 16},
+    }
+    network = {
+        "podRange": "pods",
+        "enablePrivateNodes": True,
+        "additionalNodeNetworkConfigs": [{"network": "n1", "subnetwork": "s1"}, {"network": "n2", "subnetwork": "s2"}],
+        "additionalPodNetworkConfigs": [
+            {"subnetwork": "s1", "secondaryPodRange": "r1", "maxPodsPerNode": {"maxPodsPerNode": "8"}}
+        ],
+    }
+    found = {"config": config, "networkConfig": network, "management": {"autoUpgrade": False}}
+    command = create(pool_of(template, "own", found, project="p"))
+    assert (
+        "--no-enable-autorepair --disk-type hyperdisk-balanced --disk-size 500GB --boot-disk-provisioned-iops 6000 "
+        "--boot-disk-provisioned-throughput 300 --ephemeral-storage-local-ssd count=16 "
+        f"--service-account {nodes} --scopes {AUTH}cloud-platform --workload-metadata GKE_METADATA "
+        "--pod-ipv4-range pods --additional-node-network network=n1,subnetwork=s1 "
+        "--additional-node-network network=n2,subnetwork=s2 "
+        "--additional-pod-network subnetwork=s1,pod-ipv4-range=r1,max-pods-per-node=8 "
+        "--image-type COS_CONTAINERD --min-cpu-platform 'Intel Sapphire Rapids' --tags gpu,research --labels team=a "
+        "--enable-gvnic --enable-private-nodes --no-enable-autoupgrade --machine-type a3-megagpu-8g"
+    ) in command
+
+
+def test_a_new_pool_names_nothing_that_gcloud_chooses_by_itself() -> None:
+    template = GroupTemplate("gpu", "c1", "us-central1", ("own",))
+    scopes = ("devstorage.read_only", "logging.write", "monitoring", "service.management.readonly", "servicecontrol")
+    config = {
+        "machineType": "g2-standard-4",
+        "serviceAccount": "default",
+        "oauthScopes": [f"{AUTH}{name}" for name in (*scopes, "trace.append")],
+    }
+    profile = {"acceleratorNetworkProfile": "auto", "additionalNodeNetworkConfigs": [{"network": "made-by-gke"}]}
+    found = {"config": config, "networkConfig": profile, "management": {"autoUpgrade": True}}
+    command = create(pool_of(template, "own", found, project="p"))
+    assert "--no-enable-autorepair --accelerator-network-profile auto --machine-type g2-standard-4" in command
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "step"),
     [
@@ -69,7 +125,12 @@ def test_a_new_pool_is_sold_as_the_old_one_and_gets_the_taints_of_gke_from_gke()
             "gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true "
             "--node-taints team=a:NoSchedule",
         ),
-        ({"driver": ""}, "DriverInstalled", "--accelerator type=nvidia-h100-80gb,count=8,gpu-driver-version=disabled"),
+        (
+            {"driver": ""},
+            "DriverInstalled",
+            f"while it has no nodes: gcloud container node-pools update {OF} "
+            "--accelerator type=nvidia-h100-80gb,count=8,gpu-driver-version=disabled; nodes that it has would be made",
+        ),
         (
             {"labels": {"team": "research", "nvidia.com/gpu.present": "true"}},
             "LabelsMissing",

@@ -65,6 +65,16 @@ def test_all_is_as_expected_and_nothing_is_left(behaviour: Behaviour) -> None:
     assert left(rig) == []
 
 
+def test_lists_that_lag_longer_than_the_controller_waits_do_not_pass() -> None:
+    rig = Rig(replace(PROMPT, visibility=timedelta(minutes=4)))
+    found = trial(rig)
+    found.run()
+    failed = {one.name: one.message for one in found.outcomes if not one.passed}
+    assert failed.keys() == {"one machine: list", "gang of two: list"}
+    assert "the controller waits 180 seconds for that" in failed["one machine: list"]
+    assert left(rig) == []
+
+
 @pytest.mark.parametrize("at", ["one machine: launch", "gang of two: names again", "end"])
 def test_ctrl_c_ends_everything(at: str) -> None:
     rig = Rig(SLUGGISH)
