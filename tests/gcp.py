@@ -18,7 +18,7 @@ from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate,
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.session import Gcp
 from tests.fakes.gce.fake import FakeGce
-from tests.fakes.gce.gke import NodePool
+from tests.fakes.gce.gke import TPU_LABELS, NodePool
 from tests.fakes.gce.holdings import Holding
 from tests.fakes.gce.in_process import InProcess
 from tests.fakes.gce.server import Server
@@ -163,6 +163,7 @@ class Rig:
             group = Group(f"{base}-grp", ZONE, base, V6E.instance_type, kube_labels=of, slice_of=4)
             self.fake.project.add(group)
             made = NodePool(((ZONE, group.name),), machine_type=V6E.instance_type, tpu_topology="4x4", taints=())
+            made.labels = dict(TPU_LABELS)
             self.fake.clusters.pools[f"slice{number}"] = made
             refs.append(GroupRef(ZONE, group.name))
         found = self.templates.found

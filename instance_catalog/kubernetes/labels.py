@@ -96,6 +96,7 @@ GKE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"  # "2x4"; the same
 GCE_TOPOLOGY_BLOCK: Final = "cloud.google.com/gce-topology-block"
 GCE_TOPOLOGY_SUBBLOCK: Final = "cloud.google.com/gce-topology-subblock"
 GKE_NVIDIA_GPU_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"  # GPUs by claims; people set it
+GKE_TPU_DRA_DRIVER: Final = "cloud.google.com/gke-tpu-dra-driver"  # keeps GKE's plugin off TPUs; people set it
 GKE_NETWORKING_DRA_DRIVER: Final = "cloud.google.com/gke-networking-dra-driver"  # GKE's managed DRANET; people set it
 GKE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"  # of a ComputeClass; people set it on pools they make
 GKE_MACHINE_FAMILY: Final = "cloud.google.com/machine-family"  # g2, a3

@@ -74,7 +74,8 @@ MACHINE_KEYS: Final = frozenset({labels.GKE_ACCELERATOR, labels.GKE_COMPUTE_CLAS
 # Labels that nodes with any model, or none, may have: they do not choose a machine.
 OF_ANY_MODEL: Final = frozenset(
     {
-        *(labels.GKE_NVIDIA_GPU_DRA_DRIVER, labels.GKE_NO_DEVICE_PLUGIN, labels.GKE_METADATA_SERVER),
+        *(labels.GKE_NVIDIA_GPU_DRA_DRIVER, labels.GKE_NO_DEVICE_PLUGIN, labels.GKE_TPU_DRA_DRIVER),
+        labels.GKE_METADATA_SERVER,
         *(labels.GKE_SPOT, labels.GKE_FLEX_START, labels.GKE_PROVISIONING),
         *(labels.KARPENTER_CAPACITY_TYPE, labels.EKS_CAPACITY_TYPE),
     }

@@ -17,6 +17,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device
 from instance_catalog.prediction.driver import Prediction, SliceContents
 from instance_catalog.prediction.tokens import on_node
+from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import InstanceType
 
 GOOGLE: Final = "Google"
@@ -106,14 +107,14 @@ def topology_of(instance_type: InstanceType, profile: DriverProfile) -> str | No
 
 
 def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) -> dict[str, str]:
-    """The labels that GKE gives the nodes of a TPU node pool."""
+    """The labels that GKE gives the nodes of a TPU node pool, and those that people set on one with this driver."""
     found = {labels.GKE_ACCELERATOR_COUNT: str(instance_type.device_count)}
     if instance_type.accelerator and instance_type.accelerator.node_label:
         found[labels.GKE_TPU_ACCELERATOR] = instance_type.accelerator.node_label
     topology = topology_of(instance_type, profile)
     if topology:
         found[labels.GKE_TPU_TOPOLOGY] = topology
-    return found
+    return found | dict(facts_of(instance_type.cloud).driver_labels.get(profile.name, {}))
 
 
 def tpu_generation(accelerator: str) -> str:

@@ -11,11 +11,13 @@ from instance_catalog.kubernetes.taint import Taint
 from providers.errors import TemplateError
 from providers.gcp.node_template.kept import kept, sold_as
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
-from providers.gcp.node_template.tpu import slice_topology
+from providers.gcp.node_template.tpu import chips_of, slice_topology
 
 # Without the first, GKE's device plugin runs; the kubelet plugin of the NVIDIA DRA driver selects nodes by the second;
 # the third says to GKE and to pods that the GPUs come by claims. Plans assume all of them.
-_DRA_LABELS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT, labels.GKE_NVIDIA_GPU_DRA_DRIVER)
+_OF_GPUS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT, labels.GKE_NVIDIA_GPU_DRA_DRIVER)
+# Without it GKE's device plugin has the TPUs (kubernetes-sigs/dra-driver-google-tpu, demo/clusters/gke, 2026-11-27).
+_OF_TPUS: Final = (labels.GKE_TPU_DRA_DRIVER,)
 _NO_DRIVER: Final = "INSTALLATION_DISABLED"
 # GKE installs its default driver then, since 1.30.1-gke.1156000; claims need 1.34 (gcloud container node-pools create,
 # option --accelerator; Terraform's google_container_node_pool; read 2026-11-27).
@@ -57,6 +59,11 @@ class Pool:
     def has_gpus(self) -> bool:
         """Whether its machines have GPUs of NVIDIA."""
         return self.accelerator.startswith("nvidia")
+
+    @property
+    def for_claims(self) -> tuple[str, ...]:
+        """The labels that claims of its devices need, each with the value true."""
+        return _OF_GPUS if self.has_gpus else _OF_TPUS if chips_of(self.machine_type) else ()
 
 
 def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any], *, project: str) -> Pool:
@@ -141,8 +148,8 @@ def _not_ours_to_size(pool: Pool, hosts: int) -> Iterator[PoolFault]:
 
 
 def with_dra_labels(pool: Pool) -> Pool:
-    """The pool with the labels that claims of GPUs need."""
-    return replace(pool, labels={**pool.labels, **dict.fromkeys(_DRA_LABELS, "true")}) if pool.has_gpus else pool
+    """The pool with the labels that claims of its devices need."""
+    return replace(pool, labels={**pool.labels, **dict.fromkeys(pool.for_claims, "true")})
 
 
 def _not_made_for_claims(pool: Pool, wanted: Pool) -> Iterator[PoolFault]:
@@ -156,12 +163,16 @@ def _not_made_for_claims(pool: Pool, wanted: Pool) -> Iterator[PoolFault]:
             f"that it has would be made anew. If GKE refuses that, make another node pool: {create(wanted)}",
             blocking=False,
         )
-    missing = [label for label in _DRA_LABELS if pool.labels.get(label) != "true"]
-    if pool.has_gpus and missing:
+    missing = [label for label in pool.for_claims if pool.labels.get(label) != "true"]
+    if missing:
+        what = (
+            "GKE's device plugin takes the GPUs, or the DRA driver or pods that select its nodes do not come to them"
+            if pool.has_gpus
+            else "GKE's device plugin takes the TPUs, which is right for pods that ask for google.com/tpu alone"
+        )
         yield PoolFault(
             "LabelsMissing",
-            f"node pool {pool.name} lacks the labels {' and '.join(missing)}: GKE's device plugin takes the GPUs, or "
-            "the DRA driver or pods that select its nodes do not come to them",
+            f"node pool {pool.name} lacks the labels {' and '.join(missing)}: {what}",
             f"gcloud container node-pools update {of} --node-labels={pairs(wanted.labels)}",
             blocking=False,
         )

@@ -22,7 +22,10 @@ from providers.registered import Registered
 # Labels below this domain are GKE's own, and nobody sets them but those that its guides have people set.
 _GKE: Final = "cloud.google.com/"
 _SETTABLE: Final = frozenset(
-    {labels.GKE_NVIDIA_GPU_DRA_DRIVER, labels.GKE_NETWORKING_DRA_DRIVER, labels.GKE_COMPUTE_CLASS}
+    {
+        *(labels.GKE_NVIDIA_GPU_DRA_DRIVER, labels.GKE_TPU_DRA_DRIVER),
+        *(labels.GKE_NETWORKING_DRA_DRIVER, labels.GKE_COMPUTE_CLASS),
+    }
 )
 
 

@@ -23,6 +23,10 @@ DRA_LABELS: Final = {
 }
 
 
+# What keeps GKE's device plugin off TPUs.
+TPU_LABELS: Final = {"cloud.google.com/gke-tpu-dra-driver": "true"}
+
+
 @dataclass
 class NodePool:
     """A node pool; `groups` are (zone, name) of its managed instance groups."""

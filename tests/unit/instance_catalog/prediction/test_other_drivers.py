@@ -210,6 +210,7 @@ def test_a_tpu_without_its_label_cannot_be_predicted() -> None:
                 "cloud.google.com/gke-accelerator-count": "8",
                 "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
                 "cloud.google.com/gke-tpu-topology": "2x4",
+                "cloud.google.com/gke-tpu-dra-driver": "true",
             },
         ),
     ],

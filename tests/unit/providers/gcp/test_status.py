@@ -11,7 +11,7 @@ from providers.contract import OfferingKey, TemplateStatus
 from providers.errors import TemplateError
 from providers.gcp.node_template.pools import create, pool_of
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
-from tests.fakes.gce.gke import NodePool
+from tests.fakes.gce.gke import TPU_LABELS, NodePool
 from tests.fakes.gce.state import NUMBER, PROJECT, Group
 from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig, request
 
@@ -49,7 +49,9 @@ def test_a_new_pool_is_sold_as_the_old_one_and_gets_the_taints_of_gke_from_gke()
     }
     command = create(pool_of(template, "flex", {"config": config}, project="p"))
     assert "--flex-start --max-run-duration 86400s --reservation-affinity none --machine-type" in command
-    assert command.endswith("--max-pods-per-node 110 --node-taints team=a:NoExecute")
+    assert command.endswith(
+        "--max-pods-per-node 110 --node-labels cloud.google.com/gke-tpu-dra-driver=true --node-taints team=a:NoExecute"
+    )
     assert "--cluster c1 --location us-central1 --project p" in command
 
 
@@ -138,16 +140,21 @@ def test_a_new_pool_names_nothing_that_gcloud_chooses_by_itself() -> None:
             "cloud.google.com/gke-nvidia-gpu-dra-driver=true,gke-no-default-nvidia-gpu-device-plugin=true,"
             "nvidia.com/gpu.present=true,team=research",
         ),
+        (
+            {"machine_type": "ct6e-standard-8t", "labels": {"team": "research"}},
+            "LabelsMissing",
+            f"update {OF} --node-labels=cloud.google.com/gke-tpu-dra-driver=true,team=research",
+        ),
         ({"queued": True}, "QueuedProvisioning", "without --enable-queued-provisioning"),
         ({"queued": True}, "QueuedProvisioning", "ProvisioningRequest of class queued-provisioning.gke.io"),
         ({"queued": True}, "QueuedProvisioning", "`foreslice gcp provisioning-request -f FILES` prints it"),
         (
-            {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4"},
+            {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4", "labels": TPU_LABELS},
             "MultiHostSlice",
             f"--node-locations {ZONE} --machine-type ct6e-standard-4t --tpu-topology 4x4 --max-pods-per-node 110",
         ),
         (
-            {"machine_type": "tpu7x-standard-4t", "policy": "p"},
+            {"machine_type": "tpu7x-standard-4t", "policy": "p", "labels": TPU_LABELS},
             "MultiHostSlice",
             "--machine-type tpu7x-standard-4t --placement-policy p --max-pods-per-node 110",
         ),
@@ -164,8 +171,8 @@ def test_a_pool_that_is_wrong_comes_with_the_command(change: dict[str, object], 
 @pytest.mark.parametrize(
     "change",
     [
-        {"machine_type": "ct6e-standard-4t", "tpu_topology": "2x2"},
-        {"machine_type": "ct6e-standard-8t", "tpu_topology": "2x4"},
+        {"machine_type": "ct6e-standard-4t", "tpu_topology": "2x2", "labels": TPU_LABELS},
+        {"machine_type": "ct6e-standard-8t", "tpu_topology": "2x4", "labels": TPU_LABELS},
         {"policy": "near-each-other"},
     ],
 )
