@@ -98,7 +98,7 @@ def test_labels_of_clouds_are_spelt_as_in_the_table_of_labels() -> None:
     assert gke.group_per_type == labels.GKE_NODE_POOL
     assert gke.group_per_type in gke.pool_labels
     wanted = dict.fromkeys((labels.GKE_NO_DEVICE_PLUGIN, labels.GKE_NVIDIA_GPU_DRA_DRIVER), "true")
-    assert gke.driver_labels == {"nvidia": wanted}
+    assert gke.driver_labels == {"nvidia": wanted, "tpu": {labels.GKE_TPU_DRA_DRIVER: "true"}}
     assert {labels.GKE_ACCELERATOR, labels.GKE_TPU_ACCELERATOR} <= gke.machine_labels
     for cloud, facts in cloud_facts().items():
         assert all(key.startswith(facts.domains) for key in facts.machine_labels | facts.pool_labels), cloud

@@ -9,7 +9,7 @@ from typing import Any, Final
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from providers.errors import TemplateError
-from providers.gcp.node_template.kept import kept, sold_as
+from providers.gcp.node_template.same_shape import kept, sold_as
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import chips_of, slice_topology
 

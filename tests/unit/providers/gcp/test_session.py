@@ -124,6 +124,7 @@ def test_credentials_that_are_revoked_say_what_to_do(monkeypatch: pytest.MonkeyP
         ("RATE_LIMIT_EXCEEDED", ThrottledError),
         ("CONCURRENT_OPERATIONS_QUOTA_EXCEEDED", ThrottledError),
         ("quotaExceeded", QuotaError),
+        ("SOME_NEW_QUOTA_REACHED", QuotaError),
         ("conditionNotMet", TemplateError),
         ("QUEUING_INFEASIBLE_NO_CAPACITY", ShortageError),
     ],
