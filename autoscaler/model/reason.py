@@ -97,6 +97,7 @@ class Code(Enum):
     NOMINATED = "Nominated"  # node: a place is being made for it there
     AWAITS_BINDING = "AwaitsBinding"  # node: bought for it and just there; kube-scheduler binds it in a moment
     SCALE_UP_DELAYED = "ScaleUpDelayed"  # until: its annotation wants no node before
+    COMES_FIRST = "ComesFirst"  # it would take a node that is launched for a pod behind it in the queue
     # block, begins; without it instance_type, capacity_type, usd_per_hour: it waits for a CapacityBlock to begin
     WAITS_FOR_BLOCK = "WaitsForBlock"
     NOT_TRIED = "NotTried"  # kube-scheduler has not said anything about it yet

@@ -47,7 +47,7 @@ from autoscaler.planning.placement.existing import (
 from autoscaler.planning.placement.launches import Launches, Purchase, launch
 from autoscaler.planning.placement.nothing_has import PassedOver, no_type_has
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input, started_members
-from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone, packed_again
+from autoscaler.planning.placement.purchases import Buying, buy_for_all, combined, each_alone, packed_again
 from autoscaler.planning.placement.topology import PlacedGang, place_gang
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.unplaced import Outcome, unplaced
@@ -78,7 +78,8 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
     scopes = Scopes.of(snapshot, pending_pods(snapshot), world.extended_resources)
     pods = pending(snapshot, scopes)
     present = replace(present_nodes(snapshot, catalog, world), kept=memory.verdicts)
-    classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
+    bundles = (*bundles_of(pods.wanted, snapshot.claims), *bundles_of(pods.bindable, snapshot.claims))
+    classes = classes_of(sorted(bundles, key=lambda bundle: bundle.pods[0].turn), snapshot)
     ledger, hints = _ledger(classes, present, snapshot, policy=policy, now=now), Ledger.for_hints(classes, policy)
     packing = build_packing_input(
         classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger
@@ -99,12 +100,15 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         now=now,
         ledger=hints,
     )
-    left_out = tuple(_left_out(packing, decided, whole, policy, catalog))
-    planned = {entry.node for entry in decided.assigned.placed}
+    # What kube-scheduler may do with those that no plan provides for is not told; what is bought for them is.
+    untold = frozenset(pod.key for pod in pods.bindable) - decided.bought
+    told = [entry for entry in decided.assigned.placed if entry.bundle.key not in untold]
+    left_out = (*_left_out(packing, decided, untold, whole, policy, catalog), *_postponed(packing, decided, untold))
+    planned = {entry.node for entry in told}
     return Plan(
         launches=launches,
-        placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed), packing, policy)),
-        left_out=(*left_out, *_postponed(packing, decided.assigned), *pods.waiting),
+        placements=tuple(_placements((*told, *decided.launches.placed), packing, decided, policy)),
+        left_out=(*left_out, *(left for left in pods.waiting if left.pod not in decided.bought)),
         demands=_demands(packing, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=catalog.drivers),
         outside=pods.outside,
@@ -170,6 +174,11 @@ class _Decided:
     dropped: Mapping[str, int]
     refused: Mapping[str, Verdict]  # by key of the bundle: what the replay said
 
+    @property
+    def bought(self) -> frozenset[str]:
+        """The pods that new nodes take."""
+        return frozenset(pod.key for entry in self.launches.placed for pod in entry.bundle.pods)
+
 
 def _decide(packing: PackingInput, present: Present, policy: Policy, catalog: Catalog) -> _Decided:
     """Try until no gang is half placed: each round leaves out the gangs that turned out to be impossible."""
@@ -202,9 +211,8 @@ def _attempt(
     wanted = {i: c for i, c in enumerate(packing.classes) if _is_free(c, packing.snapshot, dropped)}
     assigned = assign(wanted, present, packing.snapshot, now=packing.now, ledger=packing.trials.ledger)
     rest = {i: bundles for i, bundles in assigned.rest.items() if i not in assigned.stuck}
-    # A pod that is stuck on present nodes is broken already, and one that has a place there needs no protection.
-    offered = replace(offered, protected=tuple(rest))
-    buying = buy(packing, rest, started_members(packing, _members(assigned.placed)), offered, policy)
+    started = started_members(packing, _members(assigned.placed))
+    buying = buy_for_all(packing, rest, assigned.postponed, started, offered, policy)
     buying = combined(packing, [buying, *(s.buying for s in settled)])
     assigned = joined([assigned, *(s.assigned for s in settled)])
     replay = partial(
@@ -272,7 +280,9 @@ def _members(placed: Iterable[Placed]) -> dict[str, int]:
 _WHY = {Target.EXISTING: Code.EXISTING_NODE, Target.COMING: Code.COMING_NODE}
 
 
-def _placements(placed: Iterable[Placed], packing: PackingInput, policy: Policy) -> Iterable[Placement]:
+def _placements(
+    placed: Iterable[Placed], packing: PackingInput, decided: _Decided, policy: Policy
+) -> Iterable[Placement]:
     snapshot, passed_over = packing.snapshot, PassedOver(packing)
     waiting = snapshot.waiting
     since = {node.node_name: waiting[node.name].isoformat() for node in snapshot.provisioned if node.name in waiting}
@@ -283,6 +293,8 @@ def _placements(placed: Iterable[Placed], packing: PackingInput, policy: Policy)
             reasons = list(_why(entry, since.get(entry.node, "")))
             reasons += [Reason.of(Code.SHARES_CLAIM, claim=key) for key in shared if key in named]
             allocations = entry.allocations_of(pod)
+            if entry.target is Target.NEW and entry.bundle.key in decided.assigned.postponed:
+                reasons.append(Reason.of(Code.COMES_FIRST, f"pod {pod.key}"))
             if policy.explains and entry.verdict.preference and entry.target is Target.NEW:
                 reasons += passed_over.reasons(allocations)
             yield Placement(
@@ -303,11 +315,18 @@ def _why(entry: Placed, waiting_since: str) -> Iterator[Reason]:
 
 
 def _left_out(
-    packing: PackingInput, decided: _Decided, whole: Callable[[], PackingInput], policy: Policy, catalog: Catalog
+    packing: PackingInput,
+    decided: _Decided,
+    untold: frozenset[str],
+    whole: Callable[[], PackingInput],
+    policy: Policy,
+    catalog: Catalog,
 ) -> Iterator[LeftOut]:
+    """Those that find no place, but for `untold` bundles, and those that are postponed."""
     outcome = Outcome(
         placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed))
-        | decided.assigned.postponed.keys(),
+        | decided.assigned.postponed.keys()
+        | untold,
         stuck=decided.assigned.stuck,
         dropped=decided.dropped,
         bought=decided.buying.bought,
@@ -324,10 +343,11 @@ def _left_out(
     return unplaced(packing, outcome, policy, elsewhere)
 
 
-def _postponed(packing: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
+def _postponed(packing: PackingInput, decided: _Decided, untold: frozenset[str]) -> Iterator[LeftOut]:
     """The pods that fit no node that is there, and for which nothing is bought yet."""
+    done = untold | decided.bought
     for bundle in (bundle for found in packing.classes for bundle in found.members):
-        reason = assigned.postponed.get(bundle.key)
+        reason = None if bundle.key in done else decided.assigned.postponed.get(bundle.key)
         for pod in bundle.pods if reason else ():
             yield LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, (reason,) if reason else (), claims=claim_keys(pod))
 

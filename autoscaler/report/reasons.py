@@ -130,6 +130,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NOMINATED: ("is nominated to node {node}, where a place is being made for it",),
     Code.AWAITS_BINDING: ("waits for kube-scheduler to bind it to node {node}, which was launched for it",),
     Code.SCALE_UP_DELAYED: ("no node is launched for it before {until} (annotation pod-scale-up-delay)",),
+    Code.COMES_FIRST: ("gets a node too: kube-scheduler would put it onto one of pods behind it in the queue",),
     Code.NOT_TRIED: ("kube-scheduler has not tried it yet",),
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),

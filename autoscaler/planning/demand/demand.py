@@ -7,12 +7,13 @@ is being made for it). Those are told apart here, before anything is simulated. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
 from autoscaler.lifecycle.provisioned_node import has_come
 from autoscaler.lifecycle.quarantine import WATCH_SKEW
+from autoscaler.model.capacity import KNOWN_SCHEDULERS
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut, LeftOutVerdict
 from autoscaler.model.pod import Pod
@@ -25,6 +26,9 @@ from instance_catalog.drivers.opaque import CHANNEL_DRIVER
 from instance_catalog.kubernetes import labels
 
 _UNKNOWN = (Code.UNSUPPORTED, Code.UNREADABLE)
+# What keeps a plan from providing for a pod, and kube-scheduler from nothing: it reads neither annotations nor labels.
+_UNREAD = frozenset({Code.PROVISIONING_REQUEST, Code.GANG_INCOMPLETE})
+_NEVER = datetime.max.replace(tzinfo=UTC)
 # What decides about a pod with volumes.
 _VOLUME_KINDS = (
     "PersistentVolume",
@@ -39,11 +43,16 @@ _VOLUME_KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class PendingPods:
-    """`wanted` in the scheduler's order; no node would help the `waiting`; the pools leave the `outside` to others."""
+    """`wanted` in the scheduler's order; no node would help the `waiting`; the pools leave the `outside` to others.
+
+    `bindable` are those of the waiting that kube-scheduler binds wherever they fit, as pods without a gang whose node
+    is delayed for ever.
+    """
 
     wanted: tuple[Pod, ...]
     waiting: tuple[LeftOut, ...]
     outside: tuple[LeftOut, ...]
+    bindable: tuple[Pod, ...] = ()
 
 
 def pending(snapshot: Snapshot, scopes: Scopes) -> PendingPods:
@@ -51,17 +60,29 @@ def pending(snapshot: Snapshot, scopes: Scopes) -> PendingPods:
     wanted: list[Pod] = []
     waiting: list[LeftOut] = []
     outside: list[LeftOut] = []
+    bindable: list[Pod] = []
     for pod in pending_pods(snapshot):
         if refusals := scopes.refusals(pod):
             outside.append(LeftOut(pod.key, LeftOutVerdict.OUT_OF_SCOPE, refusals, claims=claim_keys(pod)))
         elif reasons := tuple(_waits(pod, snapshot)):
             waiting.append(LeftOut(pod.key, _verdict(reasons), reasons, claims=claim_keys(pod)))
+            if _is_bindable(pod, reasons, snapshot):
+                bindable.append(replace(pod, gang=None, no_node_before=_NEVER))
         else:
             wanted.append(pod)
     wanted.sort(key=lambda pod: pod.turn)
     incomplete = _incomplete_gangs(wanted, snapshot)
     waiting += [left for pod in wanted if (left := incomplete.get(pod.key))]
-    return PendingPods(tuple(p for p in wanted if p.key not in incomplete), tuple(waiting), tuple(outside))
+    complete = tuple(pod for pod in wanted if pod.key not in incomplete)
+    return PendingPods(complete, tuple(waiting), tuple(outside), tuple(bindable))
+
+
+def _is_bindable(pod: Pod, reasons: Iterable[Reason], snapshot: Snapshot) -> bool:
+    """Whether kube-scheduler binds a pod that waits, as far as is known. It reads the name of a group only in the pod's
+    spec (feature GangScheduling, v1.36.3 pkg/scheduler/framework/plugins/gangscheduling); whether it runs a plugin for
+    groups that labels name cannot be read."""
+    held = pod.pod_group and snapshot.profile.gates.gang_scheduling
+    return not held and pod.scheduler_name in KNOWN_SCHEDULERS and all(reason.code in _UNREAD for reason in reasons)
 
 
 def pending_pods(snapshot: Snapshot) -> tuple[Pod, ...]:

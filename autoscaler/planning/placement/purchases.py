@@ -71,6 +71,45 @@ def combined(packing: PackingInput, buyings: Sequence[Buying]) -> Buying:
     )
 
 
+def buy_for_all(
+    packing: PackingInput,
+    rest: Mapping[int, tuple[Bundle, ...]],
+    postponed: Mapping[str, Reason],
+    started: Mapping[str, int],
+    offered: Offered,
+    policy: Policy,
+) -> Buying:
+    """Buy for the rest, and for those of the `postponed` that kube-scheduler would put onto the new nodes before them.
+
+    A delay only holds purchases back: whoever is first in the queue takes a node, whoever it was launched for. Without
+    a node for each of them, those of the rest would wait for one launch after the other.
+    """
+    # A pod that is stuck on present nodes is broken already, and one that has a place there needs no protection.
+    buying = buy(packing, rest, started, replace(offered, protected=tuple(rest)), policy)
+    first = _coming_first(packing, postponed, buying)
+    if not first:
+        return buying
+    all_of_them = {item: (*rest.get(item, ()), *first.get(item, ())) for item in sorted({*rest, *first})}
+    return buy(packing, all_of_them, started, replace(offered, protected=tuple(all_of_them)), policy)
+
+
+def _coming_first(
+    packing: PackingInput, postponed: Mapping[str, Reason], buying: Buying
+) -> Mapping[int, tuple[Bundle, ...]]:
+    """By class, the delayed bundles that fit one of the machines that are bought and come before one that it is for."""
+    delayed = {key for key, reason in postponed.items() if reason.code is Code.SCALE_UP_DELAYED}
+    turns = [bundle.turn for purchase in buying.purchases for bundle in purchase.bundles]
+    if not delayed or not turns:
+        return {}
+    shapes = {packing.shape_of[i] for i, _ in buying.chosen if packing.candidates[i].hosts == 1}
+    found: dict[int, tuple[Bundle, ...]] = {}
+    for item, kind in enumerate(packing.classes):
+        earlier = tuple(b for b in kind.members if b.key in delayed and b.turn < max(turns))
+        if earlier and any(packing.trials.fits(shape, item) for shape in sorted(shapes)):
+            found[item] = earlier
+    return found
+
+
 def buy(
     packing: PackingInput,
     rest: Mapping[int, tuple[Bundle, ...]],

@@ -147,3 +147,52 @@ class TestDelay:
         state = snapshot([self.WAITING, pod("b", "d")], [claim("c"), claim("d")], pools=(TEAM,))
         result = plan(state)
         assert (types(result), list(places(result))) == (["s1"], ["b"])
+
+    def test_one_that_would_take_a_node_of_a_later_pod_gets_one_too(self) -> None:
+        early, late = replace(self.WAITING, created=1), pod("b", "d", created=2)
+        result = plan(snapshot([early, late], [claim("c"), claim("d")], pools=(TEAM,)))
+        assert (types(result), sorted(places(result)), result.left_out) == (["s1", "s1"], ["a", "b"], ())
+        assert Code.COMES_FIRST in [r.code for p in result.placements if p.pod == "default/a" for r in p.reasons]
+
+    @pytest.mark.parametrize(
+        ("early", "late"),
+        [
+            pytest.param({"created": 3}, {"created": 2}, id="came-later"),
+            pytest.param({"created": 1}, {"created": 2, "priority": 5}, id="less-important"),
+            pytest.param({"created": 1, "cpu": "500"}, {"created": 2}, id="does-not-fit-the-node"),
+        ],
+    )
+    def test_one_that_would_not_waits(self, early: dict[str, Any], late: dict[str, Any]) -> None:
+        waiting = pod("a", "c", no_node_before=NOW + timedelta(minutes=5), **early)
+        result = plan(snapshot([waiting, pod("b", "d", **late)], [claim("c"), claim("d")], pools=(TEAM,)))
+        assert (types(result), why_left(result, "a")) == (["s1"], [Code.SCALE_UP_DELAYED])
+
+
+class TestBindable:
+    """Pods that no plan provides for, but that kube-scheduler binds wherever they fit."""
+
+    EARLY = pod("a", "c", gang="nowhere", created=1)
+    LATE = pod("b", "d", created=2)
+    CLAIMS = (claim("c"), claim("d"))
+
+    def test_alone_nothing_is_bought(self) -> None:
+        result = plan(snapshot([self.EARLY], self.CLAIMS, pools=(TEAM,)))
+        assert (result.launches, why_left(result, "a")) == ((), [Code.GANG_INCOMPLETE])
+
+    def test_what_comes_for_another_is_taken_and_nothing_is_said_of_that(self) -> None:
+        coming = ours("coming", "s1", pods=("default/b",))
+        result = plan(snapshot([self.EARLY, self.LATE], self.CLAIMS, provisioned=(coming,), pools=(TEAM,)))
+        assert (types(result), why_left(result, "a")) == (["s1"], [Code.GANG_INCOMPLETE])
+        assert [p.pod for p in result.placements] == ["default/b"]
+
+    def test_one_that_would_take_a_node_of_a_later_pod_gets_one_too(self) -> None:
+        result = plan(snapshot([self.EARLY, self.LATE], self.CLAIMS, pools=(TEAM,)))
+        assert (types(result), sorted(places(result)), result.left_out) == (["s1", "s1"], ["a", "b"], ())
+
+    @pytest.mark.parametrize("fields", [{"pod_group": "nowhere"}, {"scheduler_name": "volcano"}])
+    def test_one_that_its_scheduler_does_not_bind_is_not_counted(self, fields: dict[str, Any]) -> None:
+        gated = REFERENCE.with_gates(gang_scheduling=True)
+        volcano = replace(TEAM, scope=replace(TEAM.scope, schedulers=("default-scheduler", "volcano")))
+        early = replace(self.EARLY, **fields)
+        result = plan(snapshot([early, self.LATE], self.CLAIMS, pools=(volcano,), profile=gated))
+        assert (types(result), why_left(result, "a")) == (["s1"], [Code.GANG_INCOMPLETE])
