@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TextIO
+from dataclasses import dataclass, replace
+from typing import Final, TextIO
 
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.classify import classify, in_right_case
@@ -26,6 +27,9 @@ from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
 _ORDER = {kind: position for position, kind in enumerate(KINDS)}
+# Pods of all files together, with those that workloads make. Kubernetes supports as many in a cluster
+# (kubernetes.io/docs/setup/best-practices/cluster-large, 2026-11-27).
+MOST_PODS: Final = 150_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +131,21 @@ def load(
 
 
 def _documents(paths: Sequence[str], stdin: TextIO | None) -> list[Document | EmptyList | Diagnostic]:
-    """Everything in the files, in their order."""
+    """Everything in the files, in their order; of too many pods nothing but that."""
     found: list[Document | EmptyList | Diagnostic] = []
+    pods = 0
     for source in read_sources(paths, stdin):
-        found += [source] if isinstance(source, Diagnostic) else read_documents(source)
+        for one in [source] if isinstance(source, Diagnostic) else read_documents(source):
+            found.append(one)
+            pods += isinstance(one, Document) and header(one.value)[1] == "Pod"
+            if pods > MOST_PODS:
+                return [replace(_too_many_pods(), file=source.file)]
     return found
+
+
+def _too_many_pods() -> Diagnostic:
+    step = "plan for fewer at a time: pods that wait, and the nodes they could use"
+    return Diagnostic(f"more than {MOST_PODS:,} pods: Kubernetes supports no more in a cluster", step)
 
 
 def _classified(
@@ -176,6 +190,9 @@ def _interpret(objects: Sequence[_Object], manifests: ManifestSet) -> set[tuple[
         elif not (found.kind.expands and found.key in controllers):
             found.kind.read(manifests, found.document, found.problems)
             used.add(found.key)
+            if len(manifests.pods) > MOST_PODS:
+                found.problems.error((), (most := _too_many_pods()).message, most.next_step)
+                break
     return used
 
 
