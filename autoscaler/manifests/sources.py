@@ -82,7 +82,9 @@ def _text(file: str, opened: TextIO, most: int) -> Source | Diagnostic:
         pieces.append(piece)
         most -= len(piece)
         if most < 0:
-            step = "give a file that ends, and only the objects that matter: pods that wait, their claims, nodes, slices"
+            step = (
+                "give a file that ends, and only the objects that matter: pods that wait, their claims, nodes, slices"
+            )
             size = f"{MOST_TEXT:,} characters"
             return Diagnostic(f"is too large: all files together have more than {size}", step, file=file)
     return Source(file, "".join(pieces))

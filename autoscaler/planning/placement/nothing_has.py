@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
+from autoscaler.cel.common.evaluation import BudgetSpentError
 from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import demands_of
@@ -28,15 +29,67 @@ from instance_catalog.types.instance_type import InstanceType
 
 V = TypeVar("V")
 Published: TypeAlias = tuple[InstanceType, str, Device]  # with the name of the driver
-_MOST: Final = LastAnswers[list[Published]]()
+# Asking for one value: looking it up among what is known, and comparing what somebody wrote with that.
+_LOOKED_UP: Final = 25
+_COMPARED: Final = 500
 _INTERFACE = "ifName"
 _GI = Quantity.parse("1Gi")
+
+
+class _Offered:
+    """What devices on offer publish, read once for each name: thousands of pods may ask for as many values of it."""
+
+    def __init__(self, devices: Iterable[Published]) -> None:
+        self._devices = list(devices)
+        self.drivers: Final = frozenset(driver for _, driver, _ in self._devices)
+        self._names = frozenset(
+            name for _, _, device in self._devices for name in (*device.attributes, *device.capacity)
+        )
+        self._texts: dict[tuple[str, ...], Mapping[str, InstanceType] | None] = {}
+        self._largest: dict[tuple[str, ...], tuple[Quantity, InstanceType] | None] = {}
+
+    def texts(self, demand: Demand) -> Mapping[str, InstanceType] | None:
+        """All values of the attribute, with a type that has it; None where one is not known at all."""
+        if not self._published(demand):
+            return {}
+        if demand.path not in self._texts:
+            self._texts[demand.path] = _texts(self._devices, demand)
+        return self._texts[demand.path]
+
+    def largest_below(self, demand: Demand) -> tuple[Quantity, InstanceType] | None:
+        """The largest that the capacity can be, if that is known and less than wanted."""
+        try:
+            wanted = Quantity.parse(demand.wanted)
+        except QuantityError:
+            return None
+        if not self._published(demand):
+            return None
+        if demand.path not in self._largest:
+            self._largest[demand.path] = _largest(self._devices, demand)
+        best = self._largest[demand.path]
+        return best if best is not None and best[0] < wanted else None
+
+    def exceeded(self, demand: Demand) -> bool:
+        """Whether some of the devices publish what is asked for, and none of them as wanted."""
+        if demand.path[0] == "capacity":
+            return self.largest_below(demand) is not None
+        known = self.texts(demand)
+        return known is not None and len(known) > 0 and demand.wanted not in known
+
+    def _published(self, demand: Demand) -> bool:
+        _, domain, name = demand.path
+        return name in self._names or f"{domain}/{name}" in self._names
+
+
+_MOST: Final = LastAnswers[_Offered]()
+_ON_OFFER: Final = LastAnswers[_Offered]()
 
 
 def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
     """One reason for each value that the class's claims ask for and no device on offer has.
 
-    Only for a class that fits nowhere. Requests with alternatives are left out: none of them must be met.
+    Only for a class that fits nowhere, which pays for it: nothing more is said once its share is spent. Requests with
+    alternatives are left out: none of them must be met.
     """
     keys = dict.fromkeys(key for pod in market.classes[item].sample.pods for key in claim_keys(pod))
     for key in keys:
@@ -47,7 +100,7 @@ def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
                 if foreign is not None:
                     yield foreign
                     continue
-                for demand in _demands(market, request):
+                for demand in _paid(market, item, request):
                     reason = _unmet(market, demand, f"claim {key}, request {request.name}")
                     if reason is not None:
                         yield reason
@@ -73,9 +126,9 @@ def no_type_has(market: PackingInput, catalog: Catalog, item: int) -> bool:
         return False
     # A part of a card is no choice in an implicit pool, as for asks_in_vain.
     offered = (instance_type for instance_type in catalog if not instance_type.share)
-    most = _MOST.of((Same(catalog),), lambda: [(t, *found) for t in offered for found in at_most(t)])
+    most = _MOST.of((Same(catalog),), lambda: _Offered((t, *found) for t in offered for found in at_most(t)))
     requests = (request for claim in claims for request in claim.requests if isinstance(request, DeviceRequest))
-    return any(_exceeds(most, demand) for request in requests for demand in _demands(market, request))
+    return any(most.exceeded(demand) for request in requests for demand in _paid(market, item, request))
 
 
 def _open_claims(market: PackingInput, item: int) -> list[ResourceClaim]:
@@ -135,7 +188,7 @@ def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: s
     }
     unknown = named - market.described_drivers
     if unknown:  # this takes long: it looks at all devices
-        unknown -= {driver for _, driver, _ in _devices(market)}
+        unknown -= _on_offer(market).drivers
     if not unknown:
         return None
     driver = min(unknown)
@@ -151,35 +204,36 @@ def _demands(market: PackingInput, request: DeviceRequest) -> Iterator[Demand]:
             yield from (demand for demand in found if demand.path[0] != "driver")
 
 
+def _paid(market: PackingInput, item: int, request: DeviceRequest) -> Iterator[Demand]:
+    """The same, each paid for by the class; none once it has spent its share."""
+    account = market.trials.ledger.accounts[item]
+    for demand in _demands(market, request):
+        units = _LOOKED_UP + (_COMPARED if demand.path[0] != "capacity" else 0)
+        try:
+            account.admit(units)
+        except BudgetSpentError:
+            return
+        account.pay(units)
+        yield demand
+
+
 def _unmet(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
     if demand.path[0] == "capacity":
         return _too_little(market, demand, subject)
     return _no_such_text(market, demand, subject)
 
 
-def _exceeds(devices: Iterable[Published], demand: Demand) -> bool:
-    """Whether some of the devices publish what is asked for, and none of them as wanted."""
-    if demand.path[0] == "capacity":
-        return _largest_below(devices, demand) is not None
-    known = _texts(devices, demand)
-    return known is not None and len(known) > 0 and demand.wanted not in known
-
-
 def _too_little(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
     """The capacity is nowhere as large."""
-    best = _largest_below(_devices(market), demand)
+    best = _on_offer(market).largest_below(demand)
     if best is None:
         return None
     detail = {"largest": _shown(best[0]), **_whose(market, demand, best[1])}
     return Reason.of(Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, **detail)
 
 
-def _largest_below(devices: Iterable[Published], demand: Demand) -> tuple[Quantity, InstanceType] | None:
-    """The largest that the capacity can be, if that is less than wanted."""
-    try:
-        wanted = Quantity.parse(demand.wanted)
-    except QuantityError:
-        return None
+def _largest(devices: Iterable[Published], demand: Demand) -> tuple[Quantity, InstanceType] | None:
+    """The largest that the capacity can be; None where nothing bounds it."""
     best: tuple[Quantity, InstanceType] | None = None
     for instance_type, driver, device in devices:
         for amount in _named(device.capacity, demand, driver):
@@ -188,7 +242,7 @@ def _largest_below(devices: Iterable[Published], demand: Demand) -> tuple[Quanti
             most = amount.bounds[1] if amount.guess and amount.bounds else amount.value
             if best is None or most > best[0]:
                 best = most, instance_type
-    return best if best is not None and best[0] < wanted else None
+    return best
 
 
 def _texts(devices: Iterable[Published], demand: Demand) -> dict[str, InstanceType] | None:
@@ -207,7 +261,7 @@ def _texts(devices: Iterable[Published], demand: Demand) -> dict[str, InstanceTy
 
 def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
     """The text is no value of the attribute anywhere; a value that is not known at all could be it."""
-    known = _texts(_devices(market), demand)
+    known = _on_offer(market).texts(demand)
     if known is None:
         return _made_by_software(market, demand, subject)
     if not known or demand.wanted in known:
@@ -237,6 +291,10 @@ def _named(values: Mapping[str, V], demand: Demand, driver: str) -> Iterator[V]:
     for key in (f"{domain}/{name}", name) if domain == driver else (f"{domain}/{name}",):
         if key in values and split_name(key, driver) == (domain, name):
             yield values[key]
+
+
+def _on_offer(market: PackingInput) -> _Offered:
+    return _ON_OFFER.of((Same(market.shapes),), lambda: _Offered(_devices(market)))
 
 
 def _devices(market: PackingInput) -> Iterator[Published]:

@@ -6,16 +6,19 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import FirstAvailable
+from autoscaler.planning.placement import nothing_has
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import InstanceType
 from tests.builders import SMALL, claim, gpus, machine, plan, pod, shipped, snapshot
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory'
@@ -143,3 +146,28 @@ def test_a_device_that_a_driver_makes_up_is_no_accelerator_of_the_machine() -> N
     assert [text_of(found) for found in place.reasons] == [
         "not alternative big: no device of gpu.example.com has memory 1Ti; the largest has 80Gi"
     ]
+
+
+def test_devices_are_read_once_for_each_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+    texts = nothing_has._texts
+
+    def counted(devices: list[nothing_has.Published], demand: Demand) -> dict[str, InstanceType] | None:
+        asked.append(demand.path)
+        return texts(devices, demand)
+
+    monkeypatch.setattr(nothing_has, "_texts", counted)
+    wanted = [f'{NAME} == "None {i}"' for i in range(20)] + ['device.attributes["gpu.nvidia.com"].nobody == "x"'] * 2
+    requests = [replace(gpus(), selectors=(Selector(expression),)) for expression in wanted]
+    pods = [pod(f"p{i}", f"c{i}") for i in range(len(requests))]
+    claims = [claim(f"c{i}", request) for i, request in enumerate(requests)]
+    assert len(plan(snapshot(pods, claims), catalog=TYPES).left_out) == len(pods)
+    assert {path[2] for path in asked} == {"productName"}
+    assert len(asked) <= 2  # for what is on offer, and for the whole catalog
+
+
+def test_who_has_spent_its_share_is_not_told_what_comes_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Code.NOTHING_HAS in {reason.code for reason in _left(f'{NAME} == "None"').reasons}
+    monkeypatch.setattr(nothing_has, "_COMPARED", 10**9)
+    assert Code.NOTHING_HAS not in {reason.code for reason in _left(f'{NAME} == "None"').reasons}
+    assert Code.NOTHING_HAS in {reason.code for reason in _left(f'{MEMORY}.isGreaterThan(quantity("500Gi"))').reasons}
