@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from autoscaler.lifecycle.boot_times import boot_times
@@ -78,8 +79,8 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
     scopes = Scopes.of(snapshot, pending_pods(snapshot), world.extended_resources)
     pods = pending(snapshot, scopes)
     present = replace(present_nodes(snapshot, catalog, world), kept=memory.verdicts)
-    bundles = (*bundles_of(pods.wanted, snapshot.claims), *bundles_of(pods.bindable, snapshot.claims))
-    classes = classes_of(sorted(bundles, key=lambda bundle: bundle.pods[0].turn), snapshot)
+    sorts = (classes_of(bundles_of(found, snapshot.claims), snapshot) for found in (pods.wanted, pods.bindable))
+    classes = tuple(sorted(chain.from_iterable(sorts), key=lambda found: found.sample.pods[0].turn))
     ledger, hints = _ledger(classes, present, snapshot, policy=policy, now=now), Ledger.for_hints(classes, policy)
     packing = build_packing_input(
         classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger

@@ -26,9 +26,9 @@ from instance_catalog.drivers.opaque import CHANNEL_DRIVER
 from instance_catalog.kubernetes import labels
 
 _UNKNOWN = (Code.UNSUPPORTED, Code.UNREADABLE)
-# What keeps a plan from providing for a pod, and kube-scheduler from nothing: it reads neither annotations nor labels.
-_UNREAD = frozenset({Code.PROVISIONING_REQUEST, Code.GANG_INCOMPLETE})
-_NEVER = datetime.max.replace(tzinfo=UTC)
+# Of a ProvisioningRequest: that there is none, or none of the class that the pod names.
+_NO_REQUEST = frozenset({"missing", "says"})
+NEVER = datetime.max.replace(tzinfo=UTC)
 # What decides about a pod with volumes.
 _VOLUME_KINDS = (
     "PersistentVolume",
@@ -67,22 +67,35 @@ def pending(snapshot: Snapshot, scopes: Scopes) -> PendingPods:
         elif reasons := tuple(_waits(pod, snapshot)):
             waiting.append(LeftOut(pod.key, _verdict(reasons), reasons, claims=claim_keys(pod)))
             if _is_bindable(pod, reasons, snapshot):
-                bindable.append(replace(pod, gang=None, no_node_before=_NEVER))
+                bindable.append(replace(pod, gang=None, no_node_before=NEVER))
         else:
             wanted.append(pod)
     wanted.sort(key=lambda pod: pod.turn)
     incomplete = _incomplete_gangs(wanted, snapshot)
     waiting += [left for pod in wanted if (left := incomplete.get(pod.key))]
     complete = tuple(pod for pod in wanted if pod.key not in incomplete)
-    return PendingPods(complete, tuple(waiting), tuple(outside), tuple(bindable))
+    return PendingPods(complete, tuple(waiting), tuple(outside), tuple(sorted(bindable, key=_turn)))
+
+
+def _turn(pod: Pod) -> tuple[int, float]:
+    return pod.turn
 
 
 def _is_bindable(pod: Pod, reasons: Iterable[Reason], snapshot: Snapshot) -> bool:
-    """Whether kube-scheduler binds a pod that waits, as far as is known. It reads the name of a group only in the pod's
-    spec (feature GangScheduling, v1.36.3 pkg/scheduler/framework/plugins/gangscheduling); whether it runs a plugin for
-    groups that labels name cannot be read."""
-    held = pod.pod_group and snapshot.profile.gates.gang_scheduling
-    return not held and pod.scheduler_name in KNOWN_SCHEDULERS and all(reason.code in _UNREAD for reason in reasons)
+    """Whether kube-scheduler binds a pod that waits, as far as is known: it reads no annotations, and the name of a
+    group only in the pod's spec (feature GangScheduling, v1.36.3 pkg/scheduler/framework/plugins/gangscheduling).
+
+    Whether it runs a plugin for groups that labels name cannot be read. Where groups exist, it is taken to run one.
+    """
+    grouped = any(gang.kind.startswith("PodGroup") for gang in snapshot.gangs.values())
+    held = grouped or (pod.pod_group and snapshot.profile.gates.gang_scheduling)
+
+    def unread(reason: Reason) -> bool:
+        if reason.code is Code.PROVISIONING_REQUEST:
+            return not _NO_REQUEST.isdisjoint(reason.detail)
+        return reason.code is Code.GANG_INCOMPLETE and not held
+
+    return pod.scheduler_name in KNOWN_SCHEDULERS and all(map(unread, reasons))
 
 
 def pending_pods(snapshot: Snapshot) -> tuple[Pod, ...]:

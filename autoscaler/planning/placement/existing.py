@@ -25,7 +25,7 @@ from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle, BundleClass
-from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, why_postponed
+from autoscaler.planning.demand.demand import NEVER, awaited_bindings, claim_keys, why_postponed
 from autoscaler.planning.placement.kept_verdicts import REFUSED, AboutNodes, KeptVerdicts
 from autoscaler.planning.supply.blocks import admission
 from autoscaler.planning.supply.drivers import readable
@@ -256,7 +256,7 @@ class _Run:
 
     def _take(self, index: int, bundle_class: BundleClass, members: tuple[Bundle, ...]) -> None:
         waits = self._ledger.waits(index)
-        roomy = with_room(bundle_class.sample, self._order(), self.world)
+        roomy = with_room(bundle_class.sample, self._order(bundle_class.sample), self.world)
         open_nodes = [name for name in roomy if self._welcome(bundle_class.sample, name)]
         for number, bundle in enumerate(members):
             found = self._best(index, bundle, open_nodes, ask_all=number == 0 and not waits)
@@ -365,9 +365,11 @@ class _Run:
         nominated = {pod.nominated_node for pod in bundle.pods}
         return sorted(names, key=lambda name: name not in nominated)  # a stable sort: those come first
 
-    def _order(self) -> Iterator[str]:
-        """Nodes that are there, then coming ones."""
-        for wanted in (Target.EXISTING, Target.COMING):
+    def _order(self, bundle: Bundle) -> Iterator[str]:
+        """Nodes that are there, then coming ones. What kube-scheduler did not bind to the former yet, though nothing is
+        to be bought for it ever, waits there for something that nobody sees."""
+        never = bundle.pods[0].no_node_before == NEVER
+        for wanted in (Target.COMING,) if never else (Target.EXISTING, Target.COMING):
             yield from (name for name, target in self._present.targets.items() if target is wanted)
 
     def _welcome(self, bundle: Bundle, name: str) -> bool:

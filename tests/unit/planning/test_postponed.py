@@ -11,14 +11,17 @@ import pytest
 
 from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.model.capacity import Disruption
+from autoscaler.model.gang import Gang
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.reason import Code
+from autoscaler.model.requested_capacity import ProvisioningRequest
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.predict import predict
@@ -189,10 +192,36 @@ class TestBindable:
         result = plan(snapshot([self.EARLY, self.LATE], self.CLAIMS, pools=(TEAM,)))
         assert (types(result), sorted(places(result)), result.left_out) == (["s1", "s1"], ["a", "b"], ())
 
-    @pytest.mark.parametrize("fields", [{"pod_group": "nowhere"}, {"scheduler_name": "volcano"}])
-    def test_one_that_its_scheduler_does_not_bind_is_not_counted(self, fields: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        ("fields", "gangs"),
+        [
+            pytest.param({"pod_group": "nowhere"}, {}, id="group-in-the-spec"),
+            pytest.param({"scheduler_name": "volcano"}, {}, id="another-scheduler"),
+            pytest.param({}, gang("another", 1), id="groups-are-in-use"),
+        ],
+    )
+    def test_one_that_its_scheduler_does_not_bind_is_not_counted(
+        self, fields: dict[str, Any], gangs: FrozenMap[str, Gang]
+    ) -> None:
         gated = REFERENCE.with_gates(gang_scheduling=True)
         volcano = replace(TEAM, scope=replace(TEAM.scope, schedulers=("default-scheduler", "volcano")))
-        early = replace(self.EARLY, **fields)
-        result = plan(snapshot([early, self.LATE], self.CLAIMS, pools=(volcano,), profile=gated))
+        pods = [replace(self.EARLY, **fields), self.LATE]
+        result = plan(snapshot(pods, self.CLAIMS, pools=(volcano,), profile=gated, gangs=FrozenMap(gangs)))
         assert (types(result), why_left(result, "a")) == (["s1"], [Code.GANG_INCOMPLETE])
+
+    def test_one_that_is_not_bound_where_it_fits_keeps_nobody_from_there(self) -> None:
+        there = torn(replace(PROVISIONED, pods=()))
+        free = FrozenMap({c.key: c for c in self.CLAIMS})
+        result = plan(replace(there, pods=(self.EARLY, self.LATE), claims=free), now=NOW + WATCH_SKEW)
+        assert (places(result), result.launches, why_left(result, "a")) == ({"b": "n1"}, (), [Code.GANG_INCOMPLETE])
+
+    @pytest.mark.parametrize(
+        ("found", "counted"), [((), 2), ((ProvisioningRequest("default", "r", "other.dev", ()),), 1)]
+    )
+    def test_one_of_a_request_that_another_autoscaler_serves_gets_its_node_there(
+        self, found: tuple[ProvisioningRequest, ...], counted: int
+    ) -> None:
+        annotations = FrozenMap({labels.CONSUME_PROVISIONING_REQUEST: "r"})
+        early = replace(self.EARLY, gang=None, annotations=annotations)
+        result = plan(snapshot([early, self.LATE], self.CLAIMS, pools=(TEAM,), provisioning_requests=found))
+        assert types(result) == ["s1"] * counted
