@@ -22,10 +22,10 @@ from autoscaler.planning.demand.demand import claim_keys, running_members, uses_
 from autoscaler.planning.demand.scope import Scopes, network_card_alone, pools_of, requested_resources, served_resources
 from autoscaler.planning.packing.problem import Budget, GangRule, Item, Kind, Problem, Solution
 from autoscaler.planning.packing.solve import solve
-from autoscaler.planning.placement.architecture import asks_for_architecture, offered_unasked
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.placement.whole_slices import SliceOracle
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.architecture import asks_for_architecture, offered_unasked
 from autoscaler.planning.supply.blocks import Admission, admission
 from autoscaler.planning.supply.candidates import Candidate, Named, candidates_of
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY, wanted_drivers

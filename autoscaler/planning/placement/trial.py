@@ -1,49 +1,28 @@
-"""The oracle of the packing: bundles are put onto hypothetical nodes and kube-scheduler's rules answer.
+"""The oracle of the packing: which hypothetical nodes take which bundles, and why the others do not.
 
-Every state is a world with one more hypothetical node, filled step by step through `fit`. First verdicts (one bundle on
-an empty node) are kept, because they explain the plan.
+`filling.py` asks kube-scheduler's rules. First verdicts (one bundle on an empty node) are kept here: they answer most
+questions of the search, and they explain the plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 
-from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
 from autoscaler.planning.placement.class_counts import devices_wanted
-from autoscaler.planning.placement.device_states import (
-    DeviceState,
-    DeviceStates,
-    Filled,
-    PodApart,
-    Put,
-    claims_apart,
-)
-from autoscaler.planning.placement.first_verdicts import (
-    FULL,
-    FirstVerdicts,
-    fits_amounts,
-    lacks_amounts,
-    remembered,
-    short_of,
-)
-from autoscaler.planning.placement.matching import Everywhere, Matching, Requests
+from autoscaler.planning.placement.device_states import Filled, PodApart
+from autoscaler.planning.placement.filling import LOOKING, NodeFiller, PodsApart
+from autoscaler.planning.placement.first_verdicts import FULL, FirstVerdicts, fits_amounts, lacks_amounts, short_of
+from autoscaler.planning.placement.matching import Everywhere, Requests
 from autoscaler.planning.supply.hypothetical import Shape
-from autoscaler.planning.supply.units import devices_of
 from autoscaler.planning.work import Ledger, over_budget
-from autoscaler.scheduling.filters import AMOUNTS
-from autoscaler.scheduling.fit import filtered
 from autoscaler.scheduling.world import World
 
 _DEVICES = "devices"
 _NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
-# In place of a bundle's number: the last of its class, which are equal.
-_LOOKING = -1
 
 
 class PackingOracle:
@@ -56,29 +35,21 @@ class PackingOracle:
     def __init__(
         self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass], ledger: Ledger, *, apart: bool
     ) -> None:
-        self._world = world
         self._shapes = shapes
         self._classes = classes
-        # A DaemonSet's pod may keep others away from its node.
-        self._alone = apart and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
+        requests = Requests()
+        self._pods = PodsApart(world, shapes, classes, apart=apart)
+        self._pod_apart = self._pods.of
+        self._nodes = NodeFiller(world, shapes, classes, ledger, pods=self._pods, requests=requests)
         self.devices_anywhere = bool(world.devices.layers.shared())
         self.ledger = ledger
-        self._empty: dict[int, Filled] = {}
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
         self._fitting: set[int] = set()
-        self._states: dict[int, DeviceStates] = {}
-        self._alike: dict[Hashable, DeviceStates] = {}
-        self._requests = Requests()
-        self._numbers: dict[Hashable, int] = {}
         self._told: dict[tuple[int, int], Verdict] = {}
-        self._apart: dict[tuple[int, int], PodApart | None] = {}
-        self._seen: tuple[int, tuple[tuple[str, ...], tuple[str, ...]]] = (0, ((), ()))
-        self._passes: set[tuple[int, int]] = set()  # shapes and what selects a node: only amounts are left to ask
         self._firsts = FirstVerdicts(
             lambda: [shape.free for shape in shapes], lambda *key: self._first_on(*key)[0], self._same
         )
-        self._everywhere = Everywhere(self._requests, classes, self._machines)
-        self._asking: dict[int, int] = {}  # by what claims want, the first class
+        self._everywhere = Everywhere(requests, classes, self._nodes.matchings)
         self._plain = [(n, shape.plain) for n, shape in enumerate(shapes) if shape.plain is not None]
         self._answered: dict[int, Bits] = {}  # by class, the shapes that were asked about
 
@@ -114,10 +85,10 @@ class PackingOracle:
     def explained(self, shape: int, item: int) -> Verdict:
         """The verdict for people to read."""
         verdict, pod = self.verdict(shape, item), self._pod_apart(item, 0)
-        devices, states = self.empty(shape).devices, self._states[shape]
+        devices, states = self._nodes.empty(shape).devices, self._nodes.states[shape]
         if pod is None or devices is None:
             return verdict
-        if verdict is FULL and self._shapes[shape].plain is None and (shape, pod.selects) in self._passes:
+        if verdict is FULL and self._shapes[shape].plain is None and self._nodes.only_amounts(shape, pod):
             return short_of(self._shapes[shape].free, pod)
         step = states.known(devices, pod)
         if step is None or step.verdict is not verdict:
@@ -134,7 +105,7 @@ class PackingOracle:
         devices, pod = self._shapes[shape].whole_devices, self._pod_apart(item, 0)
         if pod is not None and devices is not None and pod.devices > devices and not self.devices_anywhere:
             return False
-        return self.has_room(self.empty(shape), item) and self.fits(shape, item)
+        return self.has_room(self._nodes.empty(shape), item) and self.fits(shape, item)
 
     def known(self, shape: int, item: int) -> bool:
         """Whether the verdict has been worked out already."""
@@ -189,22 +160,12 @@ class PackingOracle:
         return None
 
     def empty(self, shape: int) -> Filled:
-        if shape not in self._empty:
-            world = self._shapes[shape].sample.added_to(self._world)
-            node = world.nodes[self._shapes[shape].node.name]
-            # What an allocation sees of a node: machines with the same devices share all answers about claims.
-            seen = self._shapes[shape]
-            devices = (seen.signature, node.node.name, node.node.labels, node.node.refused_sharing)
-            if devices not in self._alike:
-                self._alike[devices] = DeviceStates(self._shapes[shape], world, self._requests)
-            self._states[shape] = self._alike[devices]
-            self._empty[shape] = Filled(shape, world, seen.free, self._states[shape].empty)
-        return self._empty[shape]
+        return self._nodes.empty(shape)
 
     def put(self, state: Filled, item: int) -> Filled | None:
         """The node with the next bundle of the class on it."""
         if state.counts:
-            return self._put(state, item)[1]
+            return self._nodes.put(state, item)[1]
         return self._first_on(state.shape, item)[1] if self.fits(state.shape, item) else None
 
     def preference(self, state: Filled) -> int:
@@ -241,7 +202,7 @@ class PackingOracle:
 
     def sizes(self, item: int) -> Mapping[Hashable, int] | None:
         """The amounts of a bundle of the class, and its devices by DeviceClass; None where other pods change them."""
-        pod = self._pod_apart(item, 0) or self._pod_apart(item, _LOOKING)
+        pod = self._pod_apart(item, 0) or self._pod_apart(item, LOOKING)
         if pod is None:
             return None
         sizes: dict[Hashable, int] = {}
@@ -252,22 +213,13 @@ class PackingOracle:
 
     def room(self, shape: int) -> Mapping[Hashable, int]:
         """What an empty node has of all amounts, and its devices by DeviceClass where each serves one claim alone."""
-        empty = self.empty(shape)
-        resources, device_classes = self._dimensions()
+        empty = self._nodes.empty(shape)
+        resources, device_classes = self._pods.dimensions()
         room: dict[Hashable, int] = {resource: max(0, empty.free.get(resource, 0)) for resource in resources}
         for name in device_classes:
-            if (most := self._states[shape].most(name)) is not None:
+            if (most := self._nodes.states[shape].most(name)) is not None:
                 room[_DEVICES, name] = most
         return room
-
-    def _dimensions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The resources and DeviceClasses that the pods ask for which were decided apart so far."""
-        if self._seen[0] != len(self._apart):
-            apart = [pod for pod in self._apart.values() if pod]
-            resources = dict.fromkeys(resource for pod in apart for resource in pod.amounts)
-            classes = dict.fromkeys(name for pod in apart for name in devices_wanted(pod.claims))
-            self._seen = len(self._apart), (tuple(resources), tuple(classes))
-        return self._seen[1]
 
     def may_take(self, item: int, among: Bits) -> Bits:
         """Of these shapes those whose empty nodes may take the class: the others certainly do not."""
@@ -281,7 +233,7 @@ class PackingOracle:
         """The shapes whose empty nodes have room for the amounts of the class, where nothing else changes them."""
         pod = self._pod_apart(item, 0)
         if pod is None:
-            looking = self._pod_apart(item, _LOOKING)
+            looking = self._pod_apart(item, LOOKING)
             return -1 if looking is None else self._firsts.roomy(item, looking)
         return self._firsts.roomy_as_plain(item, pod, self._plain)
 
@@ -293,7 +245,7 @@ class PackingOracle:
             if found is None and self.ledger.refused(item):  # asking would come to the same, and takes far longer
                 found = self.ledger.unknown(item, self._classes[item].members[0].pods[0]), None
             if found is None:
-                found = self._put(self.empty(shape), item)
+                found = self._nodes.put(self._nodes.empty(shape), item)
             self._first[key] = found
             self._answered[item] = self._answered.get(item, 0) | 1 << shape
             if isinstance(found[0], Fits):
@@ -311,89 +263,7 @@ class PackingOracle:
             return None
         return self.explained(plain, item), None
 
-    def _put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
-        number = state.counts.get(item, 0)
-        apart = self._pod_apart(item, number) if state.devices is not None else None
-        if apart is not None and state.devices is not None:
-            return self._put_apart(state, state.devices, item, apart)
-        bundle, node = self._classes[item].members[number], self._shapes[state.shape].node.name
-        verdict = self.ledger.fit(item, bundle.pods, node, state.world)
-        if not isinstance(verdict, Fits):
-            return verdict, None
-        return verdict, replace(
-            state,
-            devices=None,
-            counts={**state.counts, item: number + 1},
-            preference=state.preference + verdict.preference,
-            units=state.units | self._shapes[state.shape].units.touched(devices_of(verdict.allocations.values())),
-            last=Put(state, bundle.pods, node, lambda: verdict),
-        )
-
-    def _put_apart(
-        self, state: Filled, devices: DeviceState, item: int, pod: PodApart
-    ) -> tuple[Verdict, Filled | None]:
-        """The same, with what is known already of such claims on such devices."""
-        passes, states = (state.shape, pod.selects) in self._passes, self._states[state.shape]
-        known = step = states.known(devices, pod)
-        if step is None or not (state.counts and passes) or self.ledger.refused(item):
-            if passes and (known is not None or not fits_amounts(state.free, pod)):
-                verdict = self.ledger.glance(item, pod.pod, lambda: remembered(state, known, pod))
-            else:
-                verdict = self.ledger.decide(
-                    item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid)
-                )
-            if not isinstance(verdict, Fits):
-                return verdict, None
-            step = states.step(devices, pod)
-        elif step.after is not None and not fits_amounts(state.free, pod):
-            return FULL, None
-        if step.after is None:
-            return step.verdict, None
-        free = dict(state.free)
-        for resource, amount in pod.amounts.items():
-            free[resource] = free.get(resource, 0) - amount
-        return step.verdict, Filled(
-            shape=state.shape,
-            empty=state.empty,
-            free=free,
-            devices=step.after,
-            counts={**state.counts, item: state.counts.get(item, 0) + 1},
-            preference=state.preference + step.preference,
-            units=state.units | step.units,
-            last=Put(state, (pod.pod,), self._shapes[state.shape].node.name, partial(step.verdict_for, pod)),
-        )
-
-    def _decide_apart(self, state: Filled, devices: DeviceState, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
-        """The filters say no, or the claims decide. Only amounts change while such pods fill a node."""
-        next(iter(paid))
-        node, passes = state.empty.nodes[self._shapes[state.shape].node.name], (state.shape, pod.selects)
-        if passes not in self._passes:
-            if (refusal := filtered(pod.pod, node, state.empty)) is not None:
-                # What only lacks amounts says nothing about those that ask for less.
-                if lacks_amounts(refusal) and filtered(pod.pod, node, state.empty, but=AMOUNTS) is None:
-                    self._passes.add(passes)
-                return refusal
-            self._passes.add(passes)
-        if not fits_amounts(state.free, pod):
-            return FULL if state.counts else short_of(state.free, pod)
-        return self._states[state.shape].step(devices, pod).verdict
-
-    def _pod_apart(self, item: int, number: int) -> PodApart | None:
-        """The bundle of the class with this number if it is decided in two halves; _LOOKING: or looks at others."""
-        key = (item, number)
-        if key not in self._apart:
-            bundle, looking = self._classes[item].members[number], number == _LOOKING
-            found = claims_apart(bundle, self._world, self._numbers, looking=looking) if self._alone else None
-            self._apart[key] = found
-            self._asking.setdefault(found.wants if found else -1, item)
-        return self._apart[key]
-
-    def _machines(self) -> Sequence[Matching]:
-        for shape in range(len(self._shapes)):
-            self.empty(shape)
-        return [states.matching for states in self._alike.values()]
-
     def _same(self, pod: PodApart) -> int:
         """A number for what the claims match on all machines. The first class that wants this pays."""
-        item, ledger = self._asking[pod.wants], self.ledger
+        item, ledger = self._pods.first_class(pod), self.ledger
         return self._everywhere.number(pod.wants, pod.claims, None if ledger.refused(item) else ledger.accounts[item])

@@ -1,0 +1,190 @@
+"""Hypothetical nodes that are filled bundle by bundle: what kube-scheduler's rules answer at each step.
+
+Every state is a world with one more hypothetical node. Where nothing but amounts connects the claims of a pod with the
+rest of what it needs, both are decided apart: machines with the same devices then share all answers about claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from autoscaler.model.pod import Pod
+from autoscaler.model.verdict import Fits, Verdict
+from autoscaler.planning.demand.bundles import BundleClass
+from autoscaler.planning.placement.class_counts import devices_wanted
+from autoscaler.planning.placement.device_states import (
+    DeviceState,
+    DeviceStates,
+    Filled,
+    PodApart,
+    Put,
+    claims_apart,
+)
+from autoscaler.planning.placement.first_verdicts import FULL, fits_amounts, lacks_amounts, remembered, short_of
+from autoscaler.planning.placement.matching import Matching, Requests
+from autoscaler.planning.supply.hypothetical import Shape
+from autoscaler.planning.supply.units import devices_of
+from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.filters import AMOUNTS
+from autoscaler.scheduling.fit import filtered
+from autoscaler.scheduling.world import World
+
+# In place of a bundle's number: the last of its class, which are equal.
+LOOKING: Final = -1
+
+
+class PodsApart:
+    """The bundles whose claims and amounts are decided apart. Classes are known by their index."""
+
+    def __init__(self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass], *, apart: bool) -> None:
+        self._world = world
+        self._classes = classes
+        # A DaemonSet's pod may keep others away from its node.
+        self._alone = apart and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
+        self._numbers: dict[Hashable, int] = {}
+        self._found: dict[tuple[int, int], PodApart | None] = {}
+        self._first: dict[int, int] = {}  # by what claims want, the first class
+        self._seen: tuple[int, tuple[tuple[str, ...], tuple[str, ...]]] = (0, ((), ()))
+
+    def of(self, item: int, number: int) -> PodApart | None:
+        """The bundle of the class with this number if it is decided in two halves; LOOKING: or looks at others."""
+        key = (item, number)
+        if key not in self._found:
+            bundle, looking = self._classes[item].members[number], number == LOOKING
+            found = claims_apart(bundle, self._world, self._numbers, looking=looking) if self._alone else None
+            self._found[key] = found
+            self._first.setdefault(found.wants if found else -1, item)
+        return self._found[key]
+
+    def first_class(self, pod: PodApart) -> int:
+        """The first class whose claims want the same."""
+        return self._first[pod.wants]
+
+    def dimensions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The resources and DeviceClasses that these pods ask for, as far as they were asked about."""
+        if self._seen[0] != len(self._found):
+            apart = [pod for pod in self._found.values() if pod]
+            resources = dict.fromkeys(resource for pod in apart for resource in pod.amounts)
+            classes = dict.fromkeys(name for pod in apart for name in devices_wanted(pod.claims))
+            self._seen = len(self._found), (tuple(resources), tuple(classes))
+        return self._seen[1]
+
+
+class NodeFiller:
+    """Puts bundles onto hypothetical nodes. Shapes and classes are known by their index."""
+
+    def __init__(
+        self,
+        world: World,
+        shapes: Sequence[Shape],
+        classes: Sequence[BundleClass],
+        ledger: Ledger,
+        *,
+        pods: PodsApart,
+        requests: Requests,
+    ) -> None:
+        self._world = world
+        self._shapes = shapes
+        self._classes = classes
+        self._ledger = ledger
+        self._pod_apart = pods.of
+        self._requests = requests
+        self._empty: dict[int, Filled] = {}
+        self._alike: dict[Hashable, DeviceStates] = {}
+        self._passes: set[tuple[int, int]] = set()  # shapes and what selects a node: only amounts are left to ask
+        self.states: dict[int, DeviceStates] = {}  # by shape, once its empty node was asked for
+
+    def matchings(self) -> Sequence[Matching]:
+        """What claims match, on all machines that differ in devices."""
+        for shape in range(len(self._shapes)):
+            self.empty(shape)
+        return [states.matching for states in self._alike.values()]
+
+    def only_amounts(self, shape: int, pod: PodApart) -> bool:
+        """Whether every other filter lets pods that select the same onto nodes of the shape, as far as is known."""
+        return (shape, pod.selects) in self._passes
+
+    def empty(self, shape: int) -> Filled:
+        """A fresh node of the shape."""
+        if shape not in self._empty:
+            world = self._shapes[shape].sample.added_to(self._world)
+            node = world.nodes[self._shapes[shape].node.name]
+            # What an allocation sees of a node: machines with the same devices share all answers about claims.
+            seen = self._shapes[shape]
+            devices = (seen.signature, node.node.name, node.node.labels, node.node.refused_sharing)
+            if devices not in self._alike:
+                self._alike[devices] = DeviceStates(self._shapes[shape], world, self._requests)
+            self.states[shape] = self._alike[devices]
+            self._empty[shape] = Filled(shape, world, seen.free, self.states[shape].empty)
+        return self._empty[shape]
+
+    def put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
+        """The verdict about the next bundle of the class, and the node with that bundle on it if it fits."""
+        number = state.counts.get(item, 0)
+        apart = self._pod_apart(item, number) if state.devices is not None else None
+        if apart is not None and state.devices is not None:
+            return self._put_apart(state, state.devices, item, apart)
+        bundle, node = self._classes[item].members[number], self._shapes[state.shape].node.name
+        verdict = self._ledger.fit(item, bundle.pods, node, state.world)
+        if not isinstance(verdict, Fits):
+            return verdict, None
+        return verdict, replace(
+            state,
+            devices=None,
+            counts={**state.counts, item: number + 1},
+            preference=state.preference + verdict.preference,
+            units=state.units | self._shapes[state.shape].units.touched(devices_of(verdict.allocations.values())),
+            last=Put(state, bundle.pods, node, lambda: verdict),
+        )
+
+    def _put_apart(
+        self, state: Filled, devices: DeviceState, item: int, pod: PodApart
+    ) -> tuple[Verdict, Filled | None]:
+        """The same, with what is known already of such claims on such devices."""
+        passes, states = (state.shape, pod.selects) in self._passes, self.states[state.shape]
+        known = step = states.known(devices, pod)
+        if step is None or not (state.counts and passes) or self._ledger.refused(item):
+            if passes and (known is not None or not fits_amounts(state.free, pod)):
+                verdict = self._ledger.glance(item, pod.pod, lambda: remembered(state, known, pod))
+            else:
+                verdict = self._ledger.decide(
+                    item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid)
+                )
+            if not isinstance(verdict, Fits):
+                return verdict, None
+            step = states.step(devices, pod)
+        elif step.after is not None and not fits_amounts(state.free, pod):
+            return FULL, None
+        if step.after is None:
+            return step.verdict, None
+        free = dict(state.free)
+        for resource, amount in pod.amounts.items():
+            free[resource] = free.get(resource, 0) - amount
+        return step.verdict, Filled(
+            shape=state.shape,
+            empty=state.empty,
+            free=free,
+            devices=step.after,
+            counts={**state.counts, item: state.counts.get(item, 0) + 1},
+            preference=state.preference + step.preference,
+            units=state.units | step.units,
+            last=Put(state, (pod.pod,), self._shapes[state.shape].node.name, partial(step.verdict_for, pod)),
+        )
+
+    def _decide_apart(self, state: Filled, devices: DeviceState, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
+        """The filters say no, or the claims decide. Only amounts change while such pods fill a node."""
+        next(iter(paid))
+        node, passes = state.empty.nodes[self._shapes[state.shape].node.name], (state.shape, pod.selects)
+        if passes not in self._passes:
+            if (refusal := filtered(pod.pod, node, state.empty)) is not None:
+                # What only lacks amounts says nothing about those that ask for less.
+                if lacks_amounts(refusal) and filtered(pod.pod, node, state.empty, but=AMOUNTS) is None:
+                    self._passes.add(passes)
+                return refusal
+            self._passes.add(passes)
+        if not fits_amounts(state.free, pod):
+            return FULL if state.counts else short_of(state.free, pod)
+        return self.states[state.shape].step(devices, pod).verdict
