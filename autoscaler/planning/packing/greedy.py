@@ -48,19 +48,21 @@ class _Filler:
         self._problem = problem
         self._fillings = fillings
         self._residual = list(problem.demand)
+        self._wanted = bits_of(i for i, count in enumerate(problem.demand) if count)
+        self._pods = problem.pods(problem.demand)
         self._used = (Decimal(0),) * len(problem.limits)
-        self._lone = frozenset(i for i, item in enumerate(problem.items) if item.gang is None)
+        self._lone = bits_of(i for i, item in enumerate(problem.items) if item.gang is None)
         ranks = {kind.rank for kind in problem.kinds}
         self._ranks = {rank: on_rank(1, rank=rank, zero=problem.zero) for rank in ranks}
         self.columns: list[Column] = []
 
     def serve(self, unit: tuple[int, ...]) -> None:
         """Buy nodes for these items; for a gang that stays incomplete, buy nothing."""
-        before = (list(self._residual), self._used, len(self.columns))
-        allowed = self._lone | set(unit)
+        before = (list(self._residual), self._wanted, self._pods, self._used)
+        bought, allowed = len(self.columns), self._lone | bits_of(unit)
         for item in unit:
             while self._residual[item]:
-                column = self._best(item, frozenset(allowed))
+                column = self._best(item, allowed)
                 if column is None:
                     break
                 self._buy(column)
@@ -69,17 +71,16 @@ class _Filler:
             return
         left = sum(self._residual[i] * self._problem.items[i].pods for i in unit)
         if left > self._problem.gangs[gang].may_leave:
-            self._residual, self._used = before[:2]
-            del self.columns[before[2] :]
+            self._residual, self._wanted, self._pods, self._used = before
+            del self.columns[bought:]
 
-    def _best(self, item: int, allowed: frozenset[int]) -> Column | None:
+    def _best(self, item: int, allowed: Bits) -> Column | None:
         best: tuple[Rate, Column] | None = None
-        pods = sum(i.pods * n for i, n in zip(self._problem.items, self._residual, strict=True) if n)
-        later = bits_of(i for i in range(item, len(self._residual)) if self._residual[i] and i in allowed)
+        later = self._wanted & allowed & -(1 << item)
 
         # Cheap kinds come first, so that dear ones need not be filled at all.
         def enough(kind: Kind) -> bool:
-            return best is not None and self._least(kind, pods) > best[0]
+            return best is not None and self._least(kind, self._pods) > best[0]
 
         for index in self._fillings.useful(item, enough):
             kind = self._problem.kinds[index]
@@ -117,6 +118,9 @@ class _Filler:
             self.columns.append(column)
             for item in column.pattern:
                 self._residual[item] -= 1
+                if not self._residual[item]:
+                    self._wanted ^= 1 << item
+            self._pods -= self._problem.pods_on(column.pattern)
             self._used = tuple(u + n for u, n in zip(self._used, uses, strict=True))
 
 

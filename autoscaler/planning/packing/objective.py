@@ -66,4 +66,6 @@ def left_out(pods: int, *, level: int, zero: Score) -> Score:
 def on_rank(pods: int, *, rank: int, zero: Score) -> tuple[int, ...]:
     """The `capacity` part for `pods` pods on the pool's capacity type number `rank` (0 is the most wanted)."""
     ranks = len(zero.capacity)
+    if not ranks:  # most lists have one type, and this is asked about every node that is filled
+        return ()
     return tuple(pods if ranks - i == rank else 0 for i in range(ranks))

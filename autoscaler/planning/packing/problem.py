@@ -132,7 +132,12 @@ class Problem:
 
     def pods_on(self, pattern: Pattern) -> int:
         """How many pods are on a node with these bundles."""
-        return sum(self.items[item].pods for item in pattern)
+        return len(pattern) if self._single else sum(self.items[item].pods for item in pattern)
+
+    @cached_property
+    def _single(self) -> bool:
+        """Whether every bundle is one pod."""
+        return all(item.pods == 1 for item in self.items)
 
     def allows(self, used: Sequence[Decimal]) -> bool:
         """Whether that much of every limit may be used."""

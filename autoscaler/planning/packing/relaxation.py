@@ -12,7 +12,7 @@ from math import inf
 from typing import TypeAlias
 
 from autoscaler.planning.packing.problem import Counts, Oracle, Problem, Solution, State
-from autoscaler.planning.packing.room import Bits, Room, bits_of
+from autoscaler.planning.packing.room import Bits, Room, bits_of, numbers_in
 
 Sizes: TypeAlias = Mapping[Hashable, int]
 
@@ -44,9 +44,25 @@ class Relaxation:
         ranks = {problem.kinds[column.kind].rank for column in solution.columns}
         offered = [index for index, kind in enumerate(problem.kinds) if kind.rank in ranks]
         placed = tuple(item.count - left for item, left in zip(problem.items, solution.left, strict=True))
-        rooms = {shape: oracle.room(shape) for shape in {problem.kinds[index].shape: 0 for index in offered}}
+        shapes = _of_use(oracle, placed, bits_of({problem.kinds[index].shape for index in offered}))
+        offered = [index for index in offered if shapes >> problem.kinds[index].shape & 1]
+        rooms = {shape: oracle.room(shape) for shape in numbers_in(shapes)}
         groups = _groups(problem, oracle, rooms, offered=offered, placed=placed)
         return Relaxation(groups, _undominated(problem, offered, groups, rooms), rooms)
+
+
+def _of_use(oracle: Oracle[State], placed: Counts, among: Bits) -> Bits:
+    """Of these shapes those that may take one of the bundles, as far as known answers say: the others need no look."""
+    kin: dict[Hashable, tuple[int, Bits]] = {}
+    for item, count in enumerate(placed):
+        if count:
+            key = oracle.kin(item)
+            first, roomy = kin.get(key, (item, 0))
+            kin[key] = first, roomy | oracle.roomy(item)
+    found: Bits = 0
+    for item, roomy in kin.values():
+        found |= bits_of(s for s in numbers_in(roomy & among & ~found) if not oracle.refuses_kin(s, item))
+    return found
 
 
 def _groups(

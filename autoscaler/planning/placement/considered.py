@@ -6,13 +6,13 @@ Only codes and facts; report/ makes the text. It decides nothing.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain, islice
 
 from autoscaler.model.plan import Considered, ConsideredOutcome
 from autoscaler.model.reason import Code, Fact, Reason
-from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown
+from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import has_alternatives
 from autoscaler.planning.placement.packing_input import ADMITTED, PackingInput, named_drivers
 from autoscaler.planning.policy import Policy
@@ -66,17 +66,30 @@ class Explanations:
         compare.
         """
         packing, view = self._packing, self._view(item)
-        listed: list[Considered] = []
+        listed, told = list[Considered](), dict[Hashable, Verdict]()
         for i in view.shown(chosen, self._policy.considered):
             fits = view.looked_at[i] is ConsideredOutcome.FITS
             same = fits and not chosen.get(i) and packing.admission(i, item) is ADMITTED
             entry = self._known.get(i) if same else None
             if entry is None:
-                entry = _considered(packing, i, item, chosen.get(i, 0), self._bought, view.fitting)
+                verdict = self._told(i, item, view, told)
+                entry = _considered(packing, i, item, chosen.get(i, 0), self._bought, view.fitting, verdict)
                 if same:
                     self._known[i] = entry
             listed.append(entry)
         return tuple(listed)
+
+    def _told(self, candidate: int, item: int, view: _View, told: dict[Hashable, Verdict]) -> Verdict:
+        """What people read of the candidate; `told` has what was read of others with the same devices."""
+        trials, shape = self._packing.trials, self._packing.shape_of[candidate]
+        if candidate not in view.told_as:
+            view.told_as[candidate] = trials.told_as(shape, item)
+        key = view.told_as[candidate]
+        if key is None:
+            return trials.explained(shape, item)
+        if key not in told:
+            told[key] = trials.explained(shape, item)
+        return told[key]
 
     def _view(self, item: int) -> _View:
         key = self._packing.same_outcomes(item)
@@ -89,12 +102,15 @@ class Explanations:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What came of each candidate for a class: `groups` are in the order in which people read them, by price."""
+    """What came of each candidate for a class: `groups` are in the order in which people read them, by price.
+
+    `told_as`: equal where the same is told of candidates, as far as somebody has read of them."""
 
     looked_at: Mapping[int, ConsideredOutcome]
     fitting: Sequence[int]
     by_cost: Sequence[int]
     groups: Sequence[Sequence[int]]
+    told_as: dict[int, Hashable] = field(default_factory=dict)
 
     def shown(self, chosen: Mapping[int, int], most: int) -> list[int]:
         """So many of the candidates that were looked at: those first that say most, and of these the cheapest."""
@@ -186,10 +202,15 @@ def cost_of(candidate: Candidate) -> tuple[bool, Decimal]:
 
 
 def _considered(
-    packing: PackingInput, index: int, item: int, nodes: int, bought: Bought, fitting: Sequence[int]
+    packing: PackingInput,
+    index: int,
+    item: int,
+    nodes: int,
+    bought: Bought,
+    fitting: Sequence[int],
+    verdict: Verdict,
 ) -> Considered:
     candidate = packing.candidates[index]
-    verdict = packing.trials.explained(packing.shape_of[index], item)
     outcome = ConsideredOutcome.CHOSEN if nodes else _OUTCOMES[type(verdict)]
     if nodes:
         reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, fitting),)

@@ -6,7 +6,7 @@ rest of what it needs, both are decided apart: machines with the same devices th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -47,7 +47,9 @@ class PodsApart:
         self._numbers: dict[Hashable, int] = {}
         self._found: dict[tuple[int, int], PodApart | None] = {}
         self._first: dict[int, int] = {}  # by what claims want, the first class
-        self._seen: tuple[int, tuple[tuple[str, ...], tuple[str, ...]]] = (0, ((), ()))
+        self._wanted: dict[int, Mapping[str, int]] = {}  # by what claims want, the devices they take at least
+        self._resources: dict[str, None] = {}
+        self._device_classes: dict[str, None] = {}
 
     def of(self, item: int, number: int) -> PodApart | None:
         """The bundle of the class with this number if it is decided in two halves; LOOKING: or looks at others."""
@@ -57,7 +59,16 @@ class PodsApart:
             found = claims_apart(bundle, self._world, self._numbers, looking=looking) if self._alone else None
             self._found[key] = found
             self._first.setdefault(found.wants if found else -1, item)
+            if found is not None:
+                self._resources.update(dict.fromkeys(found.amounts))
+                self._device_classes.update(dict.fromkeys(self.devices_wanted(found)))
         return self._found[key]
+
+    def devices_wanted(self, pod: PodApart) -> Mapping[str, int]:
+        """By DeviceClass, the devices that the claims of the pod take for themselves at least."""
+        if pod.wants not in self._wanted:
+            self._wanted[pod.wants] = devices_wanted(pod.claims)
+        return self._wanted[pod.wants]
 
     def first_class(self, pod: PodApart) -> int:
         """The first class whose claims want the same."""
@@ -65,12 +76,7 @@ class PodsApart:
 
     def dimensions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The resources and DeviceClasses that these pods ask for, as far as they were asked about."""
-        if self._seen[0] != len(self._found):
-            apart = [pod for pod in self._found.values() if pod]
-            resources = dict.fromkeys(resource for pod in apart for resource in pod.amounts)
-            classes = dict.fromkeys(name for pod in apart for name in devices_wanted(pod.claims))
-            self._seen = len(self._found), (tuple(resources), tuple(classes))
-        return self._seen[1]
+        return tuple(self._resources), tuple(self._device_classes)
 
 
 class NodeFiller:

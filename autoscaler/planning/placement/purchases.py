@@ -224,10 +224,12 @@ def _alternates(
     if choosy:  # a stable sort
         others = sorted(similar, key=lambda i: sum(preference_of(packing, i, item) for item in choosy))
     used = [amount - limit.uses(chosen) for amount, limit in zip(used, packing.limits, strict=True)]
-    found: list[Candidate] = []
+    found, holding = list[Candidate](), packing.trials.may_hold(wanted)
     for other in others:
         if len(found) == policy.alternates:
             break
+        if not holding >> packing.shape_of[other] & 1:
+            continue
         candidate = packing.candidates[other]
         refused = any(packing.bar(other, item) for item in wanted)
         if not refused and binding_after(candidate, packing.limits, used) is None and _takes(packing, other, pattern):

@@ -12,12 +12,12 @@ from autoscaler.model.reason import Code
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
-from autoscaler.planning.placement.class_counts import devices_wanted
 from autoscaler.planning.placement.device_states import Filled, PodApart
 from autoscaler.planning.placement.filling import LOOKING, NodeFiller, PodsApart
 from autoscaler.planning.placement.first_verdicts import FULL, FirstVerdicts, fits_amounts, lacks_amounts, short_of
 from autoscaler.planning.placement.matching import Everywhere, Requests
 from autoscaler.planning.supply.hypothetical import Shape
+from autoscaler.planning.supply.units import Unit
 from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.world import World
 
@@ -44,6 +44,8 @@ class PackingOracle:
         self.devices_anywhere = bool(world.devices.layers.shared())
         self.ledger = ledger
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
+        self._verdicts: dict[tuple[int, int], Verdict] = {}  # what was answered, but for want of work
+        self._left: dict[tuple[int, frozenset[Unit]], int] = {}
         self._fitting: set[int] = set()
         self._told: dict[tuple[int, int], Verdict] = {}
         self._firsts = FirstVerdicts(
@@ -59,6 +61,14 @@ class PackingOracle:
         Its reasons may name pods and claims of another class, and amounts that are short are not named: `explained`
         names those of this one.
         """
+        known = self._verdicts.get((shape, item))
+        if known is None:
+            known = self._verdict(shape, item)
+            if not over_budget(known):
+                self._verdicts[shape, item] = known
+        return known
+
+    def _verdict(self, shape: int, item: int) -> Verdict:
         pod = self._pod_apart(item, 0)
         if pod is None:
             return self._first_on(shape, item)[0]
@@ -94,11 +104,25 @@ class PackingOracle:
         if step is None or step.verdict is not verdict:
             own, short = self._first_on(shape, item)[0], verdict is FULL
             return own if not over_budget(own) else short_of(self._shapes[shape].free, pod) if short else verdict
-        key = (id(step), item)  # shapes with the same devices share the step
+        key = (id(step), item)
         found = self._told.get(key) or states.told_alike(step, pod)
         if found is None:  # asking again is work, as the first question was
             found = self.ledger.decide(item, (pod.pod,), lambda paid: states.told(devices, step, pod, paid))
         return found if over_budget(found) else self._told.setdefault(key, found)
+
+    def told_as(self, shape: int, item: int) -> Hashable:
+        """Equal for shapes on which `explained` tells the same of the class, and of all that want the same and have
+        room on the same shapes; None where each shape has to be asked. Shapes with the same devices share the step."""
+        verdict, pod, seen = self.verdict(shape, item), self._pod_apart(item, 0), self._shapes[shape]
+        if pod is None:
+            return None
+        if verdict is FULL and seen.plain is not None:
+            return self.told_as(seen.plain, item) if lacks_amounts(self.verdict(seen.plain, item)) else None
+        if verdict is FULL:
+            return frozenset(seen.free.items()) if self._nodes.only_amounts(shape, pod) else None
+        devices = self._nodes.empty(shape).devices
+        step = self._nodes.states[shape].known(devices, pod) if devices is not None else None
+        return id(step) if step is not None and step.verdict is verdict else None
 
     def takes(self, shape: int, item: int) -> bool:
         """Whether one bundle fits an empty node, which the number of devices and amounts deny at a lower price."""
@@ -142,6 +166,14 @@ class PackingOracle:
         pod = self._pod_apart(item, 0)
         return item if pod is None else self._firsts.kin_of(pod)
 
+    def may_hold(self, items: Iterable[int]) -> Bits:
+        """The shapes whose nodes may hold the classes together, as far as known answers and amounts of each tell."""
+        shapes = (1 << len(self._shapes)) - 1
+        for item in items:
+            pod = self._pod_apart(item, 0)
+            shapes &= self.roomy(item) & ~(self._firsts.refused(pod) if pod is not None else 0)
+        return shapes
+
     def refuses_kin(self, shape: int, item: int) -> bool:
         """Whether a node of the shape takes no class of this kin, whatever its amounts. False if that is not known."""
         pod = self._pod_apart(item, 0)
@@ -174,8 +206,12 @@ class PackingOracle:
 
     def free(self, state: Filled) -> int:
         """Device units left, of the drivers whose devices are used."""
-        drivers = {unit[0] for unit in state.units}
-        return self._shapes[state.shape].units.total(drivers) - len(state.units)
+        key = (state.shape, state.units)
+        left = self._left.get(key)
+        if left is None:
+            drivers = {unit[0] for unit in state.units}
+            left = self._left[key] = self._shapes[state.shape].units.total(drivers) - len(state.units)
+        return left
 
     def worth_trying(self, shape: int, item: int) -> bool:
         """A special preparation of a machine (MIG) is, where the plain machine fails for want of other devices."""
@@ -207,7 +243,7 @@ class PackingOracle:
             return None
         sizes: dict[Hashable, int] = {}
         sizes.update(pod.amounts.items())
-        for name, count in devices_wanted(pod.claims).items():
+        for name, count in self._pods.devices_wanted(pod).items():
             sizes[_DEVICES, name] = count
         return sizes
 
@@ -247,6 +283,7 @@ class PackingOracle:
             if found is None:
                 found = self._nodes.put(self._nodes.empty(shape), item)
             self._first[key] = found
+            self._verdicts.pop(key, None)
             self._answered[item] = self._answered.get(item, 0) | 1 << shape
             if isinstance(found[0], Fits):
                 self._fitting.add(item)

@@ -12,8 +12,10 @@ from autoscaler.model.capacity import PodScope, Scope
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import ConsideredOutcome, Demand
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.placement import considered
+from autoscaler.model.verdict import Verdict
+from autoscaler.planning.placement import considered, purchases
 from autoscaler.planning.placement.packing_input import PackingInput
+from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.policy import Policy, WorkLimits
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
@@ -72,10 +74,46 @@ def test_equal_explanations_are_what_each_would_be(
     shared = plan(state(seed), catalog=catalog, policy=policy)
     once = len(made)
     monkeypatch.setattr(PackingInput, "same_outcomes", lambda *_: None)
+    monkeypatch.setattr(PackingOracle, "told_as", lambda *_: None)
     alone = plan(state(seed), catalog=catalog, policy=policy)
     assert shared.demands == alone.demands
     assert replace(shared, work=0) == replace(alone, work=0)
     assert once < len(shared.demands) or work
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shapes_with_the_same_devices_or_too_little_of_the_same_are_explained_once(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int]] = []
+    explained = PackingOracle.explained
+
+    def counted(trials: PackingOracle, shape: int, item: int) -> Verdict:
+        asked.append((shape, item))
+        return explained(trials, shape, item)
+
+    monkeypatch.setattr(PackingOracle, "explained", counted)
+    plan(state(seed), catalog=CATALOG)
+    once = len(asked)
+    asked.clear()
+    monkeypatch.setattr(PackingOracle, "told_as", lambda *_: None)
+    plan(state(seed), catalog=CATALOG)
+    assert once < len(asked) * 0.8
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_cannot_hold_the_bundles_is_no_fallback_and_is_not_tried(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+    takes = purchases._takes
+    monkeypatch.setattr(purchases, "_takes", lambda *args: (tried.append(args[1]), takes(*args))[1])
+    found = plan(state(seed), catalog=CATALOG)
+    few = len(tried)
+    tried.clear()
+    monkeypatch.setattr(PackingOracle, "may_hold", lambda *_: -1)
+    assert replace(plan(state(seed), catalog=CATALOG), work=0) == replace(found, work=0)
+    assert few < len(tried)
 
 
 def test_what_is_chosen_comes_first_and_is_listed_once() -> None:
