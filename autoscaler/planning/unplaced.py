@@ -17,6 +17,7 @@ from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.missing_labels import missing_labels
+from autoscaler.planning.packing.room import numbers_in
 from autoscaler.planning.placement.considered import Bought, why_not
 from autoscaler.planning.placement.nothing_has import nothing_has
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
@@ -140,7 +141,7 @@ def _crowded_out(packing: PackingInput, item: int) -> _Diagnosis | None:
     """What is said where others of the namespace leave too little for the class: no type has more to say."""
     trials = packing.trials
     reason = trials.ledger.crowded_out(item, packing.classes[item].sample.pods[0])
-    if reason is None or any(isinstance(trials.verdict(s, item), Fits) for s in trials.known_shapes(item)):
+    if reason is None or any(trials.fits(s, item) for s in numbers_in(trials.known_shapes(item))):
         return None
     return _Diagnosis(LeftOutVerdict.UNKNOWN, (reason,))
 

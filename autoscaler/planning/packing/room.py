@@ -61,5 +61,6 @@ def lowest(bits: Bits) -> int:
 def numbers_in(bits: Bits) -> Iterator[int]:
     """The numbers of a set, ascending."""
     while bits:
-        yield lowest(bits)
-        bits &= bits - 1
+        one = bits & -bits
+        yield one.bit_length() - 1
+        bits ^= one

@@ -5,8 +5,8 @@ Only codes and facts; report/ makes the text. It decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
 
@@ -14,11 +14,11 @@ from autoscaler.model.plan import Considered, ConsideredOutcome
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import has_alternatives
+from autoscaler.planning.packing.room import numbers_in
 from autoscaler.planning.placement.packing_input import ADMITTED, PackingInput, named_drivers
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import binding_after
-from autoscaler.planning.work import over_budget
 
 _OUTCOMES: dict[type, ConsideredOutcome] = {
     Fits: ConsideredOutcome.FITS,
@@ -26,7 +26,6 @@ _OUTCOMES: dict[type, ConsideredOutcome] = {
     Fatal: ConsideredOutcome.FATAL,
     Unknown: ConsideredOutcome.UNKNOWN,
 }
-_SHOWN_FIRST = {outcome: rank for rank, outcome in enumerate(ConsideredOutcome)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +67,12 @@ class Explanations:
         packing, view = self._packing, self._view(item)
         listed, told = list[Considered](), dict[Hashable, Verdict]()
         for i in view.shown(chosen, self._policy.considered):
-            fits = view.looked_at[i] is ConsideredOutcome.FITS
+            fits = view.outcome(i) is ConsideredOutcome.FITS
             same = fits and not chosen.get(i) and packing.admission(i, item) is ADMITTED
             entry = self._known.get(i) if same else None
             if entry is None:
                 verdict = self._told(i, item, view, told)
-                entry = _considered(packing, i, item, chosen.get(i, 0), self._bought, view.fitting, verdict)
+                entry = _considered(packing, i, item, chosen.get(i, 0), self._bought, view, verdict)
                 if same:
                     self._known[i] = entry
             listed.append(entry)
@@ -94,57 +93,87 @@ class Explanations:
     def _view(self, item: int) -> _View:
         key = self._packing.same_outcomes(item)
         if key is None:
-            return _view(self._packing, item, self._policy)
+            return _View(self._packing, item, self._policy)
         if key not in self._views:
-            self._views[key] = _view(self._packing, item, self._policy)
+            self._views[key] = _View(self._packing, item, self._policy)
         return self._views[key]
 
 
-@dataclass(frozen=True, slots=True)
 class _View:
-    """What came of each candidate for a class: `groups` are in the order in which people read them, by price.
+    """What came of each candidate for a class: of those whose shapes are known, and of a few more by price.
 
-    `told_as`: equal where the same is told of candidates, as far as somebody has read of them."""
+    `told_as`: equal where the same is told of candidates, as far as somebody has read of them.
+    """
 
-    looked_at: Mapping[int, ConsideredOutcome]
-    fitting: Sequence[int]
-    by_cost: Sequence[int]
-    groups: Sequence[Sequence[int]]
-    told_as: dict[int, Hashable] = field(default_factory=dict)
+    def __init__(self, packing: PackingInput, item: int, policy: Policy) -> None:
+        self._packing = packing
+        self._item = item
+        known, self._refusing = packing.trials.known_shapes(item), packing.trials.refusing(item)
+        self._by_shape = {shape: self._asked(shape) for shape in numbers_in(known & ~self._refusing)}
+        self._more = self._fitting_more(policy.shown_fits)
+        self._listed: list[int] = []
+        self._rest = self._in_order()
+        self.told_as: dict[int, Hashable] = {}
+
+    def outcome(self, candidate: int) -> ConsideredOutcome | None:
+        """What came of it; None if nobody looked at it."""
+        shape = self._packing.shape_of[candidate]
+        if self._refusing >> shape & 1:
+            return ConsideredOutcome.DOES_NOT_FIT
+        return self._by_shape.get(shape) or self._more.get(candidate)
+
+    def fitting(self) -> Sequence[int]:
+        """The candidates that fit, by price."""
+        return self._of(ConsideredOutcome.FITS)
 
     def shown(self, chosen: Mapping[int, int], most: int) -> list[int]:
         """So many of the candidates that were looked at: those first that say most, and of these the cheapest."""
-        first = [i for i in self.by_cost if chosen.get(i)] if len(chosen) > 1 else [i for i in chosen if chosen[i]]
-        others = (i for i in chain.from_iterable(self.groups) if not chosen.get(i))
-        return list(islice(chain((i for i in first if i in self.looked_at), others), most))
+        first = sorted((i for i in chosen if chosen[i]), key=self._packing.place_by_cost.__getitem__)
+        # What nobody reads is not sorted, and what was read is kept for the next class.
+        self._listed += islice(self._rest, max(0, most + len(chosen) - len(self._listed)))
+        others = (i for i in self._listed if not chosen.get(i))
+        return list(islice(chain((i for i in first if self.outcome(i)), others), most))
 
+    def _asked(self, shape: int) -> ConsideredOutcome:
+        return _OUTCOMES[type(self._packing.trials.verdict(shape, self._item))]
 
-def _view(packing: PackingInput, item: int, policy: Policy) -> _View:
-    looked_at = _looked_at(packing, item, policy)
-    by_cost = [i for i in packing.by_cost if i in looked_at]
-    groups: dict[tuple[int, bool], list[int]] = {}
-    for i in by_cost:
-        groups.setdefault((_SHOWN_FIRST[looked_at[i]], packing.bar(i, item) is not None), []).append(i)
-    fitting = [i for i, outcome in looked_at.items() if outcome is ConsideredOutcome.FITS]
-    return _View(looked_at, fitting, by_cost, [groups[key] for key in sorted(groups)])
+    def _fitting_more(self, wanted: int) -> dict[int, ConsideredOutcome]:
+        """The cheapest candidates of which nothing is known, until so many fit; in the order of their prices."""
+        packing, asked, found = self._packing, dict[int, ConsideredOutcome](), dict[int, ConsideredOutcome]()
+        of_shape, fits = packing.of_shape, ConsideredOutcome.FITS
+        wanted -= sum(len(of_shape[shape]) for shape, outcome in self._by_shape.items() if outcome is fits)
+        for i in packing.by_cost if wanted > 0 else ():
+            shape = packing.shape_of[i]
+            if shape in self._by_shape or self._refusing >> shape & 1:
+                continue
+            if shape not in asked:
+                asked[shape] = self._asked(shape)
+            found[i] = asked[shape]
+            wanted -= found[i] is fits
+            if wanted <= 0:
+                break
+        return found
 
+    def _of(self, outcome: ConsideredOutcome) -> list[int]:
+        """The candidates with this outcome, by price."""
+        packing = self._packing
+        shapes = [shape for shape, found in self._by_shape.items() if found is outcome]
+        if outcome is ConsideredOutcome.DOES_NOT_FIT:
+            shapes += numbers_in(self._refusing)
+        members = [i for shape in shapes for i in packing.of_shape[shape]]
+        members += (i for i, found in self._more.items() if found is outcome)
+        return sorted(members, key=packing.place_by_cost.__getitem__)
 
-def _looked_at(packing: PackingInput, item: int, policy: Policy) -> dict[int, ConsideredOutcome]:
-    """What came of each candidate of which it is known, and of a few more by price."""
-    trials, shape_of = packing.trials, packing.shape_of
-    outcomes = {shape: _OUTCOMES[type(trials.verdict(shape, item))] for shape in trials.known_shapes(item)}
-    found = {i: outcomes[shape] for i, shape in enumerate(shape_of) if shape in outcomes}
-    fits = sum(outcome is ConsideredOutcome.FITS for outcome in found.values())
-    for i in packing.by_cost:
-        if fits >= policy.shown_fits:
-            break
-        if i not in found:
-            shape = shape_of[i]
-            if shape not in outcomes:
-                outcomes[shape] = _OUTCOMES[type(trials.verdict(shape, item))]
-            found[i] = outcomes[shape]
-            fits += found[i] is ConsideredOutcome.FITS
-    return found
+    def _in_order(self) -> Iterator[int]:
+        """All candidates that were looked at, as people read them."""
+        for outcome in ConsideredOutcome:
+            barred = list[int]()
+            for i in self._of(outcome):
+                if self._packing.bar(i, self._item) is None:
+                    yield i
+                else:
+                    barred.append(i)
+            yield from barred
 
 
 def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int]) -> Reason | None:
@@ -153,29 +182,22 @@ def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int
     `chosen` are candidates with the number of nodes. A type that fits in another variant is none of them: it was
     compared. Nor is one whose devices are too few to bring the cost of a bundle below that of what was chosen.
     """
+    unknown = packing.trials.undecided(item) if chosen else 0
+    if not unknown:
+        return None
     prices = [(packing.candidates[i].usd_per_hour or Decimal(0)) * nodes for i, nodes in chosen.items()]
-    paid, known = sum(prices), frozenset[int]()
-    bundles = len(packing.classes[item].members)
+    paid, bundles = sum(prices), len(packing.classes[item].members)
     found: dict[str, tuple[Candidate, Reason]] = {}
-    fitting: set[str] = set()
-    if prices and not packing.trials.surely(item):
-        known = frozenset(packing.trials.known_shapes(item))
-    for i in packing.by_cost if known else ():
+    members = [i for shape in numbers_in(unknown) for i in packing.of_shape[shape]]
+    for i in sorted(members, key=packing.place_by_cost.__getitem__):
         candidate = packing.candidates[i]
         price = candidate.usd_per_hour
         if price is None or price >= paid:
             break
-        if candidate.barred or packing.shape_of[i] not in known:
-            continue
-        verdict = packing.trials.verdict(packing.shape_of[i], item)
-        if isinstance(verdict, Fits):
-            fitting.add(candidate.instance_type.name)
-            continue
-        if not isinstance(verdict, Unknown) or over_budget(verdict):
-            continue
-        if price * bundles < paid * min(bundles, _most_bundles(packing, i, item)):
+        if not candidate.barred and price * bundles < paid * min(bundles, _most_bundles(packing, i, item)):
+            verdict = packing.trials.verdict(packing.shape_of[i], item)
             found.setdefault(candidate.instance_type.name, (candidate, verdict.reasons[0]))
-    undecided = [(name, *rest) for name, rest in found.items() if name not in fitting]
+    undecided = [(name, *rest) for name, rest in found.items() if not _fits_cheaper(packing, item, name, paid)]
     if not undecided:
         return None
     name, candidate, reason = undecided[0]
@@ -184,6 +206,17 @@ def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int
         facts["attributes"] = reason.detail["attributes"]
     pod = packing.classes[item].sample.key
     return Reason.of(Code.CHEAPER_UNKNOWN, f"pod {pod}", **facts)
+
+
+def _fits_cheaper(packing: PackingInput, item: int, instance_type: str, paid: Decimal | int) -> bool:
+    """Whether the type is known to take the class in some variant that costs less."""
+    trials, known = packing.trials, packing.trials.known_shapes(item)
+    return any(
+        not candidate.barred and known >> shape & 1 and trials.fits(shape, item)
+        for i in packing.of_type[instance_type]
+        if (candidate := packing.candidates[i]).usd_per_hour is not None and candidate.usd_per_hour < paid
+        for shape in [packing.shape_of[i]]
+    )
 
 
 def _most_bundles(packing: PackingInput, candidate: int, item: int) -> int:
@@ -207,13 +240,13 @@ def _considered(
     item: int,
     nodes: int,
     bought: Bought,
-    fitting: Sequence[int],
+    view: _View,
     verdict: Verdict,
 ) -> Considered:
     candidate = packing.candidates[index]
     outcome = ConsideredOutcome.CHOSEN if nodes else _OUTCOMES[type(verdict)]
     if nodes:
-        reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, fitting),)
+        reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, view.fitting()),)
     elif isinstance(verdict, Fits):
         reasons = tuple(why_not(packing, index, item, bought))
     else:

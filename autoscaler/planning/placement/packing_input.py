@@ -95,6 +95,27 @@ class PackingInput:
         return tuple(sorted(range(len(prices)), key=lambda i: (prices[i] is None, prices[i] or Decimal(0), i)))
 
     @cached_property
+    def place_by_cost(self) -> Mapping[int, int]:
+        """The place of each candidate in `by_cost`."""
+        return {index: place for place, index in enumerate(self.by_cost)}
+
+    @cached_property
+    def of_shape(self) -> tuple[tuple[int, ...], ...]:
+        """By shape, its candidates."""
+        found: list[list[int]] = [[] for _ in self.shapes]
+        for index, shape in enumerate(self.shape_of):
+            found[shape].append(index)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def of_type(self) -> Mapping[str, Sequence[int]]:
+        """By instance type, its candidates."""
+        found: dict[str, list[int]] = {}
+        for index, candidate in enumerate(self.candidates):
+            found.setdefault(candidate.instance_type.name, []).append(index)
+        return found
+
+    @cached_property
     def _restricted(self) -> frozenset[int]:
         """The candidates that some class may not be admitted to."""
         return frozenset(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from autoscaler.model.reason import Code
-from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
+from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
 from autoscaler.planning.placement.device_states import Filled, PodApart
@@ -136,20 +136,28 @@ class PackingOracle:
         pod = self._pod_apart(item, 0)
         return (shape, item) in self._first or (pod is not None and bool(self._known(item, pod) >> shape & 1))
 
-    def known_shapes(self, item: int) -> Sequence[int]:
-        """The shapes of which `known` is true for the class, in their order."""
+    def known_shapes(self, item: int) -> Bits:
+        """The shapes of which `known` is true for the class."""
         pod = self._pod_apart(item, 0)
         if pod is None:
-            return [shape for shape in range(len(self._shapes)) if (shape, item) in self._first]
-        return list(numbers_in(self._known(item, pod)))
+            return bits_of(shape for shape in range(len(self._shapes)) if (shape, item) in self._first)
+        return self._known(item, pod)
+
+    def refusing(self, item: int) -> Bits:
+        """Of these the shapes of which it needs no question that they do not take the class."""
+        pod = self._pod_apart(item, 0)
+        return 0 if pod is None or self.ledger.refused(item) else self._firsts.refused(pod)
+
+    def undecided(self, item: int) -> Bits:
+        """Of these the shapes of which nobody knows whether they take the class, however much work is spent."""
+        pod, known = self._pod_apart(item, 0), self.known_shapes(item)
+        if pod is not None:
+            known &= self._firsts.unknown(pod) & self._firsts.roomy(item, pod)
+        verdicts = ((shape, self.verdict(shape, item)) for shape in numbers_in(known))
+        return bits_of(s for s, verdict in verdicts if isinstance(verdict, Unknown) and not over_budget(verdict))
 
     def _known(self, item: int, pod: PodApart) -> Bits:
         return self._answered.get(item, 0) | self._firsts.refused(pod)
-
-    def surely(self, item: int) -> bool:
-        """Whether every verdict about the class that was worked out is yes or no, as far as its share sufficed."""
-        pod = self._pod_apart(item, 0)
-        return pod is not None and not self._firsts.unknown(pod)
 
     def same_verdicts(self, item: int) -> Hashable:
         """Equal for classes of which the same is known, and whose verdicts on each shape are of one sort.

@@ -67,9 +67,9 @@ def test_equal_explanations_are_what_each_would_be(
 ) -> None:
     policy = Policy() if work is None else Policy(work=WorkLimits(work, work, work, work))
     made: list[int] = []
-    view = considered._view
+    view = considered._View
     monkeypatch.setattr(
-        considered, "_view", lambda packing, item, how: (made.append(item), view(packing, item, how))[1]
+        considered, "_View", lambda packing, item, how: (made.append(item), view(packing, item, how))[1]
     )
     shared = plan(state(seed), catalog=catalog, policy=policy)
     once = len(made)
