@@ -59,7 +59,8 @@ class Program:
     """A compiled selector.
 
     `reads` lists the device fields it may read, or is None where they are computed. `warning` says why Kubernetes
-    itself does not answer reliably, or is empty. `worst` is the most that an evaluation is expected to cost.
+    itself does not answer reliably, or is empty. `worst` is the most that an evaluation is expected to cost. `nodes`:
+    how many expressions it consists of, macros expanded; 0 where it was not planned.
     """
 
     expression: str
@@ -70,6 +71,7 @@ class Program:
     _slots: int
     _observes_quantities: bool
     _loops: bool
+    nodes: int = 0
 
     def evaluate(self, view: DeviceView) -> Evaluation:
         """The selector's answer for one device, remembered for all devices alike in what the program reads.
@@ -252,7 +254,8 @@ def _program(expression: str, declared: Environment) -> Program:
     run = planner.plan(root)
     reads = paths_read(root)
     warning = _warning(checker.calls, reads) if declared.dialect.add_mutates else ""
-    return Program(expression, reads, warning, worst, run, planner.slots, planner.observes_quantities, planner.loops)
+    found = Program(expression, reads, warning, worst, run, planner.slots, planner.observes_quantities, planner.loops)
+    return replace(found, nodes=checker.nodes)
 
 
 def _warning(calls: list[Call], reads: frozenset[Path] | None) -> str:

@@ -61,6 +61,11 @@ class Checker:
         self.calls: list[Call] = []
         self.aggregates: list[ListLiteral | MapLiteral] = []
 
+    @property
+    def nodes(self) -> int:
+        """How many expressions were checked, each once."""
+        return len(self._nodes)
+
     def check(self, root: Expression) -> Type:
         """The type of the whole expression. Raises ExpressionError."""
         self._check(root, _GLOBALS)

@@ -28,7 +28,7 @@ Run: TypeAlias = Callable[[Frame], Value]
 
 STEPS: Final = 500_000
 MAX_DEPTH: Final = 250
-CHEAP: Final = 50_000  # units, some 10 ms: usual selectors cost less than a hundred, and their compilation ten thousand
+CHEAP: Final = 50_000  # units, some 10 ms: usual selectors cost less than a hundred, compiling one some thousand
 
 
 class CostExceededError(Exception):
@@ -164,6 +164,13 @@ class on_account:  # noqa: N801  # read as a function, and entered tens of thous
 
     def __exit__(self, *_: object) -> None:
         ACCOUNT.reset(self._token)
+
+
+def admit(units: int, expression: str = "") -> None:
+    """Makes sure that the account in force can pay for work of at most so many units. Raises BudgetSpentError."""
+    account = ACCOUNT.get()
+    if account is not None:
+        account.admit(units, expression)
 
 
 def pay(units: int, expression: str = "") -> None:
