@@ -171,7 +171,7 @@ class Fillings(Generic[State]):
 
         def extend(pattern: Pattern, first: int) -> Iterator[Pattern]:
             for item in range(first, len(demand)):
-                if pattern.count(item) >= demand[item] or not self._known(item).roomy >> shape & 1:
+                if pattern.count(item) >= demand[item]:
                     continue
                 if self.puts > puts:
                     raise OutOfStepsError
