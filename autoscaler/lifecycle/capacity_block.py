@@ -25,9 +25,9 @@ class BlockPhase(Enum):
 BEGINS_WITHIN: Final = timedelta(minutes=2)
 
 
-def phase_of(block: CapacityBlock, now: datetime, *, lost: bool = False) -> BlockPhase:
-    """The phase at a moment. `lost`: the reservation ended, failed or was cancelled before its time."""
-    if lost or now >= block.reclaimed:
+def phase_of(block: CapacityBlock, now: datetime) -> BlockPhase:
+    """The phase at a moment."""
+    if now >= block.reclaimed:
         return BlockPhase.ENDED
     if now < block.starts_at:
         return BlockPhase.PENDING

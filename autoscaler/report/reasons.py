@@ -39,7 +39,6 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.CLAIM_DELETING: ("is being deleted",),
     Code.BINDING_FAILED: (
         "device {device} reported {conditions}",
-        "its devices were not ready after {waited} s of {limit} s",
         "its devices failed to bind",
     ),
     Code.CLAIM_NOT_SHAREABLE: (

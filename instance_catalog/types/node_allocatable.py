@@ -31,15 +31,14 @@ def node_allocatable(
     *,
     reserved: Mapping[str, Quantity] = _NOTHING_ELSE,
     root_disk: Quantity | None = None,
-    max_pods: int | None = None,
 ) -> FrozenMap[str, Quantity]:
     """Allocatable cpu (cores), memory, ephemeral-storage (bytes) and pods of a node of this type.
 
-    `reserved` replaces the image's kube-reserved, resource by resource; `root_disk` and `max_pods` its defaults.
+    `reserved` replaces the image's kube-reserved, resource by resource; `root_disk` its default.
     Without `root_disk`, local disks are the ephemeral storage where the image makes them so.
     """
     model = instance_type.reservation
-    pods = _pod_range(model, instance_type.vcpu, max_pods)
+    pods = _pod_range(model, instance_type.vcpu)
     disk = model.root_disk if root_disk is None else root_disk
     local = _local_disk(instance_type) if root_disk is None else None
     kube = {
@@ -100,9 +99,7 @@ def _tiered(tiers: tuple[Tier, ...], amount: Fraction) -> Fraction:
     return total
 
 
-def _pod_range(model: NodeReservation, vcpu: int, max_pods: int | None) -> PodRange:
-    if max_pods is not None:
-        return PodRange(max_pods, max_pods)
+def _pod_range(model: NodeReservation, vcpu: int) -> PodRange:
     return next(range_ for range_ in model.pods if range_.vcpu_up_to is None or vcpu <= range_.vcpu_up_to)
 
 

@@ -215,7 +215,7 @@ def _follower(link: Link) -> tuple[bool, Callable[[Frame, Value, bool], Value]]:
     if link.test_only:
 
         def test(frame: Frame, value: Value, optional: bool) -> Value:
-            found = look_up(value, key, presence=True)
+            found = look_up(value, key)
             if type(found) is Failure:
                 charge(frame, 0 if optional else 1)
                 return found
@@ -231,7 +231,7 @@ def _follower(link: Link) -> tuple[bool, Callable[[Frame, Value, bool], Value]]:
         if type(index) in FAULTS:
             charge(frame, 0 if optional else 1)
             return index
-        found = look_up(value, index, presence=optional)
+        found = look_up(value, index)
         if optional:
             if found is not MISSING and type(found) is not Failure:
                 charge(frame, 1)
@@ -244,7 +244,7 @@ def _follower(link: Link) -> tuple[bool, Callable[[Frame, Value, bool], Value]]:
     return link.optional, follow
 
 
-def look_up(value: Value, key: Value, *, presence: bool) -> Value:
+def look_up(value: Value, key: Value) -> Value:
     """The element of `value` at `key`, MISSING, or a Failure. Below a scalar everything is missing."""
     kind = type(value)
     if kind in MAPS:

@@ -50,11 +50,10 @@ def without_effect(path: Path, text: str, directories: Sequence[Path], name: str
     return ""
 
 
-def edited(path: Path, text: str, directories: Sequence[Path], *, template: str = "") -> str | None:
+def edited(path: Path, text: str, directories: Sequence[Path]) -> str | None:
     """`text` as a person leaves it in the editor, once nothing is wrong with it; None: left unchanged.
 
     What is still wrong can be edited again. Else the work is kept in a temporary file, and BadInputError says where.
-    `template`: the text counts as unchanged where it equals this instead.
     """
     descriptor, name = tempfile.mkstemp(prefix=f"{path.stem}-", suffix=".yaml")
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -69,7 +68,7 @@ def edited(path: Path, text: str, directories: Sequence[Path], *, template: str 
                 f"no editor: {error.format_message()}; nothing is changed", next_step="set EDITOR=vim, say"
             ) from error
         found = draft.read_text(encoding="utf-8")
-        if found == (template or text):
+        if found == text:
             draft.unlink()
             return None
         wrong = defects(path, found, directories)

@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 MAX_CONSUMERS = 256  # status.reservedFor
-BINDING_TIMEOUT = 600.0  # seconds
 
 ClaimsOrVerdict: TypeAlias = tuple[ResourceClaim, ...] | DoesNotFit | Fatal
 
@@ -63,17 +62,17 @@ def claims_of(
     return tuple(found.values())
 
 
-def unavailable(claim: ResourceClaim, node: Node, *, now: float | None = None) -> Reason | None:
-    """Why an allocated claim cannot be used on a node. `now` (seconds since the epoch) is needed for binding timeouts.
+def unavailable(claim: ResourceClaim, node: Node) -> Reason | None:
+    """Why an allocated claim cannot be used on a node.
 
-    Raises BadSelectorError for a node selector that cannot be parsed.
+    Devices whose binding conditions are not yet true do not prevent it: kube-scheduler waits for them, and clears the
+    allocation itself after its binding timeout. Raises BadSelectorError for a node selector that cannot be parsed.
     """
     allocation = claim.allocation
     assert allocation is not None
     selector = allocation.node_selector
     if selector is not None and not matches(selector, name=node.name, labels=node.labels):
         return Reason.of(Code.CLAIM_ALLOCATED_ELSEWHERE, _subject(claim), node=node.name)
-    ready = True
     for device in allocation.devices:
         if not device.binding_conditions:
             continue
@@ -82,13 +81,8 @@ def unavailable(claim: ResourceClaim, node: Node, *, now: float | None = None) -
         failed = [condition for condition in device.binding_failure_conditions if condition in true]
         if failed:
             return Reason.of(Code.BINDING_FAILED, _subject(claim), device=key, conditions=tuple(failed))
-        ready = all(condition in true for condition in device.binding_conditions)
-        if not ready:
+        if not all(condition in true for condition in device.binding_conditions):
             break  # whatever the devices after it say
-    if not ready and now is not None and allocation.allocated_at is not None:
-        waited = now - allocation.allocated_at
-        if waited > BINDING_TIMEOUT:
-            return Reason.of(Code.BINDING_FAILED, _subject(claim), waited=waited, limit=BINDING_TIMEOUT)
     return None
 
 

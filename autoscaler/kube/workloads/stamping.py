@@ -15,7 +15,7 @@ from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.storage import ephemeral_volume_claims
 from autoscaler.model.gang import Gang
 from autoscaler.model.origin import CLUSTER, Origin
-from autoscaler.model.pod import GangRef, Pod
+from autoscaler.model.pod import Pod
 from autoscaler.model.storage import PersistentVolumeClaim
 
 MOST_PODS = 10_000  # of one workload; more is a typing mistake or belongs into a cluster, not into one plan
@@ -59,7 +59,6 @@ def stamp(
     *,
     labels: Mapping[str, str] | None = None,
     labels_of: Callable[[int], Mapping[str, str]] = lambda _: {},
-    gang: Gang | None = None,
 ) -> Expansion:
     """One pod per name. `labels` are the controller's own for all of them, `labels_of(i)` those of the i-th.
 
@@ -74,15 +73,13 @@ def stamp(
         origin=origin,
         priorities=workload.priorities,
     )
-    if gang is not None and model.gang is None:
-        model = replace(model, gang=GangRef(gang.namespace, gang.name))
     model = replace(model, owner=workload.owner or f"{workload.kind}/{metadata.name}")
     ephemeral = ephemeral_volume_claims(
         Fields(template.raw("spec")), namespace=metadata.namespace, pod_name=_POD, origin=origin
     )
     pods = tuple(_named(model, name, labels_of(index)) for index, name in enumerate(names))
     claims = tuple(replace(claim, name=claim.name.replace(_POD, name)) for name in names for claim in ephemeral)
-    return Expansion(pods, (gang,) if gang is not None else (), claims)
+    return Expansion(pods, volume_claims=claims)
 
 
 def count(fields: Fields, name: str, default: int) -> int:

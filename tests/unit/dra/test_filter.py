@@ -40,7 +40,6 @@ def judge(
     *claims: ResourceClaim,
     where: ClusterDevices | None = None,
     node: Node = NODE,
-    now: float | None = None,
     classes: tuple[DeviceClass, ...] = (),
     groups: tuple[Gang, ...] = (),
 ) -> Verdict:
@@ -52,7 +51,6 @@ def judge(
         devices=where or cluster(slice_of(devices(2))),
         allocated=AllocatedState.of(claims),
         pod_groups={group.key: group for group in groups},
-        now=now,
     )
 
 
@@ -194,14 +192,14 @@ def test_an_allocation_with_an_unreadable_node_selector_is_fatal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("true", "now", "fits"),
-    [((), 1500.0, True), ((), 1601.0, False), (("attached",), 9999.0, True), (("broken",), 1001.0, False)],
-    ids=["waiting", "timed out", "ready", "failed"],
+    ("true", "fits"),
+    [((), True), (("attached",), True), (("broken",), False)],
+    ids=["waiting", "ready", "failed"],
 )
-def test_binding_conditions_of_an_allocated_claim(true: tuple[str, ...], now: float, fits: bool) -> None:
+def test_binding_conditions_of_an_allocated_claim(true: tuple[str, ...], fits: bool) -> None:
     waiting = allocated_to("node-1", binding_conditions=("attached",), binding_failure_conditions=("broken",))
     conditions = FrozenMap({f"{DRIVER}/pool/gpu-00": true})
-    verdict = judge(POD, replace(waiting, device_conditions=conditions), now=now)
+    verdict = judge(POD, replace(waiting, device_conditions=conditions))
     assert isinstance(verdict, Fits) is fits
     if not fits:
         assert codes(verdict) == [Code.BINDING_FAILED]

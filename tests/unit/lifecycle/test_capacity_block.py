@@ -43,10 +43,6 @@ def test_without_a_word_of_the_provider_the_end_counts() -> None:
     assert phase_of(block, END) is BlockPhase.ENDED
 
 
-def test_a_reservation_lost_before_its_time_ends_the_block() -> None:
-    assert phase_of(BLOCK, START, lost=True) is BlockPhase.ENDED
-
-
 def test_the_moments_at_which_the_phase_changes() -> None:
     moments, now = [], START - timedelta(days=1)
     while (moment := next_moment(BLOCK, now)) is not None:

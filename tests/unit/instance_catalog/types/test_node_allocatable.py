@@ -92,10 +92,10 @@ def test_a_pool_replaces_kube_reserved_by_resource() -> None:
     assert (changed["memory"], changed["cpu"]) == (Q("30Gi"), Q("4"))
 
 
-def test_a_node_template_sets_disk_and_pods() -> None:
-    model = NodeReservation(memory_per_pod=Q("1Gi"), root_disk=Q("20Gi"), pods=(PodRange(29, 58),))
-    changed = node_allocatable(replace(BOX, reservation=model), root_disk=Q("1Ti"), max_pods=8)
-    assert (changed["ephemeral-storage"], changed["pods"], changed["memory"]) == (Q("1Ti"), Q("8"), Q("24Gi"))
+def test_a_root_disk_replaces_that_of_the_image() -> None:
+    model = NodeReservation(root_disk=Q("20Gi"), pods=(PodRange(29, 58),))
+    changed = node_allocatable(replace(BOX, reservation=model), root_disk=Q("1Ti"))
+    assert (changed["ephemeral-storage"], changed["pods"]) == (Q("1Ti"), Q("29"))
 
 
 @pytest.mark.parametrize(
