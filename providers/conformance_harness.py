@@ -107,7 +107,7 @@ _PATIENCE: Final = 10  # minutes that a group may take to start machines, or to 
 LIVE: Final = frozenset({InstanceState.PENDING, InstanceState.RUNNING})
 
 
-def expect(condition: bool, message: str) -> None:
+def expect(condition: bool, message: str) -> None:  # noqa: FBT001 - reads like `assert`
     """Raise BrokenGuaranteeError unless it holds."""
     if not condition:
         raise BrokenGuaranteeError(message)

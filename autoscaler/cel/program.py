@@ -151,7 +151,7 @@ def _failed(expression: str, defect: Exception, cost: int) -> Evaluation:
 
 
 @lru_cache(maxsize=1024)
-def _decided(value: bool, cost: int) -> Evaluation:
+def _decided(value: bool, cost: int) -> Evaluation:  # noqa: FBT001 - the value is the answer
     """Evaluations repeat: making one costs as much as a short selector."""
     return Evaluation(Outcome.TRUE if value else Outcome.FALSE, cost=cost)
 

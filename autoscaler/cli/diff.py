@@ -42,6 +42,7 @@ PLACES_LOST = 3
 @where_options
 @output_option()
 def diff(
+    *,
     before: str,
     after: str,
     paths: tuple[str, ...],

@@ -63,6 +63,7 @@ _SHOWN = 5  # pods without a place, where none is named
 @why_option
 @output_option()
 def explain(
+    *,
     name: str,
     paths: tuple[str, ...],
     namespace: str,

@@ -45,6 +45,7 @@ _RULES = {
 @skip_unknown_option
 @output_option("sarif")
 def lint(
+    *,
     paths: tuple[str, ...],
     kubernetes_version: str | None,
     directories: tuple[Path, ...],

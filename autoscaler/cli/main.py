@@ -78,7 +78,7 @@ class Foreslice(LazyGroup):
             ctx.exit(0)
 
 
-def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's callback
     if wanted:
         from importlib.metadata import version
 
@@ -102,7 +102,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     help="Print the version; the command `version` prints more.",
 )
 @click.pass_context
-def foreslice(ctx: click.Context, no_color: bool) -> None:
+def foreslice(ctx: click.Context, *, no_color: bool) -> None:
     """Plan and launch nodes for pods that claim devices through Dynamic Resource Allocation (DRA).
 
     \b

@@ -80,6 +80,7 @@ SOMETHING_LEFT_OUT = 3
 )
 @output_option(*FORMS)
 def plan(
+    *,
     paths: tuple[str, ...],
     live: bool,
     kubeconfig: str,
@@ -126,12 +127,10 @@ def plan(
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
-    read_catalog: ReadCatalog
     if live:
         loaded, read_catalog = _read_cluster(kubeconfig, context, kubernetes_version)
     else:
-        loaded = read_manifests(paths, kubernetes_version, directories, strict=strict, skip_unknown=skip_unknown)
-        read_catalog = partial(catalog_of, loaded)
+        loaded, read_catalog = _read_files(paths, kubernetes_version, directories, strict=strict, skip=skip_unknown)
     with announced("planning …"):
         found = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
         helping = helping_changes(found) if not why and (html is not None or output in ("table", "wide")) else {}
@@ -145,6 +144,13 @@ def plan(
     _print(found, helping, output, cost_by, incomplete=0 if live else loaded.incomplete)
     if found.plan.left_out or (strict and found.plan.outside):
         sys.exit(SOMETHING_LEFT_OUT)
+
+
+def _read_files(
+    paths: tuple[str, ...], version: str | None, directories: tuple[Path, ...], *, strict: bool, skip: bool
+) -> tuple[Loaded, ReadCatalog]:
+    loaded = read_manifests(paths, version, directories, strict=strict, skip_unknown=skip)
+    return loaded, partial(catalog_of, loaded)
 
 
 def _read_cluster(kubeconfig: str, context: str, kubernetes_version: str | None) -> tuple[Loaded, ReadCatalog]:

@@ -89,6 +89,7 @@ _STEP: Final = 20  # how many times a run says how far it is
 @catalog_option
 @output_option()
 def simulate(
+    *,
     workload: str,
     paths: tuple[str, ...],
     columns: str,

@@ -45,7 +45,7 @@ class _Loader(yaml.CSafeLoader):
         if tag in (None, *(_TAG + k for k in _KEPT))
     }
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
         return {_key(key, node): value for key, value in super().construct_mapping(node, deep=deep).items()}
 
     def construct_yaml_bool(self, node: yaml.ScalarNode) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
@@ -49,7 +49,6 @@ class Said:
     """
 
     type: str
-    true: bool
     why: Why
     reasons: tuple[Reason, ...] = ()
     miss: NearMiss | None = None
@@ -58,6 +57,7 @@ class Said:
     nodes: tuple[str, ...] = ()
     usd_per_hour: Decimal | None = None
     obstacle: bool = False
+    true: bool = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ def _answer(
     done = request.deleting or request.has(_TYPE.FAILED) or request.has(_TYPE.CAPACITY_REVOKED)
     if request.served is None or done:
         return None
-    accepted = Said(_TYPE.ACCEPTED, True, Why.ACCEPTED)
+    accepted = Said(_TYPE.ACCEPTED, Why.ACCEPTED, true=True)
     if request.served is RequestClass.CHECK:
         if not asks(request) or request.key not in looked:
             return None
@@ -140,7 +140,7 @@ def _answer(
     # Each pod has a node to itself then, at the latest, and none stands in another's way.
     if lacking and sum(request.spares.values()) < request.pods * len(request.pod_sets):
         count = request.pods - sum(lacking.values())
-        said = Said(said.type, False, Why.SCATTERED, count=count, total=request.pods, nodes=said.nodes)
+        said = Said(said.type, Why.SCATTERED, count=count, total=request.pods, nodes=said.nodes, true=False)
         return RequestAnswer(request, (accepted, said), spares=_more(request, lacking))
     return RequestAnswer(request, (accepted, said), said.nodes, request.spares)
 
@@ -159,15 +159,15 @@ def _unmakeable(request: ProvisioningRequest, snapshot: Snapshot, *, settled: bo
     if not problems:
         return None
     if any(problem.code is Code.UNREADABLE for problem in problems):
-        return Said(_TYPE.PROVISIONED, False, Why.UNCHECKED, problems)
+        return Said(_TYPE.PROVISIONED, Why.UNCHECKED, problems, true=False)
     # A missing template may come; spec.podSets never change.
     final = settled or any(problem.code is Code.UNSUPPORTED for problem in problems)
-    said = Said(_TYPE.FAILED, True, Why.NO_PODS, problems) if final else _waiting(request, problems)
+    said = Said(_TYPE.FAILED, Why.NO_PODS, problems, true=True) if final else _waiting(request, problems)
     return replace(said, obstacle=True)
 
 
 def _waiting(request: ProvisioningRequest, problems: tuple[Reason, ...]) -> Said:
-    return Said(_TYPE.PROVISIONED, False, Why.COMING, problems, total=request.pods)
+    return Said(_TYPE.PROVISIONED, Why.COMING, problems, total=request.pods, true=False)
 
 
 def _created(request: ProvisioningRequest, now: datetime) -> datetime:
@@ -181,7 +181,7 @@ def _valid_until(request: ProvisioningRequest, now: datetime) -> datetime:
 
 
 def _expired(request: ProvisioningRequest, now: datetime) -> Said | None:
-    return Said(_TYPE.FAILED, True, Why.EXPIRED) if now >= _valid_until(request, now) else None
+    return Said(_TYPE.FAILED, Why.EXPIRED, true=True) if now >= _valid_until(request, now) else None
 
 
 def _progress(request: ProvisioningRequest, fates: _Fates, *, settled: bool) -> Said:
@@ -190,20 +190,25 @@ def _progress(request: ProvisioningRequest, fates: _Fates, *, settled: bool) -> 
     ready = [node for target, node in placed if target is Target.EXISTING]
     nodes = tuple(sorted({node for _, node in placed}))
     if len(ready) == request.wanted:
-        return Said(_TYPE.PROVISIONED, True, Why.PROVISIONED, count=request.pods, total=request.pods, nodes=nodes)
+        return Said(_TYPE.PROVISIONED, Why.PROVISIONED, count=request.pods, total=request.pods, nodes=nodes, true=True)
     if len(placed) == request.wanted:
         return Said(
-            _TYPE.PROVISIONED, False, Why.COMING, count=min(len(ready), request.pods), total=request.pods, nodes=nodes
+            _TYPE.PROVISIONED,
+            Why.COMING,
+            count=min(len(ready), request.pods),
+            total=request.pods,
+            nodes=nodes,
+            true=False,
         )
     left = fates.left.get(request.key, [])
     if not placed and not left:
         turn = Reason.of(Code.WAITS_FOR_TURN, objects=MOST_OBJECTS, pods=MOST_PODS)
-        return Said(_TYPE.PROVISIONED, False, Why.NOT_FOUND, (turn,), total=request.pods)
+        return Said(_TYPE.PROVISIONED, Why.NOT_FOUND, (turn,), total=request.pods, true=False)
     worst = _decisive(left)
     hopeless = next((entry for entry in left if _for_good(entry)), None)
     if hopeless is not None and settled:
-        return _out(request, hopeless, Said(_TYPE.FAILED, True, Why.NOT_FOUND, obstacle=True))
-    return _out(request, worst, Said(_TYPE.PROVISIONED, False, Why.NOT_FOUND, obstacle=hopeless is not None))
+        return _out(request, hopeless, Said(_TYPE.FAILED, Why.NOT_FOUND, obstacle=True, true=True))
+    return _out(request, worst, Said(_TYPE.PROVISIONED, Why.NOT_FOUND, obstacle=hopeless is not None, true=False))
 
 
 def _found(request: ProvisioningRequest, fates: _Fates) -> Said:
@@ -212,10 +217,10 @@ def _found(request: ProvisioningRequest, fates: _Fates) -> Said:
     ready = [node for target, node in placed if target is Target.EXISTING]
     nodes = tuple(sorted({node for _, node in placed}))
     if len(ready) == request.pods:
-        return Said(_TYPE.PROVISIONED, True, Why.FOUND, count=request.pods, total=request.pods, nodes=nodes)
+        return Said(_TYPE.PROVISIONED, Why.FOUND, count=request.pods, total=request.pods, nodes=nodes, true=True)
     final = request.parameters.get(_NO_RETRY, "").lower() == "true"
     kind = _TYPE.FAILED if final else _TYPE.PROVISIONED
-    said = Said(kind, final, Why.NOT_FOUND, count=len(ready), total=request.pods, nodes=nodes)
+    said = Said(kind, Why.NOT_FOUND, count=len(ready), total=request.pods, nodes=nodes, true=final)
     worst = _decisive(fates.left.get(request.key, []))
     return said if worst is None else _out(request, worst, said)
 
@@ -257,13 +262,15 @@ def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: da
     # Pods of an earlier run, which may have the same names, hold nothing of it.
     taken = sum(1 for pod in consumers if pod.node_name in own and not pod.deleting)
     if booked and taken >= request.pods:
-        return Said(_TYPE.BOOKING_EXPIRED, True, Why.CONSUMED, count=taken, total=request.pods)
+        return Said(_TYPE.BOOKING_EXPIRED, Why.CONSUMED, count=taken, total=request.pods, true=True)
     if ending or gone:
         names = tuple(sorted({*ending, *gone}))
-        return Said(_TYPE.CAPACITY_REVOKED, True, Why.RECLAIMED, tuple(dict.fromkeys(ending.values())), nodes=names)
+        return Said(
+            _TYPE.CAPACITY_REVOKED, Why.RECLAIMED, tuple(dict.fromkeys(ending.values())), nodes=names, true=True
+        )
     provisioned = request.condition(_TYPE.PROVISIONED)
     if booked and now >= _since(provisioned, now) + BOOKING:
-        return Said(_TYPE.BOOKING_EXPIRED, True, Why.BOOKING_EXPIRED, count=taken, total=request.pods)
+        return Said(_TYPE.BOOKING_EXPIRED, Why.BOOKING_EXPIRED, count=taken, total=request.pods, true=True)
     return None
 
 

@@ -52,10 +52,10 @@ def _answer(
     need = need_of(buffer, snapshot)
     problems = need.problems or (tuple(missing_claims(need.pod, snapshot)) if need.pod is not None else ())
     if problems:
-        not_ready = Said(_READY, False, _why_not(buffer, problems), problems)
-        idle = Said(_PROVISIONING, False, Why.NOT_READY, problems)
+        not_ready = Said(_READY, _why_not(buffer, problems), problems, true=False)
+        idle = Said(_PROVISIONING, Why.NOT_READY, problems, true=False)
         return BufferAnswer(buffer, (not_ready, idle), need.template, need.generation)
-    ready = Said(_READY, True, Why.RESOLVED, count=need.replicas, total=need.replicas)
+    ready = Said(_READY, Why.RESOLVED, count=need.replicas, total=need.replicas, true=True)
     provisioning = _provisioning(need.replicas, list(placed), list(left), price)
     return BufferAnswer(buffer, (ready, provisioning), need.template, need.generation, need.replicas, price)
 
@@ -71,12 +71,14 @@ def _provisioning(total: int, placed: list[Placement], left: list[LeftOut], pric
     ready = sum(placement.target is Target.EXISTING for placement in placed)
     nodes = tuple(sorted({placement.node for placement in placed}))
     if not total:
-        return Said(_PROVISIONING, False, Why.EMPTY)
+        return Said(_PROVISIONING, Why.EMPTY, true=False)
     if left:
         miss = left[0].near_misses[0] if left[0].near_misses else None
-        return Said(_PROVISIONING, False, Why.NOT_FOUND, left[0].reasons, miss, ready, total, nodes, usd_per_hour=price)
+        return Said(
+            _PROVISIONING, Why.NOT_FOUND, left[0].reasons, miss, ready, total, nodes, usd_per_hour=price, true=False
+        )
     why = Why.FITS if ready == total else Why.NEEDS_NODES
-    return Said(_PROVISIONING, True, why, count=ready, total=total, nodes=nodes, usd_per_hour=price)
+    return Said(_PROVISIONING, why, count=ready, total=total, nodes=nodes, usd_per_hour=price, true=True)
 
 
 def _shares(snapshot: Snapshot, plan: Plan, placed: Mapping[str, Iterable[Placement]]) -> dict[str, Decimal | None]:

@@ -158,7 +158,7 @@ class AcceleratorEntry(_Entry):
     memory: QuantityText | BoundsEntry | None = Field(None, description="as the driver reports it without MIG")
     api_memory: QuantityText | None = Field(None, description="as the cloud's API reports it")
     mig_table: str | None = Field(None, description="partition table in data/mig")
-    virtual: bool = Field(False, description="a vGPU")
+    virtual: bool = Field(default=False, description="a vGPU")
     node_label: str | None = Field(None, description="value of the cloud's accelerator node label")
     unknown: dict[Literal["productName", "memory"], str] = Field({}, description="why a field is not known")
     api_names: dict[str, str] = Field({}, description="by cloud: what its API calls the model")
@@ -194,7 +194,7 @@ class NetworkCardEntry(PciEntry):
     kind: Literal["ena", "efa", "gvnic", "rdma"]
     count: Whole = Field(1, ge=1, le=999)
     subsystem: str | None = None
-    primary: bool = Field(False, description="carries the default route")
+    primary: bool = Field(default=False, description="carries the default route")
 
 
 class FabricEntry(_Entry):
@@ -220,7 +220,9 @@ class PriceEntry(_Entry):
     usd_per_hour: Usd
     region: str = Field(min_length=1)
     date: Day
-    guess: bool = Field(False, description="put together or copied; marked with ~, and a plan that rests on it says so")
+    guess: bool = Field(
+        default=False, description="put together or copied; marked with ~, and a plan that rests on it says so"
+    )
 
 
 FactGroup: TypeAlias = Literal[
@@ -263,7 +265,7 @@ class InstanceTypeEntry(_Entry):
     )
     min_driver: DriverBranch | None = Field(None, description="oldest NVIDIA driver branch that knows the device: 595")
     max_driver: DriverBranch | None = Field(None, description="last NVIDIA driver branch that runs the device: 580")
-    bare_metal: bool = Field(False, description="no hypervisor below the node: it has an IOMMU")
+    bare_metal: bool = Field(default=False, description="no hypervisor below the node: it has an IOMMU")
     extended_resources: dict[ResourceName, QuantityText] = Field(
         {}, description="what device plugins offer beside DRA: vpc.amazonaws.com/efa"
     )

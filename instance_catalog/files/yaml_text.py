@@ -35,7 +35,7 @@ class _Loader(yaml.CSafeLoader):
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own protocol: replaced, not shared
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
         mapping = super().construct_mapping(node, deep=deep)
         if len(mapping) != len(node.value):
             _refuse_duplicates(node)

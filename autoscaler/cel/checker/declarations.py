@@ -23,10 +23,10 @@ class Overload:
     """One signature of a function."""
 
     id: str
-    method: bool
     arguments: tuple[Type, ...]
     result: Type
     parameters: tuple[str, ...]
+    method: bool
 
 
 _ORDERED: Final = (
@@ -264,7 +264,7 @@ def declarations(
 
 def _comparison(name: str, kinds: list[str]) -> Overload:
     operands = (_NAMES[kinds[0]], _NAMES[kinds[-1]])
-    return Overload(f"{name}_{'_'.join(kinds)}", False, operands, types.BOOL, ())
+    return Overload(f"{name}_{'_'.join(kinds)}", operands, types.BOOL, (), method=False)
 
 
 def _overloads(line: str) -> list[tuple[str, Overload]]:
@@ -284,18 +284,18 @@ def _overloads(line: str) -> list[tuple[str, Overload]]:
                 re.sub(r"\bT\b", name, function),
                 _overload(
                     re.sub(r"(?<![a-zA-Z])T(?![a-zA-Z])", name, identity),
-                    bool(dot),
                     tuple(typed(a) for a in arguments.split(", ") if a),
                     typed(result),
+                    method=bool(dot),
                 ),
             )
         )
     return read
 
 
-def _overload(identity: str, method: bool, arguments: tuple[Type, ...], result: Type) -> Overload:
+def _overload(identity: str, arguments: tuple[Type, ...], result: Type, *, method: bool) -> Overload:
     parameters = {name for t in (*arguments, result) for name in _parameters(t)}
-    return Overload(identity, method, arguments, result, tuple(sorted(parameters)))
+    return Overload(identity, arguments, result, tuple(sorted(parameters)), method=method)
 
 
 def _parameters(t: Type) -> set[str]:

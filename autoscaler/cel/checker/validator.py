@@ -21,14 +21,17 @@ def validate(calls: Iterable[Call], aggregates: Iterable[ListLiteral | MapLitera
     for aggregate in aggregates:
         if isinstance(aggregate, ListLiteral):
             _same_type(
-                [(item, _inner(item, index in aggregate.optional)) for index, item in enumerate(aggregate.items)]
+                [
+                    (item, _inner(item, optional=index in aggregate.optional))
+                    for index, item in enumerate(aggregate.items)
+                ]
             )
         else:
             _same_type([(key, key.type) for key, _, _ in aggregate.entries])
-            _same_type([(value, _inner(value, optional)) for _, value, optional in aggregate.entries])
+            _same_type([(value, _inner(value, optional=optional)) for _, value, optional in aggregate.entries])
 
 
-def _inner(item: Expression, optional: bool) -> Type:
+def _inner(item: Expression, *, optional: bool) -> Type:
     return item.type.parameters[0] if optional and item.type.parameters else item.type
 
 

@@ -46,13 +46,13 @@ _SCALARS: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "
 
 def estimated_max_cost(root: Expression, *, modern: bool) -> int:
     """The worst case in cost units, 2^64-1 where it has no bound. `root` has been checked; `modern` is cel-go 0.29."""
-    return _Estimator(modern).cost(root)[1]
+    return _Estimator(modern=modern).cost(root)[1]
 
 
 class _Estimator:
     """One estimate; mirrors upstream's coster."""
 
-    def __init__(self, modern: bool) -> None:
+    def __init__(self, *, modern: bool) -> None:
         self._modern = modern
         self._paths: dict[int, Path] = {}
         self._sizes: dict[int, Interval] = {}

@@ -18,7 +18,7 @@ def list_run(items: Sequence[tuple[Run, bool]], units: int) -> Run:
     def build(frame: Frame) -> Value:
         built: list[Value] = []
         for run, optional in items:
-            value = _initial(run(frame), optional)
+            value = _inside(run(frame)) if optional else run(frame)
             if type(value) in FAULTS:
                 return value
             if value is not MISSING:
@@ -37,7 +37,7 @@ def map_run(entries: Sequence[tuple[Run, Run, bool]], units: int) -> Run:
             key = key_run(frame)
             if type(key) in FAULTS:
                 return key
-            value = _initial(value_run(frame), optional)
+            value = _inside(value_run(frame)) if optional else value_run(frame)
             if type(value) in FAULTS:
                 return value
             stored = key_of(key)
@@ -56,7 +56,7 @@ def message_run(name: str, fields: Sequence[tuple[str, Run, bool]], units: int) 
     def build(frame: Frame) -> Value:
         given: dict[str, Value] = {}
         for field, run, optional in fields:
-            value = _initial(run(frame), optional)
+            value = _inside(run(frame)) if optional else run(frame)
             if type(value) in FAULTS:
                 return value
             if value is MISSING:
@@ -68,9 +68,9 @@ def message_run(name: str, fields: Sequence[tuple[str, Run, bool]], units: int) 
     return _charged(build, units)
 
 
-def _initial(value: Value, optional: bool) -> Value:
-    """What an entry is initialized with; MISSING for an optional without value."""
-    if not optional or type(value) in FAULTS:
+def _inside(value: Value) -> Value:
+    """The value of an optional, which an entry is initialized with; MISSING for one without value."""
+    if type(value) in FAULTS:
         return value
     if type(value) is not OptionalValue:
         return _NOT_OPTIONAL

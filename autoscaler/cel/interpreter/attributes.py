@@ -214,7 +214,7 @@ def _follower(link: Link) -> tuple[bool, Callable[[Frame, Value, bool], Value]]:
     key, dynamic = link.key, link.dynamic
     if link.test_only:
 
-        def test(frame: Frame, value: Value, optional: bool) -> Value:
+        def test(frame: Frame, value: Value, optional: bool) -> Value:  # noqa: FBT001 - called for each read
             found = look_up(value, key)
             if type(found) is Failure:
                 charge(frame, 0 if optional else 1)
@@ -226,7 +226,7 @@ def _follower(link: Link) -> tuple[bool, Callable[[Frame, Value, bool], Value]]:
 
         return link.optional, test
 
-    def follow(frame: Frame, value: Value, optional: bool) -> Value:
+    def follow(frame: Frame, value: Value, optional: bool) -> Value:  # noqa: FBT001 - called for each read
         index = key if dynamic is None else dynamic(frame)
         if type(index) in FAULTS:
             charge(frame, 0 if optional else 1)

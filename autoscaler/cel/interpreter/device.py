@@ -118,7 +118,7 @@ def _view(
     driver: str,
     published: FrozenMap[str, AttributeValue],
     amounts: FrozenMap[str, Capacity],
-    multiple: bool,
+    multiple: bool,  # noqa: FBT001 - a part of the key
     dialect: Dialect,
 ) -> DeviceView:
     attributes: dict[Value, Value] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from operator import add, sub
 from typing import Any, Final
 
@@ -75,15 +76,15 @@ def _arithmetic(*, mutates: bool) -> Mapping[str, Callable[..., Any]]:
     }
 
 
-def _semver(text: str, normalize: bool = False) -> Value:
+def _semver(text: str, *, normalize: bool) -> Value:
     try:
         return SemanticVersion.parse(text, normalize=normalize)
     except SemverError as error:
         return Failure(str(error))
 
 
-def _is_semver(text: str, normalize: bool = False) -> bool:
-    return type(_semver(text, normalize)) is SemanticVersion
+def _is_semver(text: str, *, normalize: bool) -> bool:
+    return type(_semver(text, normalize=normalize)) is SemanticVersion
 
 
 def _wrapped(number: int) -> int:
@@ -103,10 +104,10 @@ IMPLEMENTATIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "quantity_get_float": lambda cell: cell.quantity.as_approximate_float(),
     "quantity_get_int": _as_integer,
     "quantity_is_integer": lambda cell: cell.quantity.as_int64() is not None,
-    "string_to_semver": _semver,
-    "string_bool_to_semver": _semver,
-    "is_semver_string": _is_semver,
-    "is_semver_string_bool": _is_semver,
+    "string_to_semver": partial(_semver, normalize=False),
+    "string_bool_to_semver": lambda text, normalize: _semver(text, normalize=normalize),
+    "is_semver_string": partial(_is_semver, normalize=False),
+    "is_semver_string_bool": lambda text, normalize: _is_semver(text, normalize=normalize),
     "semver_is_greater_than": lambda left, right: left.compare(right) == 1,
     "semver_is_less_than": lambda left, right: left.compare(right) == -1,
     "semver_compare_to": lambda left, right: left.compare(right),

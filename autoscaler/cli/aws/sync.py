@@ -21,6 +21,7 @@ from autoscaler.clock import SystemClock
 @removals_option
 @below_option
 def sync_aws(
+    *,
     region: str,
     profile: str,
     no_spot: bool,

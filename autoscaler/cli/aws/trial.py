@@ -24,6 +24,7 @@ from autoscaler.settings.settings import AwsSettings
 @click.pass_context
 def trial_aws(
     ctx: click.Context,
+    *,
     kubeconfig: str,
     context: str,
     region: str,

@@ -134,6 +134,7 @@ def _is_googles(name: str, types: Mapping[str, InstanceType]) -> bool:
 @click.option("--pool", default="gpu", show_default=True, metavar="NAME", help="Pool of the CapacityBlock it prints.")
 @click.option("--journal", default=str(_JOURNAL), show_default=True, metavar="FILE", help="Where purchases are noted.")
 def buy_block(
+    *,
     offer_id: str,
     max_price: Decimal,
     yes: bool,

@@ -64,7 +64,7 @@ types:
 @click.option("--source", metavar="TEXT", help="Where the facts come from.  [default: entered by hand]")
 @click.option("--edit", "in_editor", is_flag=True, help="Open the entry in $VISUAL or $EDITOR before it is written.")
 @below_option
-def add(name: str, target: Path, directories: tuple[Path, ...], in_editor: bool, **facts: Any) -> None:
+def add(*, name: str, target: Path, directories: tuple[Path, ...], in_editor: bool, **facts: Any) -> None:
     """From options, from a type that is like it, or, with neither, from a template that opens in your editor. The file
     is checked with the catalog it joins before it is written.
 

@@ -67,7 +67,7 @@ def list_types(
 @click.option("--provenance", is_flag=True, help="For every value, the file and line that won, and what it overrides.")
 @catalog_option
 @output_option()
-def show_type(name: str, provenance: bool, directories: tuple[Path, ...], output: str) -> None:
+def show_type(*, name: str, provenance: bool, directories: tuple[Path, ...], output: str) -> None:
     """\b
     Try:
       foreslice catalog show p5.48xlarge

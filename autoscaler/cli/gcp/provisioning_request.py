@@ -41,6 +41,7 @@ _CLOUD = "gcp"
 @skip_unknown_option
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def provisioning_request(
+    *,
     paths: tuple[str, ...],
     name: str,
     live: bool,

@@ -26,6 +26,7 @@ from autoscaler.cli.common.commands import below_option, into_option
 @removals_option
 @below_option
 def sync_gcp(
+    *,
     project: str,
     prices: Path | None,
     endpoint: str,

@@ -25,6 +25,7 @@ from autoscaler.settings.settings import GcpSettings
 @click.pass_context
 def trial_gcp(
     ctx: click.Context,
+    *,
     kubeconfig: str,
     context: str,
     project: str,

@@ -234,7 +234,7 @@ QuantityValue = Annotated[str | int, AfterValidator(_quantity), _int_or_string(Q
 DollarsValue = Annotated[str | int, AfterValidator(_dollars), _int_or_string(DOLLARS_PATTERN)]
 NodesOrPercentage = Annotated[str | int, AfterValidator(_percentage), _int_or_string(PERCENTAGE_PATTERN)]
 # JSON lists as tuples, so that models are immutable through and through; the one conversion that strict models allow.
-Items: TypeAlias = Annotated[tuple[T, ...], Strict(False)]
+Items: TypeAlias = Annotated[tuple[T, ...], Strict(strict=False)]
 # pydantic copies a default for each model.
 NO_ENTRIES: Final[dict[str, Any]] = {}
 Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME_LENGTH, pattern=NAME_PATTERN)]

@@ -102,7 +102,7 @@ def driver_sets(
         there = DriverSet(tuple(p for p in running.profiles if expected_unasked(instance_type, p)))
         if there.profiles or not plugged[0] & plugin_resources(instance_type).keys():
             return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
-    variants = _with_channels_of_use(implicit_driver_sets(instance_type, kubernetes), instance_type, linked, pool)
+    variants = _variants(instance_type, kubernetes, pool, linked=linked)
     by_plugin = plugged[1] & plugin_resources(instance_type).keys()
     if not variants and not instance_type.slice_topologies and by_plugin:
         variants = (NO_DRIVERS,)
@@ -122,10 +122,12 @@ def driver_sets(
     return tuple(with_gates(one, _DISCOVERED) or one for one in every) if discovered else every
 
 
-def _with_channels_of_use(
-    variants: tuple[DriverSet, ...], instance_type: InstanceType, linked: bool, pool: CapacityPool
+def _variants(
+    instance_type: InstanceType, kubernetes: KubernetesProfile, pool: CapacityPool, *, linked: bool
 ) -> tuple[DriverSet, ...]:
-    """In implicit pools, and where channels are wanted, without their driver on machines that no NVLink leaves."""
+    """Every variant. Implicit pools have the driver of channels, where these are wanted (`linked`), only on machines
+    with multi-node NVLink."""
+    variants = implicit_driver_sets(instance_type, kubernetes)
     if not linked or not pool.implicit or instance_type.fabric.multi_node:
         return variants
     return tuple(replace(v, profiles=tuple(p for p in v.profiles if p.name != _COMPUTE_DOMAIN)) for v in variants)

@@ -113,7 +113,7 @@ def test_an_obstacle_that_is_gone_is_forgotten(class_name: str) -> None:
     looked = (request,) if class_name.startswith("check") else ()
 
     def after(before: RequestsSeen, seconds: int, *, obstacle: bool) -> RequestsSeen:
-        said = Said("Provisioned", False, Why.NOT_FOUND, obstacle=obstacle)
+        said = Said("Provisioned", Why.NOT_FOUND, obstacle=obstacle, true=False)
         answer = RequestAnswer(request, (said,))
         return seen_after(before, state, (answer,), looked, NOW + timedelta(seconds=seconds))
 
@@ -127,7 +127,7 @@ def test_an_obstacle_that_is_gone_is_forgotten(class_name: str) -> None:
 def test_what_nobody_looked_at_says_nothing_about_a_request_that_only_asks() -> None:
     request = replace(ASK, uid="uid-1")
     state = snapshot([], provisioning_requests=(request,))
-    answer = RequestAnswer(request, (Said("Provisioned", False, Why.NOT_FOUND, obstacle=True),))
+    answer = RequestAnswer(request, (Said("Provisioned", Why.NOT_FOUND, obstacle=True, true=False),))
     seen = seen_after(NOTHING_SEEN, state, (answer,), (request,), NOW)
     later = seen_after(seen, state, (), (), NOW + timedelta(seconds=40))
     assert later.hopeless_since(request) == NOW
