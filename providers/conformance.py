@@ -117,7 +117,7 @@ def shortage_then_next_offering(harness: Harness) -> None:
     expect(isinstance(error, ShortageError), f"expected a shortage, found {error.kind}")
 
 
-def not_offered_is_told_apart(harness: Harness) -> None:
+def not_offered_is_no_shortage(harness: Harness) -> None:
     """A type that is not sold is not a shortage: it is not requested again soon."""
     harness.withdraw(harness.plenty)
     error = only_failure(launched(harness, request_of(harness)), harness.plenty)
@@ -135,7 +135,7 @@ def visible_within_the_window(harness: Harness) -> None:
         expect(named <= {"", "b1-0"}, f"a machine is described as another node: {named}")
 
 
-def machines_come_to_run(harness: Harness) -> None:
+def machines_start_running(harness: Harness) -> None:
     """A launched machine becomes RUNNING by itself."""
     launched(harness, request_of(harness))
     harness.settle()
@@ -191,7 +191,8 @@ def terminated_machines_free_their_place(harness: Harness) -> None:
 
 
 def ended_while_it_starts(harness: Harness) -> None:
-    """A machine may be terminated before it runs or is even visible; asked again after the window, it ends for good."""
+    """A machine may be terminated before it runs or is even visible; asked again after the window, it ends and stays
+    ended."""
     answer = launched(harness, request_of(harness, nodes=2))
     for _ in range(2):
         ended = harness.provider.terminate(ids_of(answer))
@@ -229,7 +230,10 @@ def looked_up_by_id(harness: Harness) -> None:
     found = harness.provider.look_up((unknown, machine.provider_id))
     expect(tuple(found) == (machine.provider_id,), f"expected {machine.provider_id}, found {tuple(found)}")
     expect(found[machine.provider_id].state in LIVE, "a machine that runs is described as another state")
-    expect(found[machine.provider_id].tags.get(TAG_CLUSTER) == CLUSTER, "a machine of ours lacks our tags")
+    expect(
+        found[machine.provider_id].tags.get(TAG_CLUSTER) == CLUSTER,
+        "a machine that was launched lacks the tags of the launch",
+    )
     harness.provider.terminate((machine.id,))
     harness.settle()
     ended = harness.provider.look_up((machine.provider_id,))
@@ -258,9 +262,9 @@ CHECKS: Final = tuple(
         partial_answer,
         minimum_or_nothing,
         shortage_then_next_offering,
-        not_offered_is_told_apart,
+        not_offered_is_no_shortage,
         visible_within_the_window,
-        machines_come_to_run,
+        machines_start_running,
         listed_by_tags_in_pages,
         terminate_twice,
         terminate_unknown,

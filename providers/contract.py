@@ -23,7 +23,7 @@ A refusal is no uncertainty. An answer that says no, with whatever code, launche
     Credentials and clocks are checked before tokens, so the refusal of a repetition says nothing about the call that it
     repeats, unless it is `settled`. What is refused after something was launched is raised as AmbiguousError.
 Odd answers are errors. What cannot be read is a ProviderError of the call, never another exception, and no part of a
-    list that is passed over in silence. What belongs to somebody else hides nothing of ours, however odd it is.
+    list that is passed over in silence. What belongs to somebody else hides none of ours, however odd it is.
 A stop is no end. A machine that somebody stopped is STOPPED until it is started or terminated.
 Ownership. Every machine carries the tags of its request from its first moment on; with them anything can be found
     again without any memory of ours. A provider never touches a machine that lacks them. What proves ownership is what
@@ -254,7 +254,7 @@ class TerminateAnswer:
 
 
 class ReservationState(Enum):
-    """PENDING may still come to nothing; only ACTIVE ones can be launched into; ENDED covers every kind of loss."""
+    """PENDING may still fail; only ACTIVE ones can be launched into; ENDED covers every kind of loss."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -294,7 +294,7 @@ class Reservation:
 class Provider(Protocol):
     """A way to rent machines. Any method may raise ThrottledError, PermissionDeniedError or an UncertainError.
 
-    BusyError, of `launch` and `terminate`, says that the same call succeeds once another one has come to its end.
+    BusyError, of `launch` and `terminate`, says that the same call succeeds once another one has ended.
     """
 
     @property
@@ -320,7 +320,7 @@ class Provider(Protocol):
         is unknown here. What cannot be found out is left out; "" where there are no such places."""
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
-        """Stop machines for good. Each id comes back in exactly one of the answer's fields."""
+        """Terminate machines. Each id comes back in exactly one of the answer's fields."""
 
     def reservations(self) -> tuple[Reservation, ...]:
         """All reservations this account can launch into, now or later, ordered by id."""

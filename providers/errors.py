@@ -365,8 +365,8 @@ def backoff_of(kind: str, failures: int) -> timedelta:
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Around the reading of an answer about machines of ours, every member of which may be absent. What cannot be read
-    makes the whole look incomplete, since nothing may follow from a machine that is left out."""
+    """Around the reading of an answer about machines of Foreslice, every member of which may be absent. What cannot be
+    read makes the whole look incomplete, since nothing may follow from a machine that is left out."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -101,7 +101,8 @@ def fetch(
     progress: Progress | None = None,
     told: Callable[[str, Progress], None] = lambda step, progress: None,
 ) -> Progress:
-    """All pages of all steps, after what `progress` has already. `told` hears of every page: to show it, to save it.
+    """All pages of all steps, after what `progress` has already. `told` is called with every page: to show it, to save
+    it.
 
     Calls are spaced; throttled ones and those without an answer are repeated after a growing pause, some times. Raises
     the ProviderError that cannot be waited out; what was told last can be gone on with.

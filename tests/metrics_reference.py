@@ -13,7 +13,7 @@ Generated from `autoscaler/report/metrics/table.py` by `make generate`.
 
 Served at `/metrics` of `serve.metricsAddress` (port 8080), in Prometheus' text format or as OpenMetrics. Stable metrics
 keep name, labels and meaning until the next major version; alpha ones may change with any release. No label names a pod
-or a node. Gauges are those of the last round of the replica that acts: the others tell only `foreslice_leader`,
+or a node. Gauges are those of the last reconcile of the leader. Other replicas serve only `foreslice_leader`,
 `foreslice_catalog_age_seconds`, `foreslice_build_info` and their own requests. Counters begin at 0 with the process.
 
 | question | query |

@@ -347,7 +347,7 @@ def _offered_anyway() -> frozenset[str]:
 
 
 def _of_classes(asked: Situation) -> Iterator[str]:
-    """Profiles for classes whose devices a driver publishes only when told to."""
+    """Profiles for classes whose devices a driver publishes only with an option."""
     profiles = profiles_of_classes()
     for reason in asked.reasons:
         if reason.code is Code.NO_DEVICE_OF_CLASS and (text := profiles.get(str(reason.detail.get("device_class")))):

@@ -60,7 +60,7 @@ def _not_there(daemon_set: DaemonSet, profile: DriverProfile, to_be: NodeToBe) -
 
 
 def _startup_taints(pool: CapacityPool, daemon_set: DaemonSet, profile: DriverProfile) -> Iterator[Reason]:
-    """A startup taint that the driver does not tolerate keeps it, and so the node's readiness, out for good."""
+    """A startup taint that the driver does not tolerate keeps it off the node, which then never becomes ready."""
     for taint in pool.startup_taints:
         if taint.effect != "PreferNoSchedule" and not any(t.tolerates(taint) for t in daemon_set.pod.tolerations):
             text = f"{taint.key}={taint.value}:{taint.effect}"

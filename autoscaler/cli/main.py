@@ -107,7 +107,7 @@ def foreslice(ctx: click.Context, *, no_color: bool) -> None:
 
     \b
     Try:
-      foreslice demo                          see the whole thing work, nothing needed
+      foreslice demo                          run everything in memory, without a cluster or a cloud
       foreslice plan -f manifests/            which nodes would my pending pods get, and why
       foreslice plan --live                   the same for a cluster, which it does not change
       foreslice slices p5.48xlarge            what the drivers on that type will publish

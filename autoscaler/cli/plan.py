@@ -76,7 +76,7 @@ SOMETHING_LEFT_OUT = 3
     "ties",
     metavar="TIES",
     help="Schedule the pods onto the plan's nodes by kube-scheduler's scores, and warn of those that find no place. "
-    "Ties between nodes go to the `first` one, to an `adversarial` choice, or to one drawn with a number as seed.",
+    "Of equally good nodes it takes the `first`, an `adversarial` choice, or one drawn with a number as seed.",
 )
 @output_option(*FORMS)
 def plan(

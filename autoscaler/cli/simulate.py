@@ -116,7 +116,7 @@ def simulate(
     \b
     A trace needs the columns arrival, gpus, and duration or end; others are optional:
       name, gpu-model, cpu, cpu-milli, memory-gib, memory-mib, replicas (a gang)
-    Times are seconds or RFC 3339. The pools come with -f.
+    Times are seconds or RFC 3339. Give the pools with -f.
 
     \b
     Try:

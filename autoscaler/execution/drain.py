@@ -82,7 +82,7 @@ def uncordon(api: KubernetesApi, node: Node) -> None:
 
 
 def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | None, now: datetime) -> Drained:
-    """Ask for the eviction of every pod that has to leave. `ends_at`: when the machine goes in any case."""
+    """Ask for the eviction of every pod that has to leave. `ends_at`: when the machine ends in any case."""
     remaining, blocked, marked = [], [], []
     for pod in pods:
         remaining.append(pod.key)
@@ -108,7 +108,7 @@ def may_all_move(api: KubernetesApi, node: Node, budgets: Iterable[PodDisruption
 
 
 def stay_after_all(node: ProvisionedNode, pods: Iterable[Pod], now: datetime) -> bool:
-    """Whether pods on a node that goes only to save money may not be moved, or could not be for a while."""
+    """Whether pods on a node that is removed only to save money may not be moved, or could not be for a while."""
     late = node.phase_since is not None and now >= node.phase_since + _PATIENCE
     return any(not pod.deleting and (late or unmovable(pod) is not None) for pod in pods)
 

@@ -59,7 +59,7 @@ _WOULD: Final = {
     NodeAction.DRAIN: "drain it",
     NodeAction.HOLD: "mark its Node as held",
     NodeAction.CLOSE: "let no more pods in",
-    NodeAction.NOTICE: "tell the pods on it when it goes",
+    NodeAction.NOTICE: "warn the pods on it of its end",
 }
 
 
@@ -107,7 +107,7 @@ class Executor:
         return (*(trouble for trouble in attempts if trouble is not None), *self.backoffs.take_troubles())
 
     def _in_turn(self, launches: Sequence[LaunchBatch]) -> Iterator[LaunchBatch]:
-        """A launch whose failure pauses its pool would, asked first each time, keep the pool's others waiting for good:
+        """A launch whose failure pauses its pool would, asked first each time, make the pool's others wait for ever:
         with every failure another one is first."""
         by_pool: dict[str, list[LaunchBatch]] = {}
         for batch in launches:
@@ -271,7 +271,7 @@ class Executor:
         return False
 
     def _tell_missing(self, provider: Provider, seen: Observed, now: datetime) -> None:
-        """Tell of machines that the provider does not list and of which nothing is concluded."""
+        """Report machines that the provider does not list and of which nothing is concluded."""
         listed = seen.machines.get(provider.name)
         if listed is None:
             return
@@ -370,7 +370,7 @@ class Executor:
 
 
 def _stopped_for(node: ProvisionedNode) -> bool:
-    """Whether it goes because its machine was stopped."""
+    """Whether it is removed because its machine was stopped."""
     return any(reason.code is Code.NODE_STOPPED for reason in node.reasons)
 
 

@@ -1,7 +1,7 @@
 """The finalizers of our custom resources: when they are put on a pool, and when they are let go.
 
 A pool that is deleted is held until its nodes are gone, if that is what its policy says. A pool whose policy is Retain,
-or that has no nodes, goes at once. That a pool observes makes no difference: to delete it is a person's order.
+or that has no nodes, is removed at once. That a pool observes makes no difference: to delete it is a person's order.
 
 When the resources themselves are being deleted, somebody uninstalls Foreslice: machines stay as they are. Deleting a
 CustomResourceDefinition deletes all its objects. That must not be read as the order to end every node, and our
@@ -65,8 +65,8 @@ def stop_while_uninstalling(api: KubernetesApi, snapshot: Snapshot, batches: Ite
                 set_finalizer(api, resource, name, finalizer, held=False)
     raise ConfigurationError(
         "the custom resources of foreslice.dev are being deleted: no node is launched or ended, all machines stay",
-        next_step="remove the controller too; end machines that shall go at the cloud, or install the resources again: "
-        "machines whose nodes are registered are then adopted",
+        next_step="remove the controller too, and terminate at the cloud the machines that you do not need; or install "
+        "the resources again: machines whose nodes are registered are then adopted",
     )
 
 

@@ -1,7 +1,7 @@
 """Holding the nodes of a prepaid block, and telling everyone on them in time when it ends.
 
 A held node is marked so that a neighbouring autoscaler leaves it alone. At the notice, node and pods get the moment at
-which the machine goes, so that jobs can write a checkpoint; if that moment moves, the notice is withdrawn. Repeating
+which the machine ends, so that jobs can write a checkpoint; if that moment moves, the notice is withdrawn. Repeating
 any of this changes nothing.
 """
 
@@ -32,7 +32,7 @@ def release(api: KubernetesApi, node: Node) -> None:
 
 
 def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: datetime) -> None:
-    """Annotate the node and the pods on it with the moment at which the machine goes.
+    """Annotate the node and the pods on it with the moment at which the machine ends.
 
     All of them are tried, then the first error is raised: every other pod has the time to write a checkpoint.
     """

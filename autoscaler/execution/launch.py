@@ -74,7 +74,7 @@ class RepetitionRefusedError(AmbiguousError):
 
 
 def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backoffs: Backoffs, now: datetime) -> None:
-    """Carry a batch as far as it goes: to machines, or to failure.
+    """Carry a batch on, to machines or to failure.
 
     Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
     then the same call is repeated, not before the error's back-off has passed. BusyError: it waits for another batch's
@@ -126,7 +126,7 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
 def _noted(
     batch: LaunchBatch, provider: Provider, *, journal: Journal, backoffs: Backoffs, now: datetime
 ) -> Iterator[None]:
-    """Around a launch: what its error says of the next one is written down, and the error goes on."""
+    """Around a launch: its error is recorded as the back-off of the next one, and raised again."""
     try:
         yield
     except WaitingError as error:
@@ -168,7 +168,7 @@ def elsewhere(provider: Provider, place: str, what: str) -> ConfigurationError:
     return ConfigurationError(
         f"provider {provider.name} calls {provider.place()} (account/region), and {what} was launched in {place}: "
         "nothing is concluded about machines, and nothing is launched or ended",
-        next_step="set the region and the credentials back. If that account is gone for good, take the finalizers "
+        next_step="restore the region and the credentials. If that account no longer exists, remove the finalizers "
         "foreslice.dev/machine and foreslice.dev/launch from its ProvisionedNodes and LaunchBatches",
     )
 

@@ -69,7 +69,8 @@ def may_begin_with(hosts: Iterable[ProvisionedNode], *, own: OwnNodes, occupied:
 def stays_empty(node: ProvisionedNode, own: OwnNodes, occupied: Container[str]) -> bool:
     """Whether a drain that is over was the last: a Node that registers after it has no taint, and may have got pods.
 
-    A machine that is one of its own goes once its Node takes no more pods; a host of a slice once it has none, too."""
+    A machine that is one of its own is ended once its Node takes no more pods; a host of a slice once it has none,
+    too."""
     return is_closed(own.of(node)) and (not slice_of(node) or own.name_of(node) not in occupied)
 
 

@@ -131,13 +131,14 @@ def _refuse_odd(options: Sequence[Json]) -> None:
         elif name in seen:
             wrong = "another option has the same nodeGroupId, and an answer could not say which one it means"
         if wrong:
-            step = "the options go on to the next expander; report it to who sends them"
+            step = "Cluster Autoscaler continues with the next expander; report it to whoever sends these options"
             raise CallRefusedError(Status.INVALID_ARGUMENT, f"{about}: {wrong}", next_step=step)
         seen.add(name)
 
 
 class Expander:
-    """The call. `launchable` is that of the last reconcile, None before the first; `told` gets why an option won."""
+    """The call. `launchable` is that of the last reconcile, None before the first; `told` is called with the reason why
+    an option won."""
 
     def __init__(self, launchable: Callable[[], Launchable | None], told: Callable[[str], None]) -> None:
         self._launchable = launchable

@@ -107,8 +107,8 @@ class Orders:
             raise UnavailableError(f"LaunchBatch {name} could not be written") from error
 
     def withdraw(self, nodes: Iterable[ProvisionedNode]) -> None:
-        """Order these nodes to go. A LaunchBatch of which all nodes go, and for which nothing was asked, goes first, so
-        that it is never asked for. Raises ApiError; what was ordered until then stays ordered."""
+        """Order the removal of these nodes. A LaunchBatch whose nodes are all removed, and whose call was not made, is
+        removed first, so that it is never asked for. Raises ApiError; what was ordered until then stays ordered."""
         going = {node.name: node for node in nodes}
         for batch in [self._batches[name] for name in {node.batch for node in going.values()} if name in self._batches]:
             if self._is_withdrawn(batch, going):

@@ -64,7 +64,7 @@ def expected_duration(pod: Fields, metadata: Metadata) -> timedelta | None:
 
     A bound that Kubernetes enforces (activeDeadlineSeconds) is not part of it.
     """
-    said = _duration(pod, metadata, EXPECTED_DURATION, "so nobody knows how long the pod runs")
+    said = _duration(pod, metadata, EXPECTED_DURATION, "so it is not known how long the pod runs")
     seconds = metadata.labels.get(KUEUE_MAX_EXEC_TIME, "")
     if said is None and _WHOLE.fullmatch(seconds):
         return timedelta(seconds=int(seconds))

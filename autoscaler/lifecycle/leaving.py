@@ -1,4 +1,4 @@
-"""Why a node goes, and what becomes of pods that run on it then: one table for planning, journal and execution.
+"""Why a node is removed, and what happens to the pods on it: one table for planning, journal and execution.
 
 Most reasons hold only while the node is empty. Such a drain begins with nothing but a taint; it is written down once
 the taint was seen and no pod was found after that, and a pod that is found until the machine is ended takes it back.

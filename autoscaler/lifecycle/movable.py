@@ -93,7 +93,7 @@ def mark_of_node(node: Node) -> str:
 
 def _protected(pod: Pod, budgets: BudgetsByNamespace, shared: set[str]) -> Reason | None:
     """Why its PodDisruptionBudgets keep it. `shared` is what several pods of the node use: that stays where it is until
-    the last of them has gone, and under a budget the last one goes only when the first runs again, elsewhere."""
+    the last of them has gone, and under a budget the last one is evicted only when the first runs again, elsewhere."""
     protecting = [budget for budget in budgets.get(pod.namespace, ()) if budget.protects(pod)]
     if not protecting:
         return None

@@ -146,7 +146,7 @@ def is_coming(node: ProvisionedNode) -> bool:
 
 
 def may_take_pods(node: ProvisionedNode) -> bool:
-    """Whether pods may be planned onto it: it is there or coming, and nobody has decided that it goes."""
+    """Whether pods may be planned onto it: it is there or coming, and it is not to be removed."""
     return is_coming(node) or ASSUME[node.phase] is Assumption.PRESENT
 
 
@@ -186,7 +186,7 @@ def awaits_machine(node: ProvisionedNode) -> bool:
 
 
 def awaits_node(node: ProvisionedNode) -> bool:
-    """Whether its machine boots: what its drivers publish decides how the life goes on."""
+    """Whether its machine boots: what its drivers publish decides what happens next."""
     return is_coming(node) and not awaits_machine(node) and ASSUME[node.phase] is Assumption.COMING
 
 

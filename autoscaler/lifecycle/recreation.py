@@ -40,7 +40,7 @@ def compared(
 
     A node that an older version has launched has no id yet: it gets that of the machine that is there, unless this one
     was created long after the launch. Of a node whose machine is gone the object may be left; with another machine it
-    goes the whole way once more, since its Node may be there again and have pods.
+    passes all phases once more, since its Node may be there again and have pods.
     """
     launched = launched_at(node)
     if seen is None or window is None or launched is None or not node.provider_id or now < launched + window:
@@ -60,6 +60,6 @@ def compared(
 
 
 def why_recreated(node: ProvisionedNode) -> Reason:
-    """Why a node goes whose machine is another one."""
+    """Why a node is removed whose machine is another one."""
     was = {"was": node.instance_id} if node.instance_id else {}
     return Reason.of(Code.MACHINE_RECREATED, f"node {node.name}", machine=node.recreated_as, **was)

@@ -242,7 +242,7 @@ def _requests_cpu(pod: Pod) -> bool:
 
 
 def _unused_blocks(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
-    """Prepaid machines to which no pod goes, while others are bought or pods have no place."""
+    """Prepaid machines that get no pod, while others are bought or pods have no place."""
     used = {node.offering.block for node in plan.launches if node.pods}
     used |= {offering.block for node in snapshot.provisioned for offering in node.offerings[:1]}
     used |= {str(r.detail["block"]) for left in plan.left_out for r in left.reasons if r.code is Code.WAITS_FOR_BLOCK}

@@ -45,7 +45,7 @@ class Why(StrEnum):
 class Said:
     """One condition: its type, whether it is True, and why. `count` of `total` pods have a place; `nodes` are meant.
 
-    `obstacle`: nothing that passes by itself is in the way, so the request fails if this lasts.
+    `obstacle`: what prevents it does not pass by itself, so the request fails if this lasts.
     """
 
     type: str

@@ -60,7 +60,7 @@ from instance_catalog.types.catalog import Catalog
 def plan_for(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime, *, memory: PlanMemory | None = None
 ) -> Plan:
-    """What to launch, where every pending pod goes, what becomes of our nodes; a reason for everything left out.
+    """What to launch, the node of every pending pod, what happens to existing nodes; a reason for everything left out.
 
     `memory`: of the plans before, where one is made after the other. The plan is the same without it.
     """

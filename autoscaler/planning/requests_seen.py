@@ -66,7 +66,7 @@ def seen_after(
 
 
 def asks(request: ProvisioningRequest) -> bool:
-    """Whether it is of the class that only asks, and was not told that there is room."""
+    """Whether it is of the class that only asks, and was not answered that there is room."""
     open_ = not request.over and not request.has(RequestCondition.PROVISIONED)
     return request.served is RequestClass.CHECK and open_
 

@@ -102,7 +102,7 @@ class Ledger:
 
     @staticmethod
     def for_hints(classes: Sequence[BundleClass], policy: Policy) -> Ledger:
-        """Accounts for what is only told: nothing depends on how far they reach."""
+        """Accounts for explanations: nothing depends on how far they reach."""
         purses = _purses(classes, policy.work.hints_per_round)
         accounts = [
             Account(own=0, shared=purses[_namespace(found)], most=policy.work.hints_per_round) for found in classes
@@ -270,7 +270,7 @@ class _Queue:
     def chosen(self, items: Sequence[int], needs: Sequence[int], units: int, *, beyond: int) -> frozenset[int]:
         """The classes whose needs the units cover, of these, which are in the scheduler's order.
 
-        The first half of the units goes by that order, the rest by lot: what is hopeless cannot hold up others for
+        The first half of the units is given in that order, the rest by lot: what is hopeless cannot hold up others for
         long, wherever it stands. The first of the lot may need as many units `beyond` those that are left.
         """
         chosen: set[int] = set()

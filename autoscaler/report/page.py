@@ -59,7 +59,7 @@ class StatusPage:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one pod waits, or where it goes."""
+    """Why one pod waits, or which node it gets."""
 
     as_of: datetime
     pod: str

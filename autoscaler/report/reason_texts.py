@@ -1,5 +1,5 @@
-"""Templates of reasons.py: why a node takes a pod, why one that was launched here stays or goes, and what is said about
-capacity that is asked for without pods (ProvisioningRequests and CapacityBuffers)."""
+"""Templates of reasons.py: why a node takes a pod, why one that was launched here stays or is removed, and what is said
+about capacity that is asked for without pods (ProvisioningRequests and CapacityBuffers)."""
 
 from __future__ import annotations
 
@@ -74,12 +74,13 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "pod {pod} is not moved to save money: its annotation {mark}",
             "pod {pod} is not moved to save money: it belongs to gang {gang}, which would start again as a whole",
             "pod {pod} is not moved to save money: PodDisruptionBudget {budget} allows no disruption now",
-            "pod {pod} is not moved to save money: {budgets} PodDisruptionBudgets select it, so nobody may evict it",
+            "pod {pod} is not moved to save money: {budgets} PodDisruptionBudgets select it, and the API server "
+            "refuses to evict such pods",
             "pod {pod} is not moved to save money: a {controller} may lose its work. Annotate its pods with "
             f"{CHECKPOINT_INTERVAL}: how much that is at most, such as 30m, if it survives an eviction",
             "pod {pod} is not moved to save money: {unsupported} is not understood",
             "pod {pod} is not moved to save money: it shares {shared} with another pod of the node, and "
-            "PodDisruptionBudget {protected_by} lets them go one after the other only",
+            "PodDisruptionBudget {protected_by} allows only one eviction at a time",
             "pod {pod} is not moved to save money: no controller creates it again",
         ),
     }

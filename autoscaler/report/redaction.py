@@ -1,4 +1,4 @@
-"""Reasons as they may be told to somebody who may not read every pod: without the names of the others.
+"""Reasons as they may be shown to somebody who may not read every pod: without the names of the others.
 
 A reason may name another pod (its devices would make that pod's selector fail), and findings about equal pods speak of
 the first of them. Codes and amounts stay. Who may read what is decided in serve/access.py and not known here.
@@ -15,7 +15,7 @@ from autoscaler.planning.demand.demand import claim_keys
 from instance_catalog.frozen_map import FrozenMap
 
 Readable: TypeAlias = Callable[[str], bool]
-"""Whether the name (namespace/name) of a pod, claim or gang may be told."""
+"""Whether the name (namespace/name) of a pod, claim or gang may be shown."""
 
 # Kinds whose objects belong to namespaces, in subjects; and how one is called that may not be named.
 _UNNAMED = {"pod": "a pod like it", "claim": "its claim", "gang": "its gang", "PodGroup": "its PodGroup"}

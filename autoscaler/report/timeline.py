@@ -125,7 +125,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """Pods and node were told when the machine goes."""
+    """Pods and node got a notice of the end of the machine."""
 
     event: ClassVar[str] = "Noticed"
     node: str

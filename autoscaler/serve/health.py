@@ -30,7 +30,8 @@ class Heartbeat:
         self._expected_by, self._doing = self._clock.monotonic() + within, doing
 
     def progress(self, *, within: float) -> None:
-        """What is being done goes on, and is heard of again within so many seconds if not later anyway."""
+        """The present step makes progress: the next report is due within so many seconds, or later if it already
+        was."""
         self._expected_by = max(self._expected_by, self._clock.monotonic() + within)
 
     def depend_on(self, thread: str, alive: Callable[[], bool]) -> None:

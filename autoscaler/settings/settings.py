@@ -53,7 +53,7 @@ class ClusterSettings:
     """Names of the providers that may be asked; a pool with a node template of another one reports it."""
 
     catalog: Words = ()
-    """Directories of catalog files that lie over the shipped ones, such as mounted ConfigMaps."""
+    """Directories of catalog files that override the shipped ones, such as mounted ConfigMaps."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -67,10 +67,10 @@ class AwsSettings:
     """Profile of ~/.aws/config. Empty: what the environment gives, in a pod its role."""
 
     prices: str = ""
-    """Path of a YAML file with prices that lie over the list's: discounts that only the customer knows."""
+    """Path of a YAML file with prices that replace list prices: your discounts."""
 
     queue: str = ""
-    """URL of an SQS queue with EC2's notices. Empty: what happens is seen at the next look, which is slower."""
+    """URL of an SQS queue with EC2's notices. Empty: interruptions are found at the next reconcile, which is later."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -131,7 +131,8 @@ class SpendingSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class WorkSettings:
-    """How much work a plan may spend on selectors and searches, in units of CEL's cost: five million take a second."""
+    """How much work a plan may spend on selectors and searches, in units of CEL's cost: five million units take a
+    second."""
 
     per_round: Count = _WORK.per_round
     """For looking at nodes and for usual selectors, in equal shares for namespaces and for the kinds of pods in each.

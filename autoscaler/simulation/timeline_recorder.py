@@ -48,7 +48,7 @@ _REJECTED: Final = 3
 
 
 class TimelineRecorder:
-    """The story so far. `tell` gets every event as it is noticed."""
+    """The events so far. `tell` is called with every event as it is noticed."""
 
     def __init__(self, api: KubernetesApi, tell: Callable[[TimelineEvent], None] = lambda event: None) -> None:
         self._api = api
@@ -164,7 +164,7 @@ class TimelineRecorder:
             yield Ended(key, self._results[key])
 
     def _claims_made(self, pod: Object) -> bool:
-        """Whether every claim of the pod exists; before that it is not told of."""
+        """Whether every claim of the pod exists; before that it is not mentioned."""
         return all(claim in self._asked for _, claim in self._names(pod))
 
     def _names(self, pod: Object) -> Iterator[tuple[str, str]]:

@@ -153,7 +153,7 @@ class DeviceEntry(_Entry):
         index = () if self.for_each == "node" else ("index",)
         _known(fields_in(self.name), index, "name")
         if index and "{index}" not in self.name:
-            raise ValueError("a name with {index}, which tells the devices apart")
+            raise ValueError("a name with {index}, so that no two devices have the same")
         if len(self.attributes) + len(self.capacity) > _MOST_PROPERTIES:
             raise ValueError(f"at most {_MOST_PROPERTIES} attributes and capacities, the API's limit for a device")
         for name, attribute in self.attributes.items():

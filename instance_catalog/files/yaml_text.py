@@ -63,7 +63,7 @@ def read(text: str) -> Any:
 def _check_nesting(text: str) -> None:
     """Refuse nesting that would overflow the stack of libyaml's composer, which ends the process.
 
-    Events need no recursion. Most texts cannot nest that deep, which their brackets and first characters tell.
+    Events need no recursion. Most texts cannot nest that deep, as their brackets and first characters show.
     """
     if text.count("[") + text.count("{") < _SUSPICIOUS and not _LONG_BEGINNING.search(text):
         return

@@ -1,6 +1,6 @@
 """Feature gates of Kubernetes as people write them, and the switches of a KubernetesProfile that they are.
 
-An API server does not tell its gates, so they are assumed: the defaults of its version, and what the operator says.
+An API server does not show its gates, so they are assumed: the defaults of its version, and what the operator says.
 Some can be tried out where that is permitted.
 """
 

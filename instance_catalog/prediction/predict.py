@@ -39,7 +39,7 @@ _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery ut
 
 
 class UnpredictableError(ValueError):
-    """Asked for slices that cannot be predicted; the message says why. `unpredictable` tells beforehand."""
+    """Asked for slices that cannot be predicted; the message says why. `unpredictable` says it beforehand."""
 
 
 def predict(

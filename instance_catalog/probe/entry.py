@@ -55,7 +55,7 @@ def left_to_say(probe: Probe) -> tuple[str, ...]:
     if any(gpu.fabric for gpu in probe.gpus):
         found.append("NVLink domain across nodes: add fabric.domainNodes, the sizes in nodes in which it is sold")
     if any(gpu.mig and gpu.mig.enabled for gpu in probe.gpus):
-        found.append("MIG mode is on: that is the node image's doing and goes into the pool's driver profile")
+        found.append("MIG mode is on: the node image turned it on, so it belongs in the pool's driver profile")
     return tuple(found)
 
 
@@ -176,7 +176,7 @@ def _places(records: Iterable[PciRecord]) -> Content:
 
 
 def mig_differences(gpu: GpuRecord, table: MigTable) -> Iterator[str]:
-    """What the table says differently, one line each; nothing where the GPU tells no profiles.
+    """What the table says differently, one line each; nothing where the GPU reports no profiles.
 
     Only profiles of the table are looked at: the driver announces no others as devices (graphics profiles, say).
     """

@@ -141,7 +141,7 @@ class Reservations:
         )
 
     def _learn_kinds(self, blocks: set[str]) -> None:
-        """Which blocks are UltraServers; asked until EC2 has told of each block.
+        """Which blocks are UltraServers; asked until EC2 has described each block.
 
         All are asked for, because naming one that EC2 does not show is an error: a block that another account shares,
         which is none of UltraServers, or one that was bought just now.

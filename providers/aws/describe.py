@@ -30,7 +30,7 @@ _PAGE: Final = 1000
 
 
 def listed(aws: Aws, tags: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-    """All instances with these tags that a launch of ours started, as EC2 describes them.
+    """All instances with these tags that a launch of Foreslice started, as EC2 describes them.
 
     The cluster's tag alone says little: groups propagate their tags to machines that nobody here asked for.
     """

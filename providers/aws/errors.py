@@ -216,7 +216,7 @@ _NEXT_STEPS: Final[Mapping[str, str]] = {
         "Create the role once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
     ),
     "OperationNotPermitted": (
-        "Correct what the message names. Termination protection goes with: aws ec2 modify-instance-attribute"
+        "Correct what the message names. To remove termination protection: aws ec2 modify-instance-attribute"
         " --no-disable-api-termination --instance-id <id>"
     ),
     "IdempotentInstanceTerminated": "Nothing to do: the machines of this launch have ended, and others are planned.",

@@ -1,6 +1,6 @@
 """The simulated cloud: what tests and simulations do to it. What we may ask of it as a customer is provider.py.
 
-It sells everything without limit until told otherwise: `limit`, `withdraw`, `shortage` and `reserve` shape its stock,
+It sells everything without limit by default: `limit`, `withdraw`, `shortage` and `reserve` shape its stock,
 `interrupt`, `lose` and `inject` are what a real cloud does to its customers.
 """
 
@@ -34,7 +34,8 @@ _PLENTY: Final = 1_000_000
 
 
 class Fault(Enum):
-    """What goes wrong in a call. LOST_REQUEST has no effect, LOST_ANSWER has it all and nobody hears of it."""
+    """What goes wrong in a call. LOST_REQUEST has no effect, LOST_ANSWER has the full effect, and its answer is
+    lost."""
 
     LOST_REQUEST = "lost-request"
     LOST_ANSWER = "lost-answer"

@@ -181,6 +181,6 @@ def test_every_check_states_its_guarantee_and_has_its_own_name() -> None:
 
 
 def test_an_untagged_machine_is_noticed() -> None:
-    check = next(check for check in CHECKS if check.name == "machines come to run")
+    check = next(check for check in CHECKS if check.name == "machines start running")
     with pytest.raises(BrokenGuaranteeError, match="expected running machines"):
         check.run(SimulatedHarness(kind=Untagged))

@@ -21,7 +21,7 @@ from providers.finding import FindingTopic
     metavar="URL",
     envvar="FORESLICE_AWS_QUEUE",
     show_envvar=True,
-    help="Queue with EC2's notices, the controller's setting aws.queue. Without it no queue is looked at.",
+    help="Queue with EC2's notices, the controller's setting aws.queue. Without it no queue is checked.",
 )
 @output_option()
 @click.pass_context

@@ -36,9 +36,9 @@ def trial_aws(
     yes: bool,  # click's
 ) -> None:
     """One on-demand machine, one spot machine and a gang of two, from the subnets, the image and the role of an
-    AWSNodeTemplate. They do not join the cluster. Checked are tokens that are used again, tags, network interfaces, how
-    long EC2 takes to show and to end a machine. Every machine is ended, also after Ctrl-C; after a crash the next
-    trial ends what is left, and a machine ends itself after half an hour. The report names no account, key or user.
+    AWSNodeTemplate. They do not join the cluster. It checks tokens that are used again, tags, network interfaces, how
+    long EC2 takes to show and to end a machine. Every machine is ended, also after Ctrl-C; after a crash the next trial
+    ends what is left, and a machine shuts itself down after half an hour. The report names no account, key or user.
 
     \b
     Try:

@@ -35,7 +35,7 @@ _PRICE = "price"
 @click.command("set")
 @click.argument("name", metavar="TYPE")
 @click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1, required=True)
-@click.option("--reason", required=True, metavar="TEXT", help="Why, for whoever meets the value in a year.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why the value differs; it is kept in the file.")
 @click.option(
     "--expires", default="", metavar="WHEN", help="2026-12-31, or 2026-12-31T11:30:00Z. From then on it is over."
 )
@@ -56,7 +56,7 @@ def set_values(
     YAML.
 
     Each field gets a file of its own, which a later set of the same field changes; comments in it stay. Nothing is
-    written unless the whole catalog is right with it.
+    written unless the whole catalog is valid with it.
 
     \b
     Try:

@@ -29,7 +29,7 @@ def sync() -> None:
     """Reads only; nothing is launched or bought.
 
     What the cloud says is shown first, and kept with --write in a file that the sync alone owns. Whatever people wrote
-    or nodes taught has a higher priority and stays in force; where the cloud says otherwise, that is listed. An
+    or nodes published has a higher priority and stays in force; differences from the cloud are listed. An
     interrupted sync continues where it stopped if it is started again within an hour.
     """
 

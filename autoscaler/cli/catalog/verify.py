@@ -51,7 +51,9 @@ class _Comparison:
 @click.option("--type", "type_name", metavar="TYPE", required=True, help="Instance type of the node.")
 @click.option("--node", metavar="NAME", help="The node, where the slices are of several.")
 @click.option(
-    "--drivers", metavar="PROFILE", help="Drivers of the node. Default: of the published drivers, the likest profile."
+    "--drivers",
+    metavar="PROFILE",
+    help="Drivers of the node. Default: of the published drivers, the most similar profile.",
 )
 @click.option(
     "--for", "pods", metavar="FILE", multiple=True, help="Pods and claims: say which of them the drift affects."
@@ -70,8 +72,9 @@ def verify(
     output: str,
 ) -> None:
     """Values that only a running node knows (uuids, addresses) are bound one to one; everything else must agree. Where
-    the catalog can be corrected, the overlay that does it is printed, and what it would leave. With --for, each pod of
-    your manifests is decided with both, and the differences that change its fate are named. See docs/drift.md.
+    the catalog can be corrected, the overlay that does it is printed, and the differences that would remain. With
+    --for, each pod of your manifests is decided with both, and the differences that change its placement are named. See
+    docs/drift.md.
 
     \b
     Try:

@@ -34,7 +34,7 @@ from instance_catalog.types.catalog import Catalog
 def connected(kubeconfig: str, context: str) -> KubernetesClient:
     """The cluster's API. Raises ConfigurationError when none is configured.
 
-    What is logged on the way goes to stderr: stdout has the answer, which may be JSON.
+    Logs are written to stderr: stdout has the answer, which may be JSON.
     """
     # Looked up for each line: sys.stderr may be another one by then.
     structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))

@@ -16,7 +16,7 @@ from autoscaler.cli.common.commands import LazyGroup
         ),
         "trial": (
             "autoscaler.cli.gcp.trial:trial_gcp",
-            "Start a few machines for some minutes, see that Google keeps its promises, and end them.",
+            "Start a few machines for some minutes, check what Foreslice relies on, and terminate them.",
         ),
         "provisioning-request": (
             "autoscaler.cli.gcp.provisioning_request:provisioning_request",

@@ -36,10 +36,10 @@ def trial_gcp(
     resize_requests: bool,  # click's
     yes: bool,  # click's
 ) -> None:
-    """One machine and a gang of two, in a group of a GCPNodeTemplate. Checked are names that are asked for again, how
+    """One machine and a gang of two, in a group of a GCPNodeTemplate. It checks names that are asked for again, how
     long Google takes to list and to end a machine, and that no name is left in the group. On GKE the machines join the
-    cluster for these minutes, and pods may come to them: use a node pool with a taint. Every name is deleted, also
-    after Ctrl-C. With --resize-requests it asks for two machines by a resize request instead, and cancels a second
+    cluster for these minutes, and pods may be scheduled onto them: use a node pool with a taint. Every name is deleted,
+    also after Ctrl-C. With --resize-requests it asks for two machines by a resize request instead, and cancels a second
     request; when both are as expected, it notes the group in an annotation of the GCPNodeTemplate, which lets
     flex-start be launched there. Nothing but the end of the command, or the next trial of this cluster, ends its
     machines: after a crash they run and cost until a trial, with any group, deletes them. The report names no project,

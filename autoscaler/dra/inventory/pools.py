@@ -75,7 +75,7 @@ class PooledDevice:
 
 @dataclass(slots=True, eq=False)
 class NodePool:
-    """One pool. `incomplete` and `invalid` ones offer nothing, but are in the way of allocationMode All."""
+    """One pool. `incomplete` and `invalid` ones offer nothing, but prevent allocationMode All."""
 
     driver: str
     name: str

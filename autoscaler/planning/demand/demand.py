@@ -225,7 +225,7 @@ def awaited_bindings(snapshot: Snapshot, now: datetime) -> Mapping[str, str]:
 
 
 def why_postponed(pod: Pod, bindings: Mapping[str, str], now: datetime) -> Reason | None:
-    """Why nothing is bought for the pod yet, though it goes wherever it fits; `bindings` are the awaited ones.
+    """Why nothing is bought for the pod yet, though any node that it fits may take it; `bindings` are the awaited ones.
 
     A delay counts from the pod's creation and only holds purchases back (Cluster Autoscaler 1.34
     core/static_autoscaler.go, filterOutYoungPods).

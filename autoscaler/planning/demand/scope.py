@@ -1,7 +1,7 @@
 """Whose nodes a pool opens: the pools that count, and their scopes applied to pending pods.
 
 Without any CapacityPool one implicit pool offers the whole catalog in every driver variant, so that a plan can say
-which pool somebody should make. A pod that no pool serves is left to others and told so. It must not know nodes.
+which pool somebody should make. A pod that no pool serves is ignored, with a reason. It must not know nodes.
 """
 
 from __future__ import annotations

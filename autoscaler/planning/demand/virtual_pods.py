@@ -266,7 +266,7 @@ def _narrowed(affinity: NodeSelector | None, requirement: Requirement) -> NodeSe
 
 
 def _held_labels(snapshot: Snapshot) -> Mapping[str, ProvisioningRequest]:
-    """The requests whose nodes carry their label for good, by its value: booked, or with consumers that need it."""
+    """The requests whose nodes keep their label, by its value: booked, or with consumers that need it."""
     atomic = [r for r in snapshot.provisioning_requests if r.served is RequestClass.ATOMIC]
     held = [request for request in atomic if request.has(RequestCondition.PROVISIONED)]
     if not held:

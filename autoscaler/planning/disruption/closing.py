@@ -2,7 +2,7 @@
 
 kube-scheduler spreads pods, so that a large machine on which one small pod is left gets the next small pod, and the
 next, and never ends. A taint sends these elsewhere: to nodes that are there, or to machines that fit them. No pod is
-disturbed; the machine goes once its last pod has ended.
+disturbed; the machine is ended once its last pod has ended.
 
 What pods would cost alone is a plan for them in an empty cluster, and changes only with the pods of the node. Where a
 pod finds no place because of the closed nodes, they are open.

@@ -130,8 +130,8 @@ def consolidated(
 
 
 def is_quiet(plan: Plan, snapshot: Snapshot, now: datetime) -> bool:
-    """Whether nothing is under way in pools that act: no launch, no node that comes or goes, and no pod that is about
-    to get a place.
+    """Whether nothing is under way in pools that act: no launch, no node that starts or is removed, and no pod that is
+    about to get a place.
 
     What a provider holds may stay as it is for weeks, and so may a pod with a place that its scheduler does not bind.
     """

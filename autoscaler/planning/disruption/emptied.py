@@ -80,7 +80,7 @@ class Emptying:
 
 
 def cordoned(world: World, names: Iterable[str]) -> World:
-    """The world in which nothing new goes to these nodes."""
+    """The world in which these nodes get no new pods."""
     closed = {
         name: replace(world.nodes[name], node=replace(world.nodes[name].node, unschedulable=True))
         for name in names

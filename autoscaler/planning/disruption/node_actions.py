@@ -1,9 +1,9 @@
 """What becomes of our own nodes. It decides only; execution/ drains.
 
-The end of a machine that its provider announced outranks everything: pods are told, then evicted in time. Otherwise a
-node goes only when no pod runs on it: because it never became usable, because it is not healthy, because it is not what
-its pool asks for any more, or because it is not needed; of what works never against a mark, and never more nodes at
-once than the pool's budgets allow. lifecycle/leaving.py says for which reasons pods are evicted.
+The end of a machine that its provider announced outranks everything: pods get a notice, then they are evicted in time.
+Otherwise a node is removed only when no pod runs on it: because it never became usable, because it is not healthy,
+because it is not what its pool asks for any more, or because it is not needed; of what works never against a mark, and
+never more nodes at once than the pool's budgets allow. lifecycle/leaving.py says for which reasons pods are evicted.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ class _Run:
         return self._unless_protected(node, why) if ends else NodeDecision(node.name, NodeAction.KEEP, (why,))
 
     def _failed(self, node: ProvisionedNode) -> NodeDecision:
-        """It goes, but not under a pod: one that tolerates everything may run on a node that never became ready."""
+        """It is removed, but not while a pod runs on it: one that tolerates everything may run on a node that never
+        became ready."""
         why = Reason.of(Code.NODE_FAILED, why=last_edge(node))
         if node.node_name in self._busy:
             return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.ALREADY_BOUND), why))
@@ -174,7 +175,7 @@ class _Run:
         return node.phase_since is not None and self._now < node.phase_since + REPLACING
 
     def _why_it_goes(self, node: ProvisionedNode, pool: CapacityPool | None, *, wanted: bool) -> Reason | None:
-        """Why an empty node goes, if it does. `wanted`: it is kept up without pods, so being empty is no reason."""
+        """Why an empty node is removed, if it is. `wanted`: it is kept up without pods, so being empty is no reason."""
         disruption = pool.disruption if pool else Disruption()
         unhealthy = self._unhealthy(node)
         if unhealthy is not None:

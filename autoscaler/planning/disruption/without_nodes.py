@@ -51,7 +51,7 @@ def as_pending(pod: Pod) -> Pod:
 
 def _freed(snapshot: Snapshot, moved: Sequence[Pod]) -> FrozenMap[str, ResourceClaim]:
     """The claims without the moved pods. A claim that was made for one of them by kube-scheduler, for an extended
-    resource, is made anew wherever the pod goes."""
+    resource, is made anew for whatever node gets the pod."""
     named = {key for pod in moved for key in claim_keys(pod)}
     uids = {pod.uid for pod in moved if pod.uid}
     keys = {pod.key for pod in moved}

@@ -104,7 +104,8 @@ def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetim
 
 def _rooms(snapshot: Snapshot, alive: Iterable[ProvisionedNode]) -> Iterator[Limit]:
     """The room in groups that exist already, beside our own machines. What a provider counts in them is minutes old,
-    and may be machines of ours that have ended. Those of others are met by the launch, which passes such groups over.
+    and may be machines of Foreslice that have ended. Those of others are met by the launch, which passes such groups
+    over.
     """
     templates = {pool.name: pool.node_template for pool in snapshot.pools}
     rooms = {(pool.node_template, room.offering): room for pool in pools_of(snapshot) for room in pool.rooms}

@@ -40,9 +40,7 @@ def legend(slices: Sequence[ResourceSlice]) -> tuple[str, ...]:
         f"{AT_RUN_TIME}: published, but the value exists only on a running node": any(
             not value.is_catalog_gap for value in values
         ),
-        f"{NOT_IN_CATALOG}: a fact that nobody has written into the catalog yet": any(
-            value.is_catalog_gap for value in values
-        ),
+        f"{NOT_IN_CATALOG}: the catalog does not have this fact yet": any(value.is_catalog_gap for value in values),
         "~: taken from the cloud's API; what the driver reports is not known": guess,
     }
     return tuple(line for line, occurs in lines.items() if occurs)

@@ -146,7 +146,7 @@ def _tasks(rows: Sequence[_Row], options: TraceOptions) -> Iterator[Task]:
     for index, row in enumerate(rows):
         arrival = row.read("arrival", instant, timedelta(0))
         if arrival < last:
-            why = f"the clock goes back: {_seconds(arrival)} after {_seconds(last)} in the line before"
+            why = f"arrivals must not decrease: {_seconds(arrival)} after {_seconds(last)} in the line before"
             raise row.wrong("arrival", why, step="sort the trace by its arrivals")
         last = arrival
         yield Task(

@@ -143,7 +143,7 @@ class AwsNodeGroups(Booting, Placed):
         return self._verdicts.all()
 
     def _all_groups(self) -> Iterator[Group]:
-        """Those that exist. What is wrong with a template hides no other's groups; `judged` tells it."""
+        """Those that exist. What is wrong with a template hides no other's groups; `judged` reports it."""
         for reference in self._templates.references():
             with suppress(TemplateError):
                 yield from self._groups.existing(self._templates.template(reference))
@@ -153,8 +153,8 @@ class AwsNodeGroups(Booting, Placed):
     ) -> tuple[list[Instance], tuple[OfferingFailure, ...], str]:
         """The machines of a launch, what kept others from coming, and the name of their group.
 
-        A launch that has begun goes on in the group, and by the call, in which it began: its template may name another
-        group or another call by now, for which its token means nothing, or be gone.
+        A launch that has begun continues in the group, and by the call, in which it began: its template may name
+        another group or another call by now, for which its token means nothing, or be gone.
         """
         owned = self._owned(request)
         group = self._groups.serving_now(request.token)

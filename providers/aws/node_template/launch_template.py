@@ -5,7 +5,7 @@ findable after a restart; the second keeps what an SSM parameter said first, bec
 with the same source is taken again. So the memory of pinned images is in EC2, beside what was launched with them.
 
 Old ones are deleted: EC2 keeps 5,000 templates in a region and 10,000 versions of one. A call that is repeated needs
-the very version it named first, so nothing goes that a launch under way might name.
+the very version it named first, so none is deleted that a launch in progress might name.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class LaunchTemplates:
         return whole if len(whole) <= _LONGEST_NAME else f"{whole[: _LONGEST_NAME - 9]}-{_digest(template.name)[:8]}"
 
     def _read(self, name: str) -> dict[str, Version]:
-        """All versions of ours; of equal ones the oldest, so that everybody chooses the same."""
+        """All versions that Foreslice made; of equal ones the oldest, so that everybody chooses the same."""
         found: dict[str, Version] = {}
         for version in self._rows(name):
             content, _, source = version.get("VersionDescription", "").partition(" ")

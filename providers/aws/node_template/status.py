@@ -1,6 +1,6 @@
-"""What node templates come to: subnets, groups, image, profile and placement group, each resolved or what is wrong.
+"""What node templates resolve to: subnets, groups, image, profile and placement group, each resolved or what is wrong.
 
-Looked at every few minutes, apart from launches, so that a deleted subnet is told before somebody needs a machine.
+Looked at every few minutes, apart from launches, so that a deleted subnet is reported before somebody needs a machine.
 """
 
 from __future__ import annotations

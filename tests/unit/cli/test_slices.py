@@ -50,7 +50,7 @@ def test_a3_says_what_the_catalog_does_not_know() -> None:
     result = run("a3-highgpu-8g", "--drivers", "nvidia")
     assert result.exit_code == 0
     assert "resource.kubernetes.io/pcieRoot=(not in the catalog)" in result.stdout
-    assert "(not in the catalog): a fact that nobody has written into the catalog yet" in result.stdout
+    assert "(not in the catalog): the catalog does not have this fact yet" in result.stdout
 
 
 def test_devices_that_share_a_value_show_its_group() -> None:

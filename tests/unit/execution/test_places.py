@@ -103,7 +103,7 @@ def test_in_another_place_nothing_is_concluded_and_nothing_is_launched(site: Sit
     seen = seen_by(site)
     (trouble,) = seen.silent
     assert "simulated/everywhere" in trouble.text
-    assert "set the region and the credentials back" in trouble.text
+    assert "restore the region and the credentials" in trouble.text
     assert (dict(seen.windows), phases(site, seen)) == ({}, {Phase.LAUNCHED})
     reason = seen.serving["SimulatedNodeTemplate"]
     assert reason is not None, "which holds its pools back, with a condition"

@@ -190,7 +190,7 @@ def test_every_type_knows_the_drivers_of_its_catalog(tmp_path: Path) -> None:
         ("allDevicesOfNode: true", "allDevices: true", ":7: driver pipes: prepare.allDevices: found an unknown field;"),
         ("driver: fabric.acme.com", "driver: Fabric", ":4: driver pipes: driver: found 'Fabric'; allowed: text like"),
         ("where: {vendor: NVIDIA}", "where: {kind: efa}", "where: 'kind' is no field here; there are vendor, model,"),
-        ("name: pipe-{index}", "name: pipe", "a name with {index}, which tells the devices apart"),
+        ("name: pipe-{index}", "name: pipe", "a name with {index}, so that no two devices have the same"),
         ("{vendor} {model}", "{vendor} {modle}", "attribute model: 'modle' is no field here; there are"),
         (
             '{int: "{index}"}',

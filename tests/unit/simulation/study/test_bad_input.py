@@ -58,7 +58,7 @@ def test_a_trace_becomes_tasks() -> None:
         ("1,5", "trace.csv:3: cpu: the line is too short"),
         ("1,5,1,,1,1,a job, and more", "trace.csv:3: the line has more values than the head line"),
         ('1,5,1,"G2,1,1', ": unexpected end of data"),
-        ("0,5,1,,1,1", "trace.csv:3: arrival: the clock goes back: 0 after 1 in the line before"),
+        ("0,5,1,,1,1", "trace.csv:3: arrival: arrivals must not decrease: 0 after 1 in the line before"),
         ("1,9e99,1,,1,1", "trace.csv:3: duration: '9e99' seconds are longer than ten years"),
     ],
 )
@@ -76,7 +76,9 @@ def test_names_are_different_whatever_the_trace_calls_its_tasks() -> None:
 
 
 def test_a_clock_that_goes_back_after_the_first_line_is_refused() -> None:
-    assert "trace.csv:4: arrival: the clock goes back: 3 after 5" in trace("1,5,1,,1,1", "5,5,1,,1,1", "3,5,1,,1,1")
+    assert "trace.csv:4: arrival: arrivals must not decrease: 3 after 5" in trace(
+        "1,5,1,,1,1", "5,5,1,,1,1", "3,5,1,,1,1"
+    )
 
 
 def test_an_end_before_the_arrival_is_refused() -> None:
