@@ -31,6 +31,13 @@ from autoscaler.planning.demand.demand import pending_pods
 # Objects that are looked for in one reconcile; each costs as many plans as their number has binary digits.
 _MOST: Final = 4
 Subject: TypeAlias = Pod | CapacityPool | CapacityBlock | DeviceClass
+# In the Kubernetes API; an Event about the object has it.
+_KINDS: Final[Mapping[type[Subject], str]] = {
+    Pod: "Pod",
+    CapacityPool: "CapacityPool",
+    CapacityBlock: "CapacityBlock",
+    DeviceClass: "DeviceClass",
+}
 Made = TypeVar("Made")
 
 
@@ -57,7 +64,7 @@ class Odd:
     @property
     def kind(self) -> str:
         """Its kind in the Kubernetes API."""
-        return type(self.subject).__name__
+        return _KINDS[type(self.subject)]
 
     @property
     def namespace(self) -> str:
@@ -176,7 +183,7 @@ def _subjects(snapshot: Snapshot) -> chain[Subject]:
 
 def _key(subject: Subject) -> str:
     name = subject.key if isinstance(subject, Pod) else subject.name
-    return f"{type(subject).__name__} {name}"
+    return f"{_KINDS[type(subject)]} {name}"
 
 
 def _without(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
