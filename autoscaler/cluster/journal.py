@@ -359,7 +359,7 @@ class Journal:
             # Its name is the hash of its nodes' names: this very intent was written before a restart.
             found = parse_launch_batch(self._api.get(LAUNCH_BATCHES, batch.name))
             if found.outcome.finished:
-                step = f"grant patch on launchbatches, or take the finalizers of LaunchBatch {batch.name} away"
+                step = f"grant patch on launchbatches, or remove the finalizers of LaunchBatch {batch.name}"
                 raise ConflictError(
                     f"LaunchBatch {batch.name} is over and a finalizer keeps it", next_step=step
                 ) from None
