@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from datetime import datetime
-from enum import Enum
-from typing import Any, get_args
+from typing import Any
 
 import celpy
 import jsonschema
@@ -24,7 +23,6 @@ from autoscaler.kube.custom.aws_node_template import (
     AwsVolume,
 )
 from autoscaler.kube.custom.capacity_block import (
-    BlockPhaseName,
     CapacityBlockSpec,
     parse_capacity_block,
 )
@@ -37,13 +35,8 @@ from autoscaler.kube.custom.capacity_pool import (
 )
 from autoscaler.kube.custom.gcp_node_template import GCPNodeTemplateSpec
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec
-from autoscaler.kube.custom.provisioned_node import PhaseName
-from autoscaler.kube.custom.schema import ApiModel, CapacityTypeName, RequirementSpec, Rule
+from autoscaler.kube.custom.schema import ApiModel, RequirementSpec, Rule
 from autoscaler.kube.custom.selectors import SelectorRequirement
-from autoscaler.lifecycle.capacity_block import BlockPhase
-from autoscaler.model.capacity import Mode, PodScope
-from autoscaler.model.provisioned_node import Phase
-from instance_catalog.types.instance_type import CapacityType
 from tests.custom_resources import KINDS, generated_files
 from tests.structural_schema import Kind, crd, structural
 
@@ -354,20 +347,6 @@ def unchecked(model: type[ApiModel], value: dict[str, Any]) -> BaseModel:
     """The model of a value that may break its rules."""
     lenient: type[ApiModel] = type(model.__name__, (model,), {"RULES": ()})
     return lenient.model_validate(value)
-
-
-@pytest.mark.parametrize(
-    ("names", "members"),
-    [
-        pytest.param(PhaseName, Phase, id="phases of nodes"),
-        pytest.param(BlockPhaseName, BlockPhase, id="phases of blocks"),
-        pytest.param(CapacityTypeName, CapacityType, id="capacity types"),
-        pytest.param(CapacityPoolSpec.model_fields["mode"].annotation, Mode, id="modes"),
-        pytest.param(ScopeSpec.model_fields["pods"].annotation, PodScope, id="scopes"),
-    ],
-)
-def test_the_schema_knows_every_member(names: Any, members: type[Enum]) -> None:
-    assert set(get_args(names)) == {member.value for member in members}
 
 
 def test_every_rule_is_compared() -> None:
