@@ -120,7 +120,7 @@ class NotOfferedError(CapacityError):
 
 
 class NotInGroupsError(CapacityError):
-    """No group of the node template starts such machines now. A person changes that in minutes, so it rests briefly."""
+    """No group of the node template starts such machines now. A person changes that, so the back-off is short."""
 
     kind = "NotInGroups"
     first_backoff = timedelta(minutes=2)
@@ -234,7 +234,7 @@ class TokenReusedError(RefusedError):
 class UnknownRefusalError(RefusedError):
     """The provider refused the request (HTTP 4xx) with a code that this version does not know: nothing happened.
 
-    Only the offering that was asked for rests; the next one may succeed.
+    The back-off is for the requested offering only; the next one may succeed.
     """
 
     kind = "UnknownRefusal"

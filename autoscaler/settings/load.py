@@ -98,7 +98,7 @@ def _check_staleness(loop: LoopSettings) -> None:
     if loop.stale < 2 * loop.resync:
         raise ConfigurationError(
             f"loop.stale ({span_text(loop.stale)}) must be at least twice loop.resync ({span_text(loop.resync)}), the "
-            "longest rest between two looks at the cluster",
+            "longest time between two reconciles",
             next_step="raise loop.stale with loop.resync",
         )
 

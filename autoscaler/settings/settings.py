@@ -131,8 +131,7 @@ class SpendingSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class WorkSettings:
-    """How much work a plan may spend on selectors and searches, in units of CEL's cost: five million units take a
-    second."""
+    """How much work a plan may spend on selectors and searches, in units of CEL's cost: five million take a second."""
 
     per_round: Count = _WORK.per_round
     """For looking at nodes and for usual selectors, in equal shares for namespaces and for the kinds of pods in each.

@@ -335,7 +335,7 @@ def _notes(models: Mapping[str, Content]) -> Iterator[str]:
 
 def _notes_of_kept(kept: Iterable[Content]) -> Iterator[str]:
     for entry in kept:
-        yield f"{entry['name']} is no longer listed; it stays, sold nowhere, because your files speak of it"
+        yield f"{entry['name']} is no longer listed; it stays, sold nowhere, because your files name it"
 
 
 def _count(count: Fraction) -> int | str:

@@ -108,7 +108,7 @@ def test_what_people_wrote_of_a_type_that_is_no_longer_listed_stays(clock: Virtu
     for _ in range(2):
         found = sync(Cloud(7), clock, tmp_path)
         assert found.merged.notes == (
-            "x7.large is no longer listed; it stays, sold nowhere, because your files speak of it",
+            "x7.large is no longer listed; it stays, sold nowhere, because your files name it",
         )
         kept = load_catalog(extra_dirs=[tmp_path]).get("x7.large")
         assert (kept.vcpu, kept.sold_in("here-1a")) == (7, False)
