@@ -20,6 +20,11 @@ from instance_catalog.spelling import did_you_mean
 _NONE: Final[Parameters] = {}
 _VARIABLE: Final = re.compile(r"\$\{[A-Za-z_]\w*\}")
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
+_JSON_PATCH: Final = frozenset({"op", "path", "value", "from"})  # RFC 6902
+_PATCHES: Final = (
+    "JSON patches, which change an object of another file; give what Kustomize makes of them: `kubectl kustomize DIR | "
+    "foreslice plan -f -`, where DIR is an overlay that uses them"
+)
 _TOP: Final = {name.lower(): name for name in ("apiVersion", "kind", "metadata", "spec")}
 
 
@@ -115,6 +120,8 @@ def _other_file(file: str, value: dict[str, Any]) -> str:
         return "an instruction to kustomize; give the output of `kubectl kustomize`"
     if name in ("Chart.yaml", "Chart.lock") or (name.startswith("values") and "kind" not in value):
         return "part of a Helm chart; give the output of `helm template`"
+    if {"op", "path"} <= value.keys() <= _JSON_PATCH:
+        return _PATCHES
     if "NAME" in value and "STATUS" in value:
         return "what `helm install --dry-run` says beside the manifests"
     if value.keys().isdisjoint(("apiVersion", "kind", "metadata", "spec", "items")):

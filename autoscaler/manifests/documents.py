@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from autoscaler.kube.metadata import header
 from autoscaler.manifests.document import Document, Locator, UnreadableError
 from autoscaler.manifests.json_documents import read_json
 from autoscaler.manifests.sources import Source
 from autoscaler.manifests.yaml_documents import read_yaml
-from instance_catalog.diagnostic import Diagnostic, Path
+from instance_catalog.diagnostic import Diagnostic, Path, Severity
+from instance_catalog.kubernetes.labels import KUEUE_QUEUE
 
 _APP_WRAPPER = "workload.codeflare.dev/"
 _MOST_PROBLEMS = 20  # of one file; more would be noise
@@ -53,11 +55,11 @@ def _values(source: Source) -> Iterator[Document]:
         return read_yaml(source.text, source.file)
 
 
-def _objects(document: Document) -> Iterator[Document | EmptyList]:
+def _objects(document: Document) -> Iterator[Document | EmptyList | Diagnostic]:
     """The document itself, or the objects in it if it is a list."""
     if isinstance(document.value, list) and document.value and all(isinstance(one, dict) for one in document.value):
         # Several objects in one JSON array, as scripts write them.
-        for index, item in enumerate(document.value):
+        for index, item in enumerate(_once(document.value)):
             yield from _objects(
                 Document(document.file, document.locate((index,)), item, _Below(document.locate, index))
             )
@@ -79,12 +81,22 @@ def _objects(document: Document) -> Iterator[Document | EmptyList]:
         yield from _objects(Document(document.file, locate(()), _with_header(item, version, kind), locate))
 
 
-def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList]:
-    """The objects that an AppWrapper creates in its own namespace, unless it is suspended."""
+def _once(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first of JSON patches stands for all: none is an object, and one warning says so."""
+    return items[:1] if all("op" in item and "path" in item for item in items) else items
+
+
+def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList | Diagnostic]:
+    """The objects that an AppWrapper creates in its own namespace, unless it is suspended and waits for no queue."""
     value = wrapper.value if isinstance(wrapper.value, dict) else {}
     spec, metadata = (part if isinstance(part, dict) else {} for part in (value.get("spec"), value.get("metadata")))
     components = spec.get("components")
-    if spec.get("suspend") is True:
+    queue = _queue_of(metadata)
+    if spec.get("suspend") is True and not queue:
+        message = f"AppWrapper {metadata.get('name', '')}: spec.suspend: suspended: it has no pods now"
+        step = "set suspend to false to plan for its pods"
+        line = wrapper.locate(("spec", "suspend"))
+        yield Diagnostic(message, step, file=wrapper.file, line=line, severity=Severity.WARNING)
         return
     for index, component in enumerate(components if isinstance(components, list) else ()):
         template = component.get("template") if isinstance(component, dict) else None
@@ -92,10 +104,17 @@ def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList]:
             continue
         own = template.get("metadata") if isinstance(template.get("metadata"), dict) else {}
         given = {"namespace": metadata["namespace"]} if "namespace" in metadata else {}
+        inner = {**given, **(own or {})}
+        if queue:  # Kueue admits the wrapper, and with it all that is in it
+            inner["labels"] = {**queue, **(inner.get("labels") or {})}
         locate = _Below(wrapper.locate, "spec", "components", index, "template")
-        yield from _objects(
-            Document(wrapper.file, locate(()), {**template, "metadata": {**given, **(own or {})}}, locate)
-        )
+        yield from _objects(Document(wrapper.file, locate(()), {**template, "metadata": inner}, locate))
+
+
+def _queue_of(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The label by which an object names its queue of Kueue; nothing of one without."""
+    own = metadata.get("labels")
+    return {key: own[key] for key in (KUEUE_QUEUE,) if key in own} if isinstance(own, dict) else {}
 
 
 class _Below:

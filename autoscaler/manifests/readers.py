@@ -28,7 +28,7 @@ from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
-from autoscaler.manifests.queued.flavors import parse_cluster_queue, parse_flavor
+from autoscaler.manifests.queued.flavors import DEFAULT_QUEUE, parse_cluster_queue, parse_flavor
 from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import RequestClass
@@ -44,8 +44,9 @@ def workload(expand: Expand) -> Reader:
 
     def read(manifests: ManifestSet, document: Document, problems: Problems) -> None:
         found = expand(document.value, problems, origin=document.origin, priorities=manifests.priorities)
-        manifests.add(replace(found, pods=_admitted(manifests, document, found.pods, problems)))
         _, kind = header(document.value)
+        default = "" if kind in _SPREAD else DEFAULT_QUEUE
+        manifests.add(replace(found, pods=_admitted(manifests, document, found.pods, problems, default)))
         if kind in _SPREAD:
             _select(manifests, document, kind)
         if kind in _SCALABLE:
@@ -101,10 +102,15 @@ def read_pod(manifests: ManifestSet, document: Document, problems: Problems) -> 
     manifests.add(Expansion(pods, volume_claims=claims))
 
 
-def _admitted(manifests: ManifestSet, document: Document, pods: tuple[Pod, ...], problems: Problems) -> tuple[Pod, ...]:
-    """As Kueue lets them start, where the object or its pods name a queue."""
+def _admitted(
+    manifests: ManifestSet, document: Document, pods: tuple[Pod, ...], problems: Problems, default: str = ""
+) -> tuple[Pod, ...]:
+    """As Kueue lets them start, where the object or its pods name a queue, or their namespace has the one of the name
+    `default`."""
     own = Fields(document.value).child("metadata").child("labels").text(labels.KUEUE_QUEUE)
     queue = own or (pods[0].labels.get(labels.KUEUE_QUEUE, "") if pods else "")
+    if pods and default and not queue and f"{pods[0].namespace}/{default}" in manifests.queues.local_queues:
+        queue = default
     return manifests.queues.admitted(pods, queue, problems)
 
 

@@ -165,7 +165,7 @@ def job_pods(
     parallelism, wanted = count(spec, "parallelism", 1), spec.optional_integer("completions")
     running = parallelism if wanted is None else min(parallelism, max(0, wanted - (done or 0)))
     indexed = spec.text("completionMode") == "Indexed"
-    if done is None or suspended(spec):
+    if done is None or suspended(spec, workload):
         running = 0
     deadline = spec.optional_integer("activeDeadlineSeconds")
     own = {keys.JOB_NAME: job_name, keys.JOB_NAME_LEGACY: job_name, **(labels or {})}
@@ -202,9 +202,12 @@ def over(status: Fields) -> bool:
     )
 
 
-def suspended(spec: Fields) -> bool:
-    """Whether the workload makes no pods for now; a warning, since a person may want to plan for it all the same."""
-    found = spec.flag("suspend")
+def suspended(spec: Fields, workload: Workload | None = None) -> bool:
+    """Whether the workload makes no pods for now; a warning, since a person may want to plan for it all the same.
+
+    `workload` where Kueue may have suspended it: one that names a queue is planned as admitted, as all of its queue.
+    """
+    found = spec.flag("suspend") and not (workload and keys.KUEUE_QUEUE in workload.metadata.labels)
     if found:
         spec.warn("suspend", "suspended: it has no pods now", "set suspend to false to plan for its pods")
     return found

@@ -45,7 +45,7 @@ def expand_job_set(fields: Fields, workload: Workload) -> Expansion:
         found += _as_gang(made, workload, f"{name}-{entry.text('name')}") if policy == _PER_JOB else made
     if policy == _WHOLE:
         found = _as_gang(found, workload, name)
-    if suspended(spec):
+    if suspended(spec, workload):
         found = Expansion()
     spec.unread()
     return found

@@ -120,7 +120,7 @@ def _job(spec: Fields, workload: Workload) -> Expansion:
         found += _scheduled(submitter, workload)
     found = within(found, spec.optional_integer("activeDeadlineSeconds"))
     spec.ignore("clusterSelector")  # manifests/ names a cluster that the files lack
-    if suspended(spec):
+    if suspended(spec, workload):
         found = Expansion()
     spec.unread()
     return found
@@ -134,7 +134,7 @@ def expand_ray_service(fields: Fields, workload: Workload) -> Expansion:
     spec.ignore(*_SERVICE_IGNORED)
     found = _cluster(spec.child("rayClusterConfig"), workload)
     serve_config(spec, found)
-    if suspended(spec):
+    if suspended(spec, workload):
         found = Expansion()
     spec.unread()
     return found
@@ -192,7 +192,7 @@ def _cluster(spec: Fields, workload: Workload) -> Expansion:
     for group in spec.children("workerGroupSpecs"):
         found += _workers(group, workload)
         least += count(group, "minReplicas", 0) * count(group, "numOfHosts", 1)
-    if suspended(spec):
+    if suspended(spec, workload):
         found = Expansion()
     head.unread()
     spec.unread()

@@ -59,7 +59,7 @@ def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
     for name in replicas.names():
         found += _replicas(replicas.child(name), workload, name.lower(), kind_label)
     found = within(found, policy.optional_integer("activeDeadlineSeconds"))
-    if suspended(policy) or over(fields.child("status")):
+    if suspended(policy, workload) or over(fields.child("status")):
         found = Expansion()
     policy.unread()
     spec.unread()

@@ -20,6 +20,8 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Toleration
 
+# The LocalQueue of jobs that name none, in its namespace. Kueue documentation, "Setup a default LocalQueue" (0.19).
+DEFAULT_QUEUE: Final = "default"
 _STEP: Final = "give its LocalQueue, ClusterQueue and ResourceFlavors as well (kubectl get -o yaml)"
 
 

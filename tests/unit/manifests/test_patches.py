@@ -117,3 +117,19 @@ def test_a_whole_object_keeps_the_problem_with_its_name() -> None:
 def test_what_looks_like_a_patch_is_counted(image: str, number: int) -> None:
     text = PATCH.replace("KIND", "Deployment").replace("SELECTOR", SELECTOR)
     assert loaded(text.replace("IMAGE", image)).incomplete == number
+
+
+def test_json_patches_are_named_once_and_are_no_values_of_a_chart() -> None:
+    patches = "\n".join(f"- {{op: add, path: /spec/template/spec/{field}, value: {{}}}}" for field in ("a", "b", "c"))
+    found = loaded(patches + "\n- {op: remove, path: /spec/replicas}\n")
+    (problem,) = found.problems
+    assert found.ok
+    assert problem.message.startswith("ignored: JSON patches")
+    assert "kubectl kustomize" in problem.message
+
+
+def test_a_list_with_an_object_beside_what_looks_like_a_patch_is_read() -> None:
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: main, image: i}]}}"
+    found = loaded(f"- {{op: add, path: /spec}}\n- {pod}\n")
+    assert [one.name for one in found.snapshot.pods] == ["a"]
+    assert [one.message.startswith("ignored: JSON patches") for one in found.problems] == [True]

@@ -100,3 +100,77 @@ def test_one_domain_of_a_topology_is_not_promised(tmp_path: Path) -> None:
     found = read(tmp_path, asked)
     (warning,) = [one for one in foreign_advice(found.snapshot, CATALOG) if "Kueue" in one.message]
     assert "share one cloud.google.com/gce-topology-block have room for all" in warning.message
+
+
+def suspended(**labels_of: str) -> dict[str, Any]:
+    found = job()
+    found["metadata"] = {"name": "train", "labels": labels_of}
+    found["spec"]["suspend"] = True
+    return found
+
+
+def test_a_job_that_waits_suspended_for_kueue_is_planned_as_admitted(tmp_path: Path) -> None:
+    found = read(tmp_path, suspended(**{labels.KUEUE_QUEUE: "team"}), *queues(GPUS), flavor("a", kind="a"))
+    (pod,) = found.snapshot.pods
+    assert pod.node_selector["kind"] == "a"
+    assert not [one for one in found.problems if "suspended" in one.message]
+
+
+def test_a_job_that_somebody_suspended_has_no_pods(tmp_path: Path) -> None:
+    found = read(tmp_path, suspended(), *queues(GPUS), flavor("a", kind="a"))
+    assert found.snapshot.pods == ()
+    assert [one for one in found.problems if "suspended: it has no pods now" in one.message]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "named", "expected"),
+    [
+        ("Job", "batch/v1", "", {"kind": "a"}),
+        ("Job", "batch/v1", "other", {}),  # waits for a queue that is not given
+        ("Deployment", "apps/v1", "", {}),  # Kueue leaves it alone unless it names a queue
+    ],
+)
+def test_jobs_that_name_no_queue_wait_in_the_default_one(
+    kind: str, version: str, named: str, expected: dict[str, str], tmp_path: Path
+) -> None:
+    one = job()
+    one |= {"kind": kind, "apiVersion": version}
+    one["metadata"]["labels"] = {labels.KUEUE_QUEUE: named} if named else {}
+    if kind == "Deployment":
+        one["spec"]["selector"] = {"matchLabels": {"app": "x"}}
+        one["spec"]["template"] = {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {**one["spec"]["template"]["spec"], "restartPolicy": "Always"},
+        }
+    every, local = queues(GPUS)
+    local["metadata"]["name"] = "default"
+    found = read(tmp_path, one, every, local, flavor("a", kind="a"))
+    (pod,) = found.snapshot.pods
+    assert dict(pod.node_selector.items()) == expected
+
+
+def wrapper(queue: str, *, suspend: bool, own: dict[str, str] | None = None) -> dict[str, Any]:
+    inner = job()
+    inner["metadata"] = {"name": "train", **({"labels": own} if own else {})}
+    return {
+        "apiVersion": "workload.codeflare.dev/v1beta2",
+        "kind": "AppWrapper",
+        "metadata": {"name": "all", "labels": {labels.KUEUE_QUEUE: queue} if queue else {}},
+        "spec": {"suspend": suspend, "components": [{"template": inner}]},
+    }
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+@pytest.mark.parametrize("own", [None, {"app": "x"}])
+def test_what_an_app_wrapper_makes_waits_in_its_queue(
+    suspend: bool, own: dict[str, str] | None, tmp_path: Path
+) -> None:
+    found = read(tmp_path, wrapper("team", suspend=suspend, own=own), *queues(GPUS), flavor("a", kind="a"))
+    (pod,) = found.snapshot.pods
+    assert pod.node_selector["kind"] == "a"
+
+
+def test_a_suspended_app_wrapper_without_a_queue_says_that_it_has_no_pods(tmp_path: Path) -> None:
+    found = read(tmp_path, wrapper("", suspend=True))
+    assert found.snapshot.pods == ()
+    assert [one.message for one in found.problems] == ["AppWrapper all: spec.suspend: suspended: it has no pods now"]
