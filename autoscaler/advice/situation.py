@@ -83,6 +83,11 @@ class Situation:
         found = (self.snapshot.claims.get(key) for key in claim_keys(self.pod))
         return tuple(claim for claim in found if claim is not None and claim.allocation is None)
 
+    @property
+    def of_formed_slice(self) -> bool:
+        """Whether GKE's slice controller has to form the slice whose hosts the pods are: no plan does."""
+        return any("formed" in reason.detail for reason in self.left_out.reasons)
+
     @cached_property
     def gang_keys(self) -> tuple[str, ...]:
         """The node labels that all pods of the pod's gang must share."""

@@ -15,6 +15,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice
 from autoscaler.lint.check import lint as check
 from autoscaler.lint.devices.offers import catalog_offers, pool_driver_sets
+from autoscaler.lint.meant_advice import meant_advice
 from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.releases import names_of_releases
 from autoscaler.lint.rules import CEL_COMPILE, INVALID_OBJECT, QUESTIONABLE, UNKNOWN_FIELD, Finding, Level
@@ -102,7 +103,11 @@ def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
         problem = finding.diagnostic
         document = documents[problem.file, problem.line, problem.subject]
         found.append(finding.at(document.file, document.locate(problem.path) if problem.path else document.line))
-    surprises = (*advice(loaded.snapshot), *foreign_advice(loaded.snapshot, catalog))
+    surprises = (
+        *advice(loaded.snapshot),
+        *foreign_advice(loaded.snapshot, catalog),
+        *meant_advice(loaded.snapshot),
+    )
     found += [Finding(QUESTIONABLE, surprise) for surprise in surprises]
     reported = [f.diagnostic for f in found if f.rule is CEL_COMPILE]
     places = {(p.file, p.line, p.path) for p in reported}

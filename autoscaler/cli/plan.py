@@ -27,6 +27,7 @@ from autoscaler.cli.common.why import print_type_answers, samples, type_answers,
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
 from autoscaler.lint.devices.network_advice import network_advice
+from autoscaler.lint.meant_advice import meant_advice
 from autoscaler.lint.other_systems import foreign_advice, not_working
 from autoscaler.lint.releases import names_advice
 from autoscaler.lint.supply_advice import supply_advice
@@ -34,7 +35,7 @@ from autoscaler.lint.tpu_advice import tpu_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.images import selecting_what_images_need
+from autoscaler.planning.demand.meant import as_meant
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
 from autoscaler.planning.one_cloud import cloud_meant, clouds_of, plan_in_one_cloud
 from autoscaler.planning.policy import Policy, WorkLimits
@@ -187,11 +188,12 @@ def _decide(
     now = _moment(moment) if moment else now_of(loaded)
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
-    snapshot = selecting_what_images_need(loaded.snapshot)
+    snapshot = as_meant(loaded.snapshot)
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
     told = (
         *advice(snapshot),
         *foreign_advice(loaded.snapshot, catalog, decided),
+        *meant_advice(loaded.snapshot),
         *names_advice(snapshot),
         *plan_advice(snapshot, decided),
         *supply_advice(snapshot, decided, catalog),

@@ -35,7 +35,6 @@ _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 # Resources of GPUs that no cloud of the catalog sells: of which vendor.
 _HARDWARE: Final = {"intel.com/gpu": "Intel", "gpu.intel.com/i915": "Intel", "gpu.intel.com/xe": "Intel"}
 _SAGEMAKER: Final = "ml."
-_ONE_DOMAIN: Final = (labels.KUEUE_ONE_DOMAIN, labels.KUEUE_ONE_DOMAIN_EACH)
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
     *("/dev", "/sys", "/proc", "/lib", "/usr", "/etc", "/run", "/var/run", "/var/log", "/var/lib/kubelet", "/boot"),
@@ -48,7 +47,6 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     or nodes say which there are, `not_working` warns."""
     yield from _of_first(snapshot, _kai_part, _kai)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
-    yield from _of_first(snapshot, _required_topology, _one_domain)
     yield from _of_first(snapshot, _shared_resource, _shared)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
@@ -141,25 +139,8 @@ def _dynamic_slice(topology: str) -> tuple[tuple[str, ...], str, str]:
         ("metadata", "annotations", labels.GKE_TPU_SLICE_TOPOLOGY),
         f"asks for one TPU slice of {topology}{{rest}}: GKE's slice controller forms it of node pools that are there, "
         "each a 4x4x4 part of a reservation; Foreslice does not, and the hosts of a plan are single machines",
-        "make these node pools as GKE's page on dynamic slicing says; or, for a slice that one node pool holds, select "
-        f"{labels.GKE_TPU_TOPOLOGY} instead",
-    )
-
-
-def _required_topology(pod: Pod) -> str:
-    """The annotation of the pod that has Kueue keep it and its like in one domain, with the label of the domain."""
-    return next((f"{key}={pod.annotations[key]}" for key in _ONE_DOMAIN if key in pod.annotations), "")
-
-
-def _one_domain(annotation: str) -> tuple[tuple[str, ...], str, str]:
-    """Kueue documentation, "Topology Aware Scheduling" (0.19)."""
-    key, _, label = annotation.partition("=")
-    return (
-        ("metadata", "annotations", key),
-        f"has Kueue admit its pods only where nodes that are there and share one {label} have room for all of "
-        f"them{{rest}}: the plan launches nodes for them, wherever these turn out to be",
-        "for machines that the cloud places near each other, give the node pool a compact placement policy, or buy "
-        "a block of them",
+        "make these node pools as GKE's page on dynamic slicing says; or, for a slice that one node pool holds, drop "
+        f"the annotation, and select nothing of dynamic slices but {labels.GKE_TPU_TOPOLOGY}",
     )
 
 

@@ -105,6 +105,8 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "
         "DeviceClass whose spec.extendedResourceName it is",
+        "asks for a TPU slice of {formed}, which GKE's slice controller forms of node pools that are there: no plan "
+        "launches one",
         "asks KAI Scheduler for a part of a GPU by annotation {part}, which is no resource: nothing is bought for it",
         "needs no accelerator: {node} runs it, and nothing is bought for it",
         "claims and requests no device, so nothing is bought for it: any node that it selects runs it",

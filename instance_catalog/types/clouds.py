@@ -53,6 +53,7 @@ class CloudFacts:
     `cards` are the kinds of the primary and of the RDMA network card of types that are listed; () where the listing
     says nothing. `storage_drivers` make volumes that only its machines mount; `zone_label` is the label with the zone
     by which they select nodes. `huge_pages` are by extended resource.
+    `topology_types`: the types whose nodes have labels of where they are among the others, by the beginning of these.
     `root_disk` says where people set the size of root disks. `critical_pods_need_quota`: critical pods outside
     kube-system start only where a ResourceQuota selects their priority class. `sdk`: Python packages that the extra of
     foreslice with the cloud's name installs.
@@ -81,6 +82,7 @@ class CloudFacts:
     model_label: str = ""
     chosen_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     built_in_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
+    topology_types: FrozenMap[str, tuple[str, ...]] = field(default_factory=FrozenMap)
     critical_pods_need_quota: bool = False
     sdk: tuple[str, ...] = ()
 
@@ -127,6 +129,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         model_label=row["model_label"],
         chosen_labels=FrozenMap(row["chosen_labels"]),
         built_in_values=FrozenMap({key: frozenset(found) for key, found in row.get("built_in_values", {}).items()}),
+        topology_types=FrozenMap({key: tuple(found) for key, found in row.get("topology_types", {}).items()}),
         critical_pods_need_quota=row.get("critical_pods_need_quota", False),
         sdk=tuple(row["sdk"]),
     )

@@ -17,7 +17,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
-from autoscaler.planning.demand.images import accelerators_of_images, selecting_what_images_need, types_of_images
+from autoscaler.planning.demand.meant import as_meant, why_meant
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.report.words import counted
@@ -103,11 +103,10 @@ def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, 
     now = now_of(loaded)
     catalog = catalog_of(loaded, directories, now)
     policy = replace(policy, where=asked.where(loaded.snapshot, catalog))
-    snapshot = selecting_what_images_need(loaded.snapshot)
-    narrowed = [pod for pod, given in zip(snapshot.pods, loaded.snapshot.pods, strict=True) if pod != given]
+    snapshot = as_meant(loaded.snapshot)
+    narrowed = [pair for pair in zip(snapshot.pods, loaded.snapshot.pods, strict=True) if pair[0] != pair[1]]
     if narrowed:
         rest = f" and {len(narrowed) - 1} more" if len(narrowed) > 1 else ""
-        types = ", ".join(types_of_images(narrowed[0]) or accelerators_of_images(narrowed[0]))
-        click.echo(f"note: {narrowed[0].key}{rest}: planned on {types}, as its image works nowhere else", err=True)
+        click.echo(f"note: {narrowed[0][0].key}{rest}: {why_meant(*narrowed[0])}", err=True)
     plan, policy = plan_in_one_cloud(snapshot, catalog, policy, now)
     return Decided(snapshot, catalog, plan, now, policy, live=False)

@@ -19,7 +19,7 @@ from instance_catalog.types.clouds import cloud_facts
 
 TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
 # Who selects by one of these has said which machine it has to be.
-_OF_MACHINES: Final = TYPE_KEYS | MACHINE_KEYS | {labels.ACCELERATOR, labels.HOSTNAME}
+OF_MACHINES: Final = TYPE_KEYS | MACHINE_KEYS | {labels.ACCELERATOR, labels.HOSTNAME}
 
 
 def gpudirect_image(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[CapacityPool] = ()) -> str:
@@ -27,7 +27,7 @@ def gpudirect_image(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[Cap
     known only of those that a CapacityPool names."""
     groups = node_groups(pod)
     known = any(f"{key}={value}" in groups for pool in pools for key, value in pool.labels.items())
-    return "" if known or pod.required_values(_OF_MACHINES) else _image(pod, protocol.images)
+    return "" if known or pod.required_values(OF_MACHINES) else _image(pod, protocol.images)
 
 
 def node_groups(pod: Pod) -> list[str]:
@@ -48,24 +48,22 @@ def accelerators_of_images(pod: Pod) -> tuple[str, ...]:
 
 
 def selecting_what_images_need(snapshot: Snapshot) -> Snapshot:
-    """The snapshot in which pods select the machines on which their images work, where nobody says which machines there
-    are: a plan that has the whole catalog buys nothing on which a pod does not work. kube-scheduler takes any node."""
-    if snapshot.pools or snapshot.nodes:
-        return snapshot
+    """The snapshot in which pods select the machines on which their images work."""
     return replace(snapshot, pods=tuple(map(_selecting, snapshot.pods)))
 
 
 def _selecting(pod: Pod) -> Pod:
     for protocol in gpudirect_protocols():
         if gpudirect_image(pod, protocol):
-            return _requiring(pod, Requirement(labels.INSTANCE_TYPE, "In", protocol.types))
+            return requiring(pod, Requirement(labels.INSTANCE_TYPE, "In", protocol.types))
     cards = accelerators_of_images(pod)
-    if cards and not pod.required_values(_OF_MACHINES):
-        return _requiring(pod, Requirement(labels.ACCELERATOR, "In", cards))
+    if cards and not pod.required_values(OF_MACHINES):
+        return requiring(pod, Requirement(labels.ACCELERATOR, "In", cards))
     return pod
 
 
-def _requiring(pod: Pod, needed: Requirement) -> Pod:
+def requiring(pod: Pod, needed: Requirement) -> Pod:
+    """The pod that requires this of its node as well."""
     terms = pod.affinity.terms if pod.affinity else (NodeSelectorTerm(()),)
     narrowed = (replace(term, match_expressions=(*term.match_expressions, needed)) for term in terms)
     return replace(pod, affinity=NodeSelector(tuple(narrowed)))

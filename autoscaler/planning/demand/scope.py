@@ -129,6 +129,8 @@ def _scope_refusal(
             named["node"] = "an ordinary node"
         if part := next((name for name in _KAI_PARTS if name in pod.annotations), ""):
             named = {"part": part}
+        if formed := pod.annotations.get(labels.GKE_TPU_SLICE_TOPOLOGY):
+            named = {"formed": formed}
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
         return Reason.of(Code.NOT_SELECTED, subject, pool=pool.name)

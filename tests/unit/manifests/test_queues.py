@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.lint.other_systems import foreign_advice
+from autoscaler.lint.meant_advice import meant_advice
 from autoscaler.manifests.load import Loaded, load
 from instance_catalog.kubernetes import labels
-from tests.builders import CATALOG
 
 V1 = "kueue.x-k8s.io/v1beta2"
 TOLERATION = {"key": "team", "operator": "Exists", "effect": "NoSchedule"}
@@ -98,8 +97,9 @@ def test_one_domain_of_a_topology_is_not_promised(tmp_path: Path) -> None:
         "annotations": {labels.KUEUE_ONE_DOMAIN: "cloud.google.com/gce-topology-block"}
     }
     found = read(tmp_path, asked)
-    (warning,) = [one for one in foreign_advice(found.snapshot, CATALOG) if "Kueue" in one.message]
+    (warning,) = meant_advice(found.snapshot)
     assert "share one cloud.google.com/gce-topology-block have room for all" in warning.message
+    assert "nodes of a3-highgpu-8g, " in warning.message
 
 
 def suspended(**labels_of: str) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from autoscaler.advice.advise import advise
+from autoscaler.advice.ignored import as_if_served
 from autoscaler.model.capacity import CapacityPool, PodScope, Scope
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.labels import LabelSelector
@@ -16,13 +18,14 @@ from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.requested_capacity import Condition, ProvisioningRequest
 from autoscaler.planning.demand.demand import why_pending
+from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import text_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import GPU, TEAM, claim, gang, ours, plan, pod, snapshot, types
+from tests.builders import CATALOG, GPU, NOW, TEAM, claim, gang, ours, plan, pod, shipped, snapshot, types
 
 ALL = replace(TEAM, scope=Scope(PodScope.ALL))
 GOLD = LabelSelector((Requirement("tier", "In", ("gold",)),))
@@ -47,6 +50,19 @@ def test_a_part_of_a_gpu_by_annotation_is_nothing_to_buy() -> None:
     ((reason,),) = (entry.reasons for entry in plan(snapshot([asking])).outside)
     assert reason.detail == {"part": "gpu-memory"}
     assert "part of a GPU by annotation gpu-memory" in text_of(reason)
+
+
+def test_a_slice_that_somebody_else_forms_is_nothing_to_buy() -> None:
+    chips = Container("main", FrozenMap({"google.com/tpu": Quantity.of(4)}))
+    formed = FrozenMap({labels.GKE_TPU_SLICE_TOPOLOGY: "4x4x4"})
+    asking = replace(pod("worker"), containers=(chips,), annotations=formed)
+    state = snapshot([asking])
+    found = plan(state)
+    ((reason,),) = (entry.reasons for entry in found.outside)
+    assert "asks for a TPU slice of 4x4x4, which GKE's slice controller forms" in text_of(reason)
+    for catalog in (CATALOG, shipped("tpu7x-standard-4t")):
+        assert advise(asking, state, catalog, found, Policy(), NOW) == ()
+        assert as_if_served(found, state, catalog, Policy(), NOW) is None
 
 
 def test_a_resource_that_a_class_would_serve_in_a_later_version_is_told_so() -> None:

@@ -1,0 +1,105 @@
+"""Machines that pods mean and do not select: by their images, by the topology that Kueue keeps them to, and by the rest
+of their group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.images import (
+    OF_MACHINES,
+    accelerators_of_images,
+    node_groups,
+    requiring,
+    selecting_what_images_need,
+    types_of_images,
+)
+from autoscaler.planning.demand.scope import requested_resources
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.types.clouds import cloud_facts
+
+_GPU: Final = "nvidia.com/gpu"
+_ONE_DOMAIN: Final = (labels.KUEUE_ONE_DOMAIN, labels.KUEUE_ONE_DOMAIN_EACH)
+
+
+def as_meant(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in which pods select the machines that they mean, where nobody says which machines there are: a plan
+    that has the whole catalog buys nothing on which a pod does not work. kube-scheduler takes any node."""
+    if snapshot.pools or snapshot.nodes:
+        return snapshot
+    snapshot = selecting_what_images_need(snapshot)
+    groups = meant_by_groups(snapshot.pods)
+    return replace(snapshot, pods=tuple(_of_group(_near_each_other(pod), groups) for pod in snapshot.pods))
+
+
+def required_domain(pod: Pod) -> str:
+    """The annotation of the pod that has Kueue keep it and its like in one domain, with the label of the domain."""
+    return next((f"{key}={pod.annotations[key]}" for key in _ONE_DOMAIN if key in pod.annotations), "")
+
+
+def types_in_domains(pod: Pod) -> tuple[str, ...]:
+    """The instance types whose nodes have the label of the domain to which Kueue keeps the pod, a cloud's own, where
+    the pod asks for GPUs and selects no machine."""
+    label = required_domain(pod).rpartition("=")[2]
+    if not label or types_of_images(pod) or not _selects_none(pod):
+        return ()
+    known = (entry for facts in cloud_facts().values() for entry in facts.topology_types.items())
+    return next((types for prefix, types in known if label.startswith(prefix)), ())
+
+
+def meant_by_groups(pods: Iterable[Pod]) -> dict[tuple[str, str], FrozenMap[str, str]]:
+    """The labels of machines that some pods of a leader-worker group select, by group, where others ask for GPUs and
+    select no machine: the group is one program, and GKE's samples name its GPU in the template of the leader alone."""
+    found: dict[tuple[str, str], list[Pod]] = {}
+    for pod in pods:
+        if labels.LWS_GROUP_KEY in pod.labels:
+            found.setdefault(_group(pod), []).append(pod)
+    meant: dict[tuple[str, str], FrozenMap[str, str]] = {}
+    for group, members in found.items():
+        selected = {_machine(pod) for pod in members if _machine(pod)}
+        if len(selected) == 1 and any(_selects_none(pod) for pod in members):
+            meant[group] = selected.pop()
+    return meant
+
+
+def why_meant(pod: Pod, given: Pod) -> str:
+    """On which machines a plan is made for the pod, which is `given` without them, and why."""
+    if types := types_of_images(given) or accelerators_of_images(given):
+        return f"planned on {', '.join(types)}, as its image works nowhere else"
+    if types := types_in_domains(given):
+        return f"planned on {', '.join(types)}, whose nodes have the label of its topology"
+    return f"planned on {', '.join(sorted(_machine(pod).values()))}, as others of its group"
+
+
+def like_group(pod: Pod, groups: Mapping[tuple[str, str], FrozenMap[str, str]]) -> FrozenMap[str, str]:
+    """The labels of machines that the rest of its group selects and the pod does not; none of another pod."""
+    meant = groups.get(_group(pod)) if labels.LWS_GROUP_KEY in pod.labels else None
+    return meant if meant and _selects_none(pod) else FrozenMap()
+
+
+def _of_group(pod: Pod, groups: Mapping[tuple[str, str], FrozenMap[str, str]]) -> Pod:
+    meant = like_group(pod, groups)
+    return replace(pod, node_selector=pod.node_selector.with_items(meant)) if meant else pod
+
+
+def _near_each_other(pod: Pod) -> Pod:
+    types = types_in_domains(pod)
+    return requiring(pod, Requirement(labels.INSTANCE_TYPE, "In", types)) if types else pod
+
+
+def _selects_none(pod: Pod) -> bool:
+    """Whether it asks for GPUs as a resource, and neither a label of machines nor a node pool says which."""
+    return _GPU in requested_resources(pod) and not (pod.required_values(OF_MACHINES) or node_groups(pod))
+
+
+def _machine(pod: Pod) -> FrozenMap[str, str]:
+    return FrozenMap({key: value for key, value in sorted(pod.node_selector.items()) if key in OF_MACHINES})
+
+
+def _group(pod: Pod) -> tuple[str, str]:
+    return pod.namespace, pod.labels[labels.LWS_GROUP_KEY]
