@@ -120,6 +120,8 @@ def _other_file(file: str, value: dict[str, Any]) -> str:
         return "an instruction to kustomize; give the output of `kubectl kustomize`"
     if name in ("Chart.yaml", "Chart.lock") or (name.startswith("values") and "kind" not in value):
         return "part of a Helm chart; give the output of `helm template`"
+    if "blueprint_name" in value:
+        return "a blueprint of Cluster Toolkit; give the manifests that it applies"
     if {"op", "path"} <= value.keys() <= _JSON_PATCH:
         return _PATCHES
     if "NAME" in value and "STATUS" in value:

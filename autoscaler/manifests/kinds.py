@@ -113,6 +113,7 @@ _NO_QUOTA = "quota is not considered: the plan takes every pending pod as admitt
 # (group, kind) of other programs, whose controllers make pods by rules that are not known here.
 MAKES_PODS = frozenset(
     {
+        ("agent.k8s.elastic.co", "Agent"),
         ("agents.x-k8s.io", "Sandbox"),
         ("apps.nvidia.com", "NIMCache"),
         ("apps.nvidia.com", "NIMPipeline"),
@@ -122,10 +123,14 @@ MAKES_PODS = frozenset(
         ("argoproj.io", "Workflow"),
         ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
         ("elastic.pytorch.org", "ElasticJob"),
+        ("elasticsearch.k8s.elastic.co", "Elasticsearch"),
         ("extensions.agents.x-k8s.io", "SandboxClaim"),
         ("extensions.agents.x-k8s.io", "SandboxWarmPool"),
         ("flow.volcano.sh", "JobFlow"),
         ("grove.io", "PodCliqueSet"),
+        ("inference.llmaz.io", "Playground"),
+        ("inference.llmaz.io", "Service"),
+        ("kibana.k8s.elastic.co", "Kibana"),
         ("nvidia.com", "DynamoGraphDeployment"),
         ("nvidia.com", "DynamoComponentDeployment"),
         ("orchestration.aibrix.ai", "KVCache"),
@@ -147,6 +152,8 @@ MAKES_PODS = frozenset(
         ("tekton.dev", "TaskRun"),
         ("trainer.kubeflow.org", "TrainJob"),
         ("workload.codeflare.dev", "AppWrapper"),
+        ("workloads.x-k8s.io", "RoleBasedGroup"),
+        ("workloads.x-k8s.io", "RoleBasedGroupSet"),
     }
 )
 

@@ -26,7 +26,20 @@ _SAFE_NESTING = 1000
 _VARIABLE: Final = re.compile(r"\s*\$(\w+|\{\w+[^{}]*\})\s*")
 _FLOW_VARIABLE: Final = re.compile(r"[{\[,][^#'\"]*[:,\[]\s*\$\{\w+[^{}]*\}")  # {cpu: ${CPU}}
 # Brackets that begin a value and are followed by more text, which YAML does not allow, and <name>: <name>.
-_BRACKETS: Final = re.compile(r"(?::|-)\s+(\{\w[\w .-]*\}(?=[^\s,\]}#])|\[\w[\w .-]*\](?=[^\s,\]}#])|<\w[\w .-]*>)")
+_BRACKETS: Final = re.compile(
+    r"(?::|-)\s+(\{\{\s*\w+\s*\}\}|\{\w[\w .-]*\}(?=[^\s,\]}#])|\[\w[\w .-]*\](?=[^\s,\]}#])|<\w[\w .-]*>)"
+)
+# What only one tool writes: statements of Jinja and of Terraform, actions of Helm, which begin with a field or a word.
+_TEMPLATES: Final = {
+    "a Jinja template: give what its tool makes of it": re.compile(r"\{%.*%\}"),
+    "a Terraform template: give what `templatefile` makes of it": re.compile(
+        r"%\{~?\s*(?:for|if|else|end(?:for|if))\b"
+    ),
+    "a Helm template: give the output of `helm template`": re.compile(
+        r"\{\{-?\s*(?:[.$/(\"]|(?:block|default|define|else|end|fail|if|include|index|lookup|printf|quote|range|required|"
+        r"template|toYaml|tpl|with)\b)"
+    ),
+}
 _INDENTATION = re.compile(r"^[ ?-]+", re.MULTILINE)
 _TAG = "tag:yaml.org,2002:"
 _KEPT = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -190,8 +203,9 @@ def _check_nesting(text: str) -> None:
 
 
 def _next_step(text: str, line: int) -> str:
-    if "{{" in text:
-        return "this looks like a Helm template: give the output of `helm template` instead"
+    for tool, pattern in _TEMPLATES.items():
+        if pattern.search(text):
+            return f"this looks like {tool} instead"
     # The parser finds out a line later that a bare ${NAME} is no field. One within a text is the shell's.
     near = text.splitlines()[max(0, line - 2) : line]
     if any(_VARIABLE.fullmatch(one) or _FLOW_VARIABLE.search(one) for one in near):

@@ -315,6 +315,7 @@ def test_a_mistake_in_a_component_is_told_with_its_line() -> None:
         ("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"),
         ("nvidia.com/v1alpha1", "DynamoGraphDeployment"),
         ("extensions.agents.x-k8s.io/v1beta1", "SandboxWarmPool"),
+        ("workloads.x-k8s.io/v1alpha2", "RoleBasedGroup"),
     ],
 )
 def test_kinds_that_make_pods_are_never_ignored(version: str, kind: str) -> None:
@@ -388,3 +389,8 @@ def test_a_variable_in_braces_breaks_the_document(value: str) -> None:
         f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - resources:\n      limits: {value}\n"
     ).problems
     assert "variable" in found.next_step
+
+
+def test_a_blueprint_of_cluster_toolkit_is_no_chart() -> None:
+    (found,) = read("blueprint_name: gke\nvars: {region: x}\ndeployment_groups: []\n").problems
+    assert found.message == "ignored: a blueprint of Cluster Toolkit; give the manifests that it applies"

@@ -23,6 +23,16 @@ ASKING = "{spec: {containers: [{name: c}], resourceClaims: [{name: gpu, resource
 MISTAKES = {
     "not YAML": ("a: [", "-:2: invalid YAML (line 2, column 1): while parsing a flow node"),
     "a Helm template": ("{{ .Values.x }}: 1", "give the output of `helm template`"),
+    "an action of Helm": ("a:\n{{- range $x := .Values.y }}\n- b\n{{- end }}", "give the output of `helm template`"),
+    "a Jinja template": (
+        "a:\n{% if x %}\n- {{ name }}\n{% endif %}",
+        "looks like a Jinja template: give what its tool",
+    ),
+    "a Terraform template": (
+        "a:\n  %{~ for key, val in labels ~}\n    ${key}: ${val}\n  %{~ endfor ~}",
+        "looks like a Terraform template: give what `templatefile`",
+    ),
+    "a placeholder in braces": ("a: {{HF_TOKEN}}", "{{HF_TOKEN}} looks like a placeholder: write what belongs there"),
     "a tab": ("a:\n\t- b", "use spaces"),
     "not an object": ("- a", "-:1: not a Kubernetes object\n  an object has apiVersion, kind and metadata"),
     "no kind": ("apiVersion: v1", "not a Kubernetes object: missing kind"),
