@@ -155,7 +155,10 @@ def _others_settled(asked: Situation, snapshot: Snapshot) -> Snapshot:
         if p.target is Target.EXISTING and p.allocations.keys() <= snapshot.claims.keys()
     }
     away = {p.pod for p in plan.placements if p.target is Target.NEW}
-    away |= {entry.pod for entry in (*plan.left_out, *plan.outside)} - asked.keys
+    # A gang does not start without those of its pods that any node runs.
+    gangs = {pod.gang for pod in asked.pods if pod.gang}
+    beside = {pod.key for pod in snapshot.pods if pod.gang in gangs}
+    away |= {entry.pod for entry in (*plan.left_out, *plan.outside)} - asked.keys - beside
     pods = tuple(_bound(pod, settled) for pod in snapshot.pods if pod.key not in away)
     claims = dict(snapshot.claims.items())
     by_key = {pod.key: pod for pod in snapshot.pods}

@@ -163,6 +163,7 @@ LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"  # label
 LWS_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"  # label
 LWS_GROUP_KEY: Final = "leaderworkerset.sigs.k8s.io/group-key"  # label, the same for the pods of one group
 LWS_WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"  # label
+LWS_SUBGROUP_KEY: Final = "leaderworkerset.sigs.k8s.io/subgroup-key"  # label, the same for the pods of one subgroup
 LWS_EXCLUSIVE_TOPOLOGY: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"  # annotation: one group per domain
 LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"  # annotation
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"  # label

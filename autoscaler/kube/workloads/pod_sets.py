@@ -92,7 +92,8 @@ def expand_leader_worker_set(fields: Fields, workload: Workload) -> Expansion:
     template.ignore("restartPolicy", "resizePolicy", "persistentVolumeClaimRetentionPolicy", "subGroupPolicy")
     unsupported += template.unsupported("volumeClaimTemplates")
     annotations = fields.child("metadata").child("annotations")
-    unsupported += annotations.unsupported(keys.LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY)
+    if keys.LWS_EXCLUSIVE_TOPOLOGY in annotations:  # one domain within another
+        unsupported += annotations.unsupported(keys.LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY)
     groups, size = count(spec, "replicas", 1), count(template, "size", 1)
     if groups * size > MOST_PODS:
         spec.error("replicas", f"{groups} groups of {size} are more than {MOST_PODS} pods", "plan for fewer at a time")
@@ -127,9 +128,31 @@ def _group(template: Fields, workload: Workload, index: int, size: int) -> Expan
     )
     topology = metadata.annotations.get(keys.LWS_EXCLUSIVE_TOPOLOGY)
     if not topology:
-        return leaders + workers
+        return _in_subgroups(template, workload, leader, leaders + workers)
     made = _exclusive(leaders + workers, topology, keys.LWS_GROUP_KEY, leader)
     return _as_gang(made, workload, leader, topology)
+
+
+def _in_subgroups(template: Fields, workload: Workload, leader: str, made: Expansion) -> Expansion:
+    """The group, of which each subgroup has a topology domain of its own where the annotation says so. Ported rules:
+    kubernetes-sigs/lws 060ab4d, pkg/webhooks/pod_webhook.go, Default and getSubGroupIndex."""
+    policy = template.child("subGroupPolicy")
+    size, excluded = policy.integer("subGroupSize"), policy.text("type") == "LeaderExcluded"
+    topology = workload.metadata.annotations.get(keys.LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY)
+    if not topology or size < 1:
+        return made
+    first = 1 if (len(made.pods) - 1) % size == 0 else 0  # a leader that is one too many belongs to subgroup 0
+    parts: dict[int | None, list[Pod]] = {}
+    for index, pod in enumerate(made.pods):
+        part = None if index == 0 and excluded else max(0, index - first) // size
+        parts.setdefault(part, []).append(pod)
+    found = replace(made, pods=tuple(parts.pop(None, ())))
+    for part, pods in parts.items():
+        key = f"{leader}-{part}"
+        labelled = tuple(replace(p, labels=p.labels.with_items({keys.LWS_SUBGROUP_KEY: key})) for p in pods)
+        apart = _exclusive(Expansion(labelled), topology, keys.LWS_SUBGROUP_KEY, key)
+        found += _as_gang(apart, workload, key, topology)
+    return found
 
 
 def _template(holder: Fields, name: str, *, report: bool) -> Fields:

@@ -19,7 +19,7 @@ from autoscaler.report.tables.plan_summary import left_out_table
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import CATALOG, NOW, claim, gpus, pod, shipped, snapshot
+from tests.builders import CATALOG, NOW, claim, gang, gpus, pod, shipped, snapshot
 
 CONSUMES = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
 
@@ -109,3 +109,14 @@ def test_the_device_plugin_is_that_of_all_pods_of_a_workload() -> None:
     first = change_text(next(openings(asked)))
     assert "volcano in spec.scope.schedulerNames" in first
     assert "run the device plugin of nvidia.com/gpu" in first
+
+
+def test_a_gang_starts_with_those_of_its_pods_that_any_node_runs() -> None:
+    """Left out of the trial, a leader that asks for no device would keep its workers from starting."""
+    asking = (Container("main", FrozenMap({"google.com/tpu": Quantity.of(4)})),)
+    leader = pod("w-0", gang="g", owner="LeaderWorkerSet/w")
+    worker = replace(pod("w-0-1", gang="g", owner="LeaderWorkerSet/w"), containers=asking)
+    given, catalog = snapshot([leader, worker], gangs=gang("g", 2)), shipped("ct6e-standard-4t")
+    plan = plan_for(given, catalog, Policy(), NOW)
+    (line,) = advice_lines(advise(worker, given, catalog, plan, Policy(), NOW, most=1))
+    assert line.endswith("→ 1 × ct6e-standard-4t (on-demand), 10.80 $/h")

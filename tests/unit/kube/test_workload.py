@@ -223,10 +223,45 @@ def test_exclusive_topology_makes_a_group_a_gang() -> None:
     assert found.pods[-1].gang.name == "w-1"
 
 
+SUBGROUPS = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+
+
+@pytest.mark.parametrize(
+    ("size", "policy", "expected"),
+    [
+        (4, {"subGroupSize": 2}, {"w-0-0": ["w-0", "w-0-1"], "w-0-1": ["w-0-2", "w-0-3"]}),
+        # The leader is one too many, so it joins the first workers.
+        (5, {"subGroupSize": 2}, {"w-0-0": ["w-0", "w-0-1", "w-0-2"], "w-0-1": ["w-0-3", "w-0-4"]}),
+        (
+            5,
+            {"subGroupSize": 2, "type": "LeaderExcluded"},
+            {None: ["w-0"], "w-0-0": ["w-0-1", "w-0-2"], "w-0-1": ["w-0-3", "w-0-4"]},
+        ),
+        (2, {}, {None: ["w-0", "w-0-1"]}),
+    ],
+)
+def test_exclusive_topology_makes_subgroups_gangs(
+    size: int, policy: dict[str, Any], expected: dict[str | None, list[str]]
+) -> None:
+    raw = leader_worker_set(replicas=1, group={"size": size, "subGroupPolicy": policy})
+    raw["metadata"]["annotations"] = {SUBGROUPS: "rack"}
+    found, problems = expanded(expand_leader_worker_set, raw)
+    assert problems == []
+    members: dict[str | None, list[str]] = {}
+    for each in found.pods:
+        members.setdefault(each.gang.name if each.gang else None, []).append(each.name)
+        assert each.labels.get("leaderworkerset.sigs.k8s.io/subgroup-key") == (each.gang.name if each.gang else None)
+        assert [term.topology_key for term in each.pod_anti_affinity] == (["rack"] if each.gang else [])
+    assert members == expected
+    assert {(one.name, one.min_count, one.topology_key) for one in found.gangs} == {
+        (name, len(pods), "rack") for name, pods in expected.items() if name
+    }
+
+
 def test_features_of_leader_worker_sets_that_are_not_supported() -> None:
     raw = leader_worker_set(group={"subGroupPolicy": {"subGroupSize": 2}, "volumeClaimTemplates": [{}]})
-    subgroups = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
-    raw["metadata"]["annotations"] = {subgroups: "rack"}
+    subgroups = SUBGROUPS
+    raw["metadata"]["annotations"] = {subgroups: "rack", "leaderworkerset.sigs.k8s.io/exclusive-topology": "room"}
     found, problems = expanded(expand_leader_worker_set, raw)
     assert len(problems) == 2
     assert all("is not supported" in problem for problem in problems)
