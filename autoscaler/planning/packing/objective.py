@@ -21,7 +21,8 @@ class Score:
     most wanted one costs nothing and is not listed); pods are counted and not nodes, so that one big on-demand node
     never looks better than using reserved capacity first. `usd_per_hour`: what the new nodes cost, prepaid ones
     nothing. `disruption`: pods put where they may be interrupted (spot, or a block whose end they may meet).
-    `fragmentation`: devices of the new nodes that stay free (devices that share counters count once per counter set).
+    `fragmentation`: devices of the new nodes that stay free (devices that share counters count once per counter set),
+    less those that are fixed partitions: what is left of these is room, and a layout that leaves fewer has wasted it.
     `weight`: minus the weights of the nodes' pools. `order`: sum of the candidates' places in their stable order.
     """
 

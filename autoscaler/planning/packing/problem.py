@@ -33,7 +33,7 @@ class Oracle(Protocol[State]):
         """Sum of the firstAvailable indexes chosen on the node."""
 
     def free(self, state: State) -> int:
-        """Devices of the node that nobody uses."""
+        """Devices of the node that nobody uses; below zero where these are better than none."""
 
     def worth_trying(self, shape: int, item: int) -> bool:
         """Whether a node of the shape is worth trying for the item. A hint as `full` is."""

@@ -213,12 +213,11 @@ class PackingOracle:
         return state.preference
 
     def free(self, state: Filled) -> int:
-        """Device units left, of the drivers whose devices are used."""
+        """Device units left, of the drivers whose devices are used, as `DeviceUnits.unwanted` counts them."""
         key = (state.shape, state.units)
         left = self._left.get(key)
         if left is None:
-            drivers = {unit[0] for unit in state.units}
-            left = self._left[key] = self._shapes[state.shape].units.total(drivers) - len(state.units)
+            left = self._left[key] = self._shapes[state.shape].units.unwanted(state.units)
         return left
 
     def worth_trying(self, shape: int, item: int) -> bool:
@@ -232,7 +231,7 @@ class PackingOracle:
     def full(self, state: Filled) -> bool:
         """Whether every device is used, as far as devices cannot be divided."""
         units = self._shapes[state.shape].units
-        return bool(state.units) and self.free(state) == 0 and not units.divisible
+        return bool(state.units) and units.left(state.units) == 0 and not units.divisible
 
     def has_room(self, state: Filled, item: int) -> bool:
         """False if the amounts of one more bundle exceed what is left; amounts do not depend on the order."""

@@ -6,14 +6,15 @@ use are counted: nobody misses the free channel of a compute domain. It must not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from autoscaler.model.resource_claim import Allocation
 from instance_catalog.kubernetes.resource_slice import DeviceId, ResourceSlice
 
+_PARTITION: Final = "mig"  # value of the attribute `type` of NVIDIA's driver
 Unit: TypeAlias = tuple[str, str, str]  # driver, pool, counter set or device
 
 
@@ -45,6 +46,26 @@ class DeviceUnits:
     def divisible(self) -> bool:
         """Whether some unit can be used by several devices."""
         return any(device.consumes_counters for piece in self.slices for device in piece.devices)
+
+    @cached_property
+    def cut(self) -> frozenset[str]:
+        """The drivers whose devices are partitions that were fixed before the node runs (static MIG)."""
+        return frozenset(
+            piece.driver
+            for piece in self.slices
+            for device in piece.devices
+            if device.attributes.get("type") == _PARTITION and not device.consumes_counters
+        )
+
+    def left(self, used: Collection[Unit]) -> int:
+        """Units that are not used, of the drivers whose units are."""
+        return self.total(unit[0] for unit in used) - len(used)
+
+    def unwanted(self, used: Collection[Unit]) -> int:
+        """What of the node is better not left, as a number: the units that are left. Partitions that are left are room
+        for more pods of the kind, and a layout that has fewer of them wastes the rest of its GPUs: they count below 0.
+        """
+        return -self.left(used) if any(unit[0] in self.cut for unit in used) else self.left(used)
 
     def touched(self, devices: Iterable[DeviceId]) -> frozenset[Unit]:
         """The units of these devices; devices of other slices have none here."""
