@@ -63,7 +63,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import queue_labels
+from instance_catalog.types.clouds import made_by_cloud, queue_labels
 
 _PAIRS = 10  # tried at most, of the smallest changes
 _PREPARING = frozenset(
@@ -225,9 +225,14 @@ def _takes_back(change: Change, first: Change) -> bool:
 
 def _prepares(change: Change) -> bool:
     """Whether it only makes nodes of a pool what the pod selects, or says that in other words; it gives up nothing. The
-    label of queued node pools says who sizes them, and nothing about their machines."""
-    parts = change.parts or (change,)
-    return all(part.kind in _PREPARING or queue_labels() & keys_dropped(part) for part in parts)
+    labels of nodes that others size or make say nothing about their machines."""
+    return all(part.kind in _PREPARING or _of_others(part) for part in change.parts or (change,))
+
+
+def _of_others(change: Change) -> bool:
+    detail = change.detail
+    made = made_by_cloud(str(detail.get("key", "")), str(detail.get("value", "")))
+    return bool(queue_labels() & keys_dropped(change)) or (bool(keys_dropped(change)) and made)
 
 
 def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:

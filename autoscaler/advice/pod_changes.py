@@ -21,7 +21,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS
-from instance_catalog.types.clouds import queue_labels
+from instance_catalog.types.clouds import made_by_cloud, queue_labels
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
@@ -131,9 +131,17 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
         yield Change.of(ChangeKind.DROP_NODE_AFFINITY, _subject(asked), edit, key=key)
 
 
-def leaving_queue(asked: Situation) -> Iterator[Change]:
-    """Without the label of groups of nodes that another autoscaler sizes for a queue: no plan buys there."""
-    for key in sorted(queue_labels() & asked.pod.selected_labels):
+def leaving_others(asked: Situation) -> Iterator[Change]:
+    """Without the labels of nodes that no plan buys: those of groups that another autoscaler sizes for a queue, and
+    those that the cloud makes by itself, where no pool has taken their name."""
+    built_in = {
+        key
+        for key in asked.pod.selected_labels
+        for names in asked.pod.required_values({key})
+        if any(made_by_cloud(key, name) for name in names)
+        and not any(pool.labels.get(key) in names for pool in asked.pools)
+    }
+    for key in sorted(queue_labels() & asked.pod.selected_labels | built_in):
         if value := asked.pod.node_selector.get(key):
             edit = on_pods(asked.keys, partial(_without_key, key=key))
             yield Change.of(ChangeKind.DROP_NODE_SELECTOR, _subject(asked), edit, key=key, value=value)

@@ -10,7 +10,7 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
 from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, accelerators_named, families_named
-from autoscaler.advice.pod_changes import leaving_queue
+from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.other_systems import type_named
@@ -31,7 +31,7 @@ from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LA
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.prediction.system_labels import capacity_labels
-from instance_catalog.types.clouds import cloud_facts, clouds_of_labels
+from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, made_by_cloud
 from instance_catalog.types.instance_type import CapacityType
 
 _BOUGHT_ANY_TIME: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
@@ -188,7 +188,7 @@ def node_labels(asked: Situation) -> Iterator[Change]:
 def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     """Those of the labels that the pool does not have yet."""
     wanted = {**_of_affinity(asked.pod, pool), **asked.pod.node_selector}
-    wanted = {key: value for key, value in wanted.items() if _given_by_people(key)}
+    wanted = {k: value for k, value in wanted.items() if _given_by_people(k) and not made_by_cloud(k, value)}
     # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
     # is a slice or nothing that a label makes.
     groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE}
@@ -201,7 +201,7 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
         labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown, machine=machine)
         requirements = tuple(_meant(labels, pool, asked))
-        yield Change.together(*(_requiring(pool, r) for r in requirements), labelled, *leaving_queue(asked))
+        yield Change.together(*(_requiring(pool, r) for r in requirements), labelled, *leaving_others(asked))
 
 
 def _of_affinity(pod: Pod, pool: CapacityPool) -> dict[str, str]:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind
-from autoscaler.advice.pod_changes import leaving_queue, missing_volume_claims
+from autoscaler.advice.pod_changes import leaving_others, missing_volume_claims
 from autoscaler.advice.pool_changes import (
     add_labels,
     add_scheduler,
@@ -47,7 +47,7 @@ def openings(asked: Situation) -> Iterator[Change]:
         if not serving:
             continue
         serving = (*serving, *on_cards_of_images(asked, pool))
-        labelling = labelling or tuple(leaving_queue(asked))
+        labelling = labelling or tuple(leaving_others(asked))
         if hosts := tuple(one_host_each(asked, pool)):
             yield Change.together(*serving, *hosts, *labelling, *volumes, *plugins)
         if labelling and not pool.implicit:

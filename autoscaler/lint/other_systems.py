@@ -131,12 +131,12 @@ def _kai(name: str) -> tuple[tuple[str, ...], str, str]:
 
 
 def _formed_slice(pod: Pod) -> str:
-    return pod.annotations.get(labels.GKE_TPU_SLICE_TOPOLOGY, "")
+    return pod.annotations.get(labels.FORMED_SLICE_TOPOLOGY, "")
 
 
 def _dynamic_slice(topology: str) -> tuple[tuple[str, ...], str, str]:
     return (
-        ("metadata", "annotations", labels.GKE_TPU_SLICE_TOPOLOGY),
+        ("metadata", "annotations", labels.FORMED_SLICE_TOPOLOGY),
         f"asks for one TPU slice of {topology}{{rest}}: GKE's slice controller forms it of node pools that are there, "
         "each a 4x4x4 part of a reservation; Foreslice does not, and the hosts of a plan are single machines",
         "make these node pools as GKE's page on dynamic slicing says; or, for a slice that one node pool holds, drop "

@@ -158,7 +158,7 @@ KAI_POD_GROUP: Final = "pod-group-name"  # annotation set by KAI's pod-grouper
 KAI_GPU_FRACTION: Final = "gpu-fraction"  # pod annotation: the part of a GPU that KAI Scheduler gives it
 KAI_GPU_MEMORY: Final = "gpu-memory"  # pod annotation: the same in MiB (KAI-Scheduler docs/gpu-sharing)
 # Pod annotation: the slice that GKE's dynamic slicing forms for the workload (GKE docs, use-gke-dynamic-slicing)
-GKE_TPU_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
+FORMED_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"  # label
 LWS_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"  # label
 LWS_GROUP_KEY: Final = "leaderworkerset.sigs.k8s.io/group-key"  # label, the same for the pods of one group
@@ -197,7 +197,7 @@ POD_ANNOTATIONS: Final = frozenset(
     {
         KAI_GPU_FRACTION,
         KAI_GPU_MEMORY,
-        GKE_TPU_SLICE_TOPOLOGY,
+        FORMED_SLICE_TOPOLOGY,
         KUEUE_ONE_DOMAIN,
         KUEUE_ONE_DOMAIN_EACH,
         CAPACITY_ENDS_AT,

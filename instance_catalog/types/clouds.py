@@ -158,6 +158,11 @@ def queue_labels() -> frozenset[str]:
     return frozenset(facts.queue_label for facts in cloud_facts().values()) - {""}
 
 
+def made_by_cloud(key: str, value: str) -> bool:
+    """Whether a cloud makes the nodes with this value of the label by itself, so that no group of others has it."""
+    return any(value in facts.built_in_values.get(key, ()) for facts in cloud_facts().values())
+
+
 @cache
 def zone_labels() -> frozenset[str]:
     """The labels with a node's zone that CSI drivers of clouds put on it."""

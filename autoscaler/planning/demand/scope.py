@@ -129,7 +129,7 @@ def _scope_refusal(
             named["node"] = "an ordinary node"
         if part := next((name for name in _KAI_PARTS if name in pod.annotations), ""):
             named = {"part": part}
-        if formed := pod.annotations.get(labels.GKE_TPU_SLICE_TOPOLOGY):
+        if formed := pod.annotations.get(labels.FORMED_SLICE_TOPOLOGY, ""):
             named = {"formed": formed}
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):

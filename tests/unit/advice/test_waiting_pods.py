@@ -10,6 +10,7 @@ from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.pool_opening import openings
 from autoscaler.advice.situation import Situation
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.requested_capacity import Condition, PodSet, ProvisioningRequest
 from autoscaler.planning.planner import plan_for
@@ -120,3 +121,33 @@ def test_a_gang_starts_with_those_of_its_pods_that_any_node_runs() -> None:
     plan = plan_for(given, catalog, Policy(), NOW)
     (line,) = advice_lines(advise(worker, given, catalog, plan, Policy(), NOW, most=1))
     assert line.endswith("→ 1 × ct6e-standard-4t (on-demand), 10.80 $/h")
+
+
+COMPUTE_CLASS = "cloud.google.com/compute-class"
+
+
+@pytest.mark.parametrize(
+    ("selected", "dropped"), [({COMPUTE_CLASS: "Accelerator"}, True), ({COMPUTE_CLASS: "small-gpus"}, False)]
+)
+@pytest.mark.parametrize("chips", [False, True])
+def test_no_pool_of_your_own_has_a_class_that_gke_makes(selected: dict[str, str], dropped: bool, chips: bool) -> None:
+    """Autopilot makes the nodes of these classes itself, so no group of yours has their label."""
+    asked, catalog = pod("p", "c", node_selector=FrozenMap(selected)), shipped("g2-standard-4")
+    if chips:
+        asking = (Container("main", FrozenMap({"google.com/tpu": Quantity.of(4)})),)
+        asked, catalog = replace(asked, containers=asking, claims=()), shipped("ct6e-standard-4t")
+    given = snapshot([asked], () if chips else [claim("c", gpus())])
+    plan = plan_for(given, catalog, Policy(), NOW)
+    (line,) = advice_lines(advise(asked, given, catalog, plan, Policy(), NOW, most=1))
+    ((key, name),) = selected.items()
+    assert (f"drop nodeSelector {key}={name}" in line) is dropped
+    assert (f"{key}={name} in spec.labels" in line) is not dropped
+
+
+def test_a_pool_that_has_taken_the_name_keeps_it() -> None:
+    asked = pod("p", "c", node_selector=FrozenMap({COMPUTE_CLASS: "Accelerator", "team": "a"}))
+    pools = (CapacityPool("gpu", labels=FrozenMap({COMPUTE_CLASS: "Accelerator"})),)
+    given, catalog = snapshot([asked], [claim("c", gpus())], pools=pools), shipped("g2-standard-4")
+    plan = plan_for(given, catalog, Policy(), NOW)
+    (line,) = advice_lines(advise(asked, given, catalog, plan, Policy(), NOW, most=1))
+    assert line.startswith("pool gpu: add team=a to spec.labels")

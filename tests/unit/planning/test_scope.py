@@ -54,7 +54,7 @@ def test_a_part_of_a_gpu_by_annotation_is_nothing_to_buy() -> None:
 
 def test_a_slice_that_somebody_else_forms_is_nothing_to_buy() -> None:
     chips = Container("main", FrozenMap({"google.com/tpu": Quantity.of(4)}))
-    formed = FrozenMap({labels.GKE_TPU_SLICE_TOPOLOGY: "4x4x4"})
+    formed = FrozenMap({labels.FORMED_SLICE_TOPOLOGY: "4x4x4"})
     asking = replace(pod("worker"), containers=(chips,), annotations=formed)
     state = snapshot([asking])
     found = plan(state)
