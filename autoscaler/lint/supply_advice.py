@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from autoscaler.lint.advice import surprise
@@ -22,6 +22,7 @@ from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.prediction.system_labels import OF_ANY_MODEL
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts
+from instance_catalog.types.instance_type import Accelerator, InstanceType
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
 
 _GPU_CLASS: Final = "gpu.nvidia.com"
@@ -47,6 +48,9 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     yield from _assumed_plugins(snapshot, plan, catalog)
     yield from _unprepared(snapshot, plan, catalog)
     yield from _of_autopilot(snapshot)
+    yield from _of_reservations(snapshot)
+    if not any(_GPU_RESOURCE in machine.allocatable for machine in catalog):
+        yield from _shared_by_pools(snapshot)
     if snapshot.pools:
         return
     used = {profile for node in plan.launches for profile in node.drivers}
@@ -109,24 +113,31 @@ def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagn
     if asking:
         card = next(one.accelerator for one in catalog if one.accelerator and one.accelerator.key == key)
         rest = f" (and {len(asking) - 1} more)" if len(asking) > 1 else ""
-        memory = f" with {card.memory}" if card.memory else ""
         yield surprise(
             f"Pod {asking[0].key}",
             (),
-            f"names no GPU model or memory{rest}, so it gets whole GPUs of the cheapest kind: {card.model}{memory}",
+            f"names no GPU model or memory{rest}, so it gets whole GPUs of the cheapest kind: {_card(card)}",
             _how_to_name(asking[0]),
             asking[0].origin,
         )
 
 
-def advised_gpu(pods: Sequence[Pod], snapshot: Snapshot) -> str:
-    """The same of pods that get nothing, where a change was found that buys machines for them; "" if none is such."""
-    asking = [] if snapshot.pools else [pod for pod in pods if _takes_any(pod, snapshot)]
+def advised_gpu(pods: Mapping[str, InstanceType | None], snapshot: Snapshot) -> str:
+    """The same of pods, by key, that get nothing, where a change was found that buys machines of these types for them;
+    "" if none is such."""
+    asking = [] if snapshot.pools else [p for p in snapshot.pods if p.key in pods and _takes_any(p, snapshot)]
     if not asking:
         return ""
     rest = f" and {len(asking) - 1} more" if len(asking) > 1 else ""
-    cheapest = "names no GPU model or memory, so that has the cheapest whole GPUs"
+    found = pods[asking[0].key]
+    card = f": {_card(found.accelerator)}" if found is not None and found.accelerator is not None else ""
+    cheapest = f"names no GPU model or memory, so that has the cheapest whole GPUs{card}"
     return f"{asking[0].key}{rest}: {cheapest}; {_how_to_name(asking[0])}"
+
+
+def _card(card: Accelerator) -> str:
+    """The model with its memory, by which people see whether their program fits."""
+    return f"{card.model} with {card.memory}" if card.memory else card.model
 
 
 def _how_to_name(pod: Pod) -> str:
@@ -247,6 +258,43 @@ def _of_autopilot(snapshot: Snapshot) -> Iterator[Diagnostic]:
                 pod.origin,
             )
             return
+
+
+def _of_reservations(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Labels of nodes in a reservation that no CapacityBlock describes: what is bought instead is paid for again."""
+    keys = frozenset[str]().union(*(facts.reservation_labels for facts in cloud_facts().values()))
+    for pod, label, rest in () if snapshot.blocks or snapshot.nodes else _first_selecting(snapshot, keys):
+        yield surprise(
+            f"Pod {pod.key}",
+            ("spec", "nodeSelector", label.partition("=")[0]),
+            f"selects {label}{rest}, machines of a reservation: a plan knows of one by a CapacityBlock, and without it "
+            "buys others at their own price",
+            "describe the reservation by a CapacityBlock, and name the label in spec.labels of its CapacityPool",
+            pod.origin,
+        )
+
+
+def _shared_by_pools(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Labels of node pools whose device plugin hands out parts of GPUs."""
+    keys = frozenset[str]().union(*(facts.sharing_labels for facts in cloud_facts().values()))
+    for pod, label, rest in _first_selecting(snapshot, keys):
+        yield surprise(
+            f"Pod {pod.key}",
+            ("spec", "nodeSelector", label.partition("=")[0]),
+            f"selects {label}{rest}, by which a node pool hands out parts of its GPUs: a plan counts a whole GPU for "
+            "each of these pods",
+            f"say how many a node hands out: `foreslice catalog set TYPE allocatable.{_GPU_RESOURCE}=… --into DIR "
+            "--reason WHY`, and plan with --catalog DIR; or claim a part of a GPU through DRA (docs/plan.md)",
+            pod.origin,
+        )
+
+
+def _first_selecting(snapshot: Snapshot, keys: frozenset[str]) -> list[tuple[Pod, str, str]]:
+    """The first pod that selects one of the labels, the label, and how many more do; nothing if none does."""
+    pods = [pod for pod in snapshot.pods if not pod.bound]
+    found = [(p, f"{key}={names[0]}") for p in pods for key in sorted(keys) for names in p.required_values({key})]
+    more = len({pod.key for pod, _ in found}) - 1
+    return [(*one, f" (and {more} more)" if more else "") for one in found[:1]]
 
 
 def _made_up(used: set[str]) -> Iterator[Diagnostic]:

@@ -42,8 +42,10 @@ class CloudFacts:
     spec.providerID of a node, before "://".
 
     `domains` are those of labels that only its nodes have; `machine_labels` choose the machine, `pool_labels` name a
-    group of nodes. `resources` are beginnings of extended resources, and `registries` images, that pods name on it
-    alone. `group_per_type`: nodes of one group are of one type, and the label names the group; "" elsewhere.
+    group of nodes, or what it was made with; of these, `sharing_labels` are on nodes that hand out parts of GPUs, and
+    `reservation_labels` on those of a reservation. `resources` are beginnings of extended resources, and `registries`
+    images, that pods name on it alone. `group_per_type`: nodes of one group are of one type, and the label names the
+    group; "" elsewhere.
     `queue_label` is on groups that another autoscaler sizes for requests that wait in a queue.
     `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label by
     which pods select a model of accelerator. `chosen_labels` have values that people choose, so that nothing says which
@@ -70,6 +72,8 @@ class CloudFacts:
     registries: re.Pattern[str] = _NOTHING
     machine_labels: frozenset[str] = frozenset()
     pool_labels: frozenset[str] = frozenset()
+    sharing_labels: frozenset[str] = frozenset()
+    reservation_labels: frozenset[str] = frozenset()
     group_per_type: str = ""
     queue_label: str = ""
     driver_labels: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)
@@ -117,6 +121,8 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         registries=re.compile(row["registries"]) if "registries" in row else _NOTHING,
         machine_labels=frozenset(row["machine_labels"]),
         pool_labels=frozenset(row["pool_labels"]),
+        sharing_labels=frozenset(row.get("sharing_labels", ())),
+        reservation_labels=frozenset(row.get("reservation_labels", ())),
         group_per_type=row.get("group_per_type", ""),
         queue_label=row.get("queue_label", ""),
         driver_labels=FrozenMap({name: FrozenMap(found) for name, found in row.get("driver_labels", {}).items()}),

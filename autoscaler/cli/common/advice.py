@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import click
@@ -13,6 +14,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.report.words import few
 
+_BOUGHT = re.compile(r"× (\S+)")  # the type of the machines that a change buys
 _MOST = 3  # workloads; `explain` answers for every pod
 _THEN = 6  # plans for ignored pods, beside those that were spent before
 
@@ -38,8 +40,9 @@ def _print_any_gpu(found: Decided, helping: Mapping[str, str]) -> None:
     """That machines of a change have the cheapest GPUs, where a pod says nothing about its own."""
     from autoscaler.lint.supply_advice import advised_gpu
 
-    bought = {pod for pod, line in helping.items() if "×" in line.rpartition("→")[2]}
-    if text := advised_gpu([pod for pod in found.snapshot.pods if pod.key in bought], found.snapshot):
+    bought = {pod: _BOUGHT.search(line.rpartition("→")[2]) for pod, line in helping.items()}
+    types = {pod: found.catalog.types.get(name[1]) for pod, name in bought.items() if name}
+    if text := advised_gpu(types, found.snapshot):
         for part in folded(f"  {text}", WIDTH):
             click.echo(part)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.lint.supply_advice import advised_gpu, supply_advice
-from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.plan import HandedOut, LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
@@ -202,11 +202,13 @@ def test_how_to_say_that_gpus_are_shared() -> None:
 def test_a_change_that_buys_any_gpu_says_so(pools: tuple[CapacityPool, ...], told: bool) -> None:
     """A CapacityPool says which machines there are."""
     asking = [pod(name, "c") for name in ("p", "q")]
-    text = advised_gpu(asking, snapshot(asking, [claim("c")], pools=pools))
+    types = dict.fromkeys(("default/p", "default/q"), SHIPPED.types["g6.xlarge"])
+    text = advised_gpu(types, snapshot(asking, [claim("c")], pools=pools))
     assert bool(text) is told
     assert not told or text.startswith("default/p and 1 more: names no GPU model or memory, so that has the cheapest")
+    assert not told or "whole GPUs: L4 with 23034Mi; if it" in text
     named = pod("n", "c", node_selector=FrozenMap({labels.INSTANCE_TYPE: "g6.xlarge"}))
-    assert not advised_gpu([named], snapshot([named], [claim("c")]))
+    assert not advised_gpu({"default/n": None}, snapshot([named], [claim("c")]))
 
 
 COMPUTE_CLASS = "cloud.google.com/compute-class"
@@ -228,3 +230,30 @@ def test_classes_of_autopilot_are_no_labels_of_your_own(name: str, of_pool: str,
     state = snapshot([asking], [claim("c")], pools=pools)
     found = [one.message for one in supply_advice(state, plan_for(state, CATALOG, Policy(), NOW), CATALOG)]
     assert any(f"selects {COMPUTE_CLASS}={name}, a class that GKE Autopilot" in text for text in found) is told
+
+
+def told_of(*pods: Pod, catalog: Catalog = CATALOG, **fields: object) -> list[str]:
+    state = snapshot(pods, [claim("c")], **fields)
+    return [one.message for one in supply_advice(state, plan_for(state, catalog, Policy(), NOW), catalog)]
+
+
+RESERVED, SHARED = "cloud.google.com/reservation-name", "cloud.google.com/gke-gpu-sharing-strategy"
+
+
+def test_a_reservation_is_known_by_its_block() -> None:
+    asking = [pod(name, "c", node_selector=FrozenMap({RESERVED: "march"})) for name in ("p", "q")]
+    (text,) = [one for one in told_of(*asking) if "reservation" in one]
+    assert text.startswith(f"selects {RESERVED}=march (and 1 more), machines of a reservation")
+    held = CapacityBlock("march", "p5.48xlarge", "z", 1, NOW, NOW)
+    assert not [one for one in told_of(*asking, blocks=(held,)) if "reservation" in one]
+
+
+def test_pools_that_hand_out_parts_of_gpus() -> None:
+    """What a node hands out is known where the catalog says it."""
+    asking = pod("p", "c", node_selector=FrozenMap({SHARED: "time-sharing"}))
+    (text,) = [one for one in told_of(asking) if "parts of its GPUs" in one]
+    assert text.startswith(f"selects {SHARED}=time-sharing, by which a node pool hands out")
+    ((name, machine), *rest) = CATALOG.types.items()
+    known = replace(machine, allocatable=FrozenMap({"nvidia.com/gpu": Quantity.of(4)}))
+    catalog = replace(CATALOG, types=FrozenMap({name: known, **dict(rest)}))
+    assert not [one for one in told_of(asking, catalog=catalog) if "parts of its GPUs" in one]
