@@ -28,7 +28,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
 from autoscaler.lint.devices.network_advice import network_advice
 from autoscaler.lint.meant_advice import meant_advice
-from autoscaler.lint.other_systems import foreign_advice, not_working
+from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.releases import names_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.lint.tpu_advice import tpu_advice
@@ -39,6 +39,7 @@ from autoscaler.planning.demand.meant import as_meant
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
 from autoscaler.planning.one_cloud import cloud_meant, clouds_of, plan_in_one_cloud
 from autoscaler.planning.policy import Policy, WorkLimits
+from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.words import money
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.types.catalog import Catalog

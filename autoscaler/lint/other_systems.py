@@ -16,7 +16,6 @@ from autoscaler.lint.advice import surprise
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
 from autoscaler.planning.demand.scope import requested_resources, served_resources
@@ -25,15 +24,18 @@ from instance_catalog.drivers.device_plugins import retired, shared_gpu_resource
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_resources
+from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_of, plugin_resources
 from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, accelerator_names
 from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
-# Resources of GPUs that no cloud of the catalog sells: of which vendor.
-_HARDWARE: Final = {"intel.com/gpu": "Intel", "gpu.intel.com/i915": "Intel", "gpu.intel.com/xe": "Intel"}
+# Resources of GPUs that no cloud of the catalog sells, or none with which the device plugin works: of which vendor.
+_HARDWARE: Final = {
+    **dict.fromkeys(("intel.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"), "Intel"),
+    "amd.com/gpu": "AMD",
+}
 _SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
@@ -44,7 +46,7 @@ _OF_EVERY_NODE: Final = (
 
 def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = None) -> Iterator[Diagnostic]:
     """One warning of each kind, about the first pod that it concerns. Of machines that a `plan` has chosen where pools
-    or nodes say which there are, `not_working` warns."""
+    or nodes say which there are, planning's `not_working` warns."""
     yield from _of_first(snapshot, _kai_part, _kai)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, _shared_resource, _shared)
@@ -52,7 +54,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _about_first(every, _ended, _retired)
     having = cache(partial(_having, catalog=catalog))
     yield from _about_first(every, lambda pod: _beyond_machines(pod, having), lambda found: _beyond(found, catalog))
-    yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog), _absent)
+    yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog, having), _absent)
     given = {name for node in snapshot.nodes for name in node.allocatable} | served_resources(snapshot)
     yield from _of_first(snapshot, lambda pod: _of_nobody(pod, given, catalog), _unknown)
     there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
@@ -69,27 +71,6 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
         yield from _of_first(snapshot, unknown, partial(_accelerator, key=key, catalog=catalog))
-
-
-def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
-    """For each GPUDirect, the first pod that a plan gives a machine without it; `not_working` are how many."""
-    pods = {pod.key: pod for pod in snapshot.pods}
-    placed = [(pods[key], node.offering.instance_type) for node in plan.launches for key in node.pods if key in pods]
-    for protocol in gpudirect_protocols():
-        found = [
-            (pod, image, name)
-            for pod, name in placed
-            if name not in protocol.types and (image := gpudirect_image(pod, protocol, snapshot.pools))
-        ]
-        if found:
-            pod, image, name = found[0]
-            rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            problem = (
-                f"spec.nodeSelector: uses {protocol.name} of Google Cloud (image {image}), which works only on "
-                f"{', '.join(protocol.types)}, selects no machine{rest}, and gets {name}, where it does not work; add "
-                f"{labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
-            )
-            yield Reason.of(Code.ADVICE, f"Pod {pod.key}", problem=problem, not_working=len(found))
 
 
 def _of_first(
@@ -213,18 +194,23 @@ def _admitted(pod: Pod, name: str) -> bool:
     return all(name in names for names in pod.required_values(TYPE_KEYS))
 
 
-def _absent_hardware(pod: Pod, catalog: Catalog) -> str:
-    """A resource that the pod asks for and whose vendor has no accelerator in the catalog; or nothing."""
+def _absent_hardware(pod: Pod, catalog: Catalog, having: Callable[[str], Mapping[str, Quantity]]) -> str:
+    """A resource that the pod asks for, where the catalog has no accelerator of its vendor, or none that the device
+    plugin hands out; or nothing."""
     requested = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
     vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
-    return next((name for name, vendor in _HARDWARE.items() if name in requested and vendor not in vendors), "")
+    lacking = (n for n, v in _HARDWARE.items() if v not in vendors or (is_plugin_resource(n) and not having(n)))
+    return next((name for name in lacking if name in requested), "")
 
 
 def _absent(name: str) -> tuple[tuple[str, ...], str, str]:
+    plugin = plugin_of(name)
+    served = "".join(f" but the {model}: {why}" for model, why in plugin.unserved.items()) if plugin else ""
     return (
         ("spec", "containers", "resources"),
-        f"asks for {name}{{rest}}, and no instance type in the catalog has a GPU of {_HARDWARE[name]}",
-        "add one with `foreslice catalog add`, or leave such pods to nodes that are there",
+        f"asks for {name}{{rest}}, and no instance type in the catalog has a GPU of {_HARDWARE[name]}{served}",
+        "add one with `foreslice catalog add` (docs/examples/catalog has one of another cloud), or leave such pods to "
+        "nodes that are there",
     )
 
 

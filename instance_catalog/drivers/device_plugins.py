@@ -13,8 +13,8 @@ from instance_catalog.package_data import contents
 class DevicePlugin:
     """A device plugin hands out the devices of `driver` without DRA. `images` are ends of its image's repository,
     `resource_prefixes` beginnings of the extended resources it offers; a `managed` one is installed by the cloud.
-    `whole` is the resource of which a device of `vendor` is one; `parts`: how many of a resource one device is, by
-    resource and model of the device."""
+    `whole` is the resource of which a device of `vendor` is one, but for the models that are `unserved`, and why;
+    `parts`: how many of a resource one device is, by resource and model of the device."""
 
     driver: str
     images: tuple[str, ...]
@@ -23,6 +23,7 @@ class DevicePlugin:
     managed: bool = False
     vendor: str = ""
     whole: str = ""
+    unserved: FrozenMap[str, str] = field(default_factory=FrozenMap)
     parts: FrozenMap[str, FrozenMap[str, int]] = field(default_factory=FrozenMap)
 
 
@@ -77,6 +78,7 @@ def device_plugins() -> tuple[DevicePlugin, ...]:
             managed=row.get("managed", False),
             vendor=row.get("whole", {}).get("vendor", ""),
             whole=row.get("whole", {}).get("resource", ""),
+            unserved=FrozenMap(row.get("unserved", {})),
             parts=FrozenMap({resource: FrozenMap(models) for resource, models in row.get("parts", {}).items()}),
         )
         for row in content["plugins"]

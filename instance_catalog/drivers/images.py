@@ -21,7 +21,8 @@ class NodeImage:
     """A node image with accelerator drivers. `types` and `missing` are patterns over the names of instance types: those
     it supports, and those it is known not to support.
 
-    `driver` is the branch of NVIDIA's driver that it ships (None: not known), `architecture` "" any.
+    `drivers` are the branches of NVIDIA's driver that it ships, of which a node loads the one for its type (none: not
+    known); `architecture` "" is any.
     """
 
     name: str
@@ -30,7 +31,7 @@ class NodeImage:
     architecture: str
     types: tuple[str, ...]
     missing: tuple[str, ...]
-    driver: int | None
+    drivers: tuple[int, ...]
     source: str
 
     def lists(self, instance_type: str) -> bool | None:
@@ -44,11 +45,14 @@ class NodeImage:
 class Superseded:
     """Types that node images serve and the vendor's current software does not: why, and what to do `instead`.
 
-    `images` are parts of the names of container images that do not run on them, but on the `accelerators` (by key).
+    `images` are parts of the names of container images that do not run on them, but on the `accelerators` (by key), and
+    `old_images` those that run on nothing newer; `resources` are beginnings of what pods ask for.
     """
 
     types: tuple[str, ...]
     images: tuple[str, ...]
+    old_images: tuple[str, ...]
+    resources: tuple[str, ...]
     accelerators: tuple[str, ...]
     problem: str
     instead: str
@@ -74,7 +78,7 @@ def node_images() -> tuple[NodeImage, ...]:
             architecture=row.get("architecture", ""),
             types=tuple(row["types"]),
             missing=tuple(row.get("missing", ())),
-            driver=row.get("driver"),
+            drivers=tuple(row.get("drivers", ())),
             source=f"{content['source']} {content['date']}",
         )
         for name, content in contents("images").items()
@@ -102,6 +106,8 @@ def superseded_types() -> tuple[Superseded, ...]:
         Superseded(
             types=tuple(row["types"]),
             images=tuple(row["images"]),
+            old_images=tuple(row["old_images"]),
+            resources=tuple(row["resources"]),
             accelerators=tuple(row["accelerators"]),
             problem=row["problem"],
             instead=row["instead"],

@@ -28,7 +28,8 @@ def plugin_resources(instance_type: InstanceType) -> FrozenMap[str, FrozenMap[st
         found[EFA] = Quantity.of(efa)
     accelerator = instance_type.accelerator
     if accelerator is not None:
-        wholes = (p.whole for p in device_plugins() if p.whole and p.vendor == accelerator.vendor)
+        serving = (p for p in device_plugins() if p.whole and p.vendor == accelerator.vendor)
+        wholes = (p.whole for p in serving if accelerator.model not in p.unserved)
         found |= {resource: Quantity.of(instance_type.device_count) for resource in wholes}
         for resource, parts in _parts(accelerator.model):
             found[resource] = Quantity.of(instance_type.device_count * parts)

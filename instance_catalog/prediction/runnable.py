@@ -125,17 +125,18 @@ def _no_image(instance_type: InstanceType, images: list[NodeImage]) -> NotRunnab
     whose branch is not known are no reason to hope."""
     oldest, last = branch_bounds(instance_type)
     possible = [image for image in images if image.lists(instance_type.name) is not False]
-    known = [image for image in possible or images if image.driver is not None]
-    if known and not any(_runs(image.driver, oldest, last) for image in known):
+    known = [image for image in possible or images if image.drivers]
+    if known and not any(_runs(branch, oldest, last) for image in known for branch in image.drivers):
         return _wrong_branch(known[0], oldest, last)
     return _not_listed(instance_type, images)
 
 
 def _wrong_branch(image: NodeImage, oldest: Branches, last: Branches) -> NotRunnable:
-    old = oldest.oldest is not None and image.driver is not None and image.driver < oldest.oldest
+    old = oldest.oldest is not None and max(image.drivers) < oldest.oldest
     bound, wanted = (oldest, f"{oldest.oldest} or newer") if old else (last, f"{last.last} or older")
+    has = " and ".join(map(str, image.drivers))
     problem = (
-        f"needs branch {wanted} of NVIDIA's driver, and image {image.name} has {image.driver}: build an image with it "
+        f"needs branch {wanted} of NVIDIA's driver, and image {image.name} has {has}: build an image with it "
         "and name its driver in the pool's drivers, as in nvidia:driver=595.71.05"
     )
     return NotRunnable(problem, bound.source)
@@ -155,8 +156,8 @@ def _serves(image: NodeImage, instance_type: InstanceType, vendor: str) -> bool:
     )
 
 
-def _runs(branch: int | None, oldest: Branches, last: Branches) -> bool:
-    return branch is not None and (oldest.oldest or 0) <= branch <= (last.last or branch)
+def _runs(branch: int, oldest: Branches, last: Branches) -> bool:
+    return (oldest.oldest or 0) <= branch <= (last.last or branch)
 
 
 def _branch(driver: str | None) -> int | None:

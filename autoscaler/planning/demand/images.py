@@ -10,8 +10,9 @@ from typing import Final
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import requested_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
-from instance_catalog.drivers.images import superseded_types
+from instance_catalog.drivers.images import Superseded, superseded_types
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.prediction.system_labels import MACHINE_KEYS
@@ -43,8 +44,25 @@ def types_of_images(pod: Pod) -> tuple[str, ...]:
 
 
 def accelerators_of_images(pod: Pod) -> tuple[str, ...]:
-    """The only accelerators, by key, on which the pod's images work; none of images that are not known to need one."""
-    return next((found.accelerators for found in superseded_types() if _image(pod, found.images)), ())
+    """The only accelerators, by key, on which the pod's software works: its images say so, or it asks for what the
+    vendor's device plugin hands out, and neither its images nor the labels that it selects speak of superseded types.
+    None of other pods."""
+    return next((found.accelerators for found in superseded_types() if _of_today(pod, found)), ())
+
+
+def superseded_image(pod: Pod, instance_type: str) -> str:
+    """The image of the pod that does not run on the type, which has been superseded; or nothing."""
+    return next((_image(pod, found.images) for found in superseded_types() if instance_type in found.types), "")
+
+
+def _of_today(pod: Pod, found: Superseded) -> bool:
+    if _image(pod, found.images):
+        return True
+    if not any(resource.startswith(found.resources) for resource in requested_resources(pod)):
+        return False
+    families = {name.partition(".")[0] for name in found.types}
+    selected = (value for names in pod.required_values(pod.selected_labels) for value in names)
+    return not (_image(pod, found.old_images) or any(family in value for value in selected for family in families))
 
 
 def selecting_what_images_need(snapshot: Snapshot) -> Snapshot:

@@ -1,13 +1,17 @@
-"""Machines that a plan launches and whose accelerators do not work until people prepare them."""
+"""Machines that a plan launches and whose accelerators do not work until people prepare them, or never for the pod."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
-from autoscaler.model.plan import PlannedNode
+from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.images import accelerators_of_images, gpudirect_image, superseded_image
 from instance_catalog.drivers.device_plugins import device_plugins
-from instance_catalog.drivers.facts import driver_facts
+from instance_catalog.drivers.facts import driver_facts, gpudirect_protocols
+from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.prediction.runnable import NeedsMore, what_else_it_needs
 from instance_catalog.types.catalog import Catalog
@@ -39,3 +43,35 @@ def _gives_accelerators(node: PlannedNode, machine: InstanceType) -> bool:
         plugin.vendor == vendor and (plugin.driver in published or plugin in map(plugin_of, resources))
         for plugin in device_plugins()
     )
+
+
+def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
+    """For each GPUDirect, the first pod that a plan gives a machine without it, and the first that gets superseded
+    accelerators on which its image does not run; `not_working` are how many."""
+    pods = {pod.key: pod for pod in snapshot.pods}
+    placed = [(pods[key], node.offering.instance_type) for node in plan.launches for key in node.pods if key in pods]
+    for protocol in gpudirect_protocols():
+        found = [
+            (pod, image, name)
+            for pod, name in placed
+            if name not in protocol.types and (image := gpudirect_image(pod, protocol, snapshot.pools))
+        ]
+        if found:
+            pod, image, name = found[0]
+            rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            problem = (
+                f"spec.nodeSelector: uses {protocol.name} of Google Cloud (image {image}), which works only on "
+                f"{', '.join(protocol.types)}, selects no machine{rest}, and gets {name}, where it does not work; add "
+                f"{labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
+            )
+            yield Reason.of(Code.ADVICE, f"Pod {pod.key}", problem=problem, not_working=len(found))
+    old = [(pod, image, name) for pod, name in placed if (image := superseded_image(pod, name))]
+    if old:
+        pod, image, name = old[0]
+        rest = f" (and {len(old) - 1} more)" if len(old) > 1 else ""
+        cards = ", ".join(accelerators_of_images(pod))
+        problem = (
+            f"spec.containers.image: {image} does not run on {name}{rest}, which the pod gets: it needs one of "
+            f"{cards}; select them by {labels.ACCELERATOR}, or in spec.requirements of its pool"
+        )
+        yield Reason.of(Code.ADVICE, f"Pod {pod.key}", problem=problem, not_working=len(old))

@@ -175,6 +175,16 @@ def test_a_gpu_of_a_vendor_that_no_cloud_sells(resource: str, expected: int) -> 
     assert ["no instance type in the catalog has a GPU of Intel" in one.message for one in found] == [True] * expected
 
 
+def test_a_gpu_that_the_device_plugin_does_not_serve() -> None:
+    """g4ad has GPUs of AMD, and no pod gets them as amd.com/gpu unless somebody says that its node hands them out."""
+    state = snapshot([asking("amd.com/gpu")])
+    (found,) = foreign_advice(state, shipped("g4ad.xlarge"))
+    assert "has a GPU of AMD but the Radeon Pro V520: ROCm does not support it" in found.message
+    given = FrozenMap({"amd.com/gpu": Quantity.of(1)})
+    handing = replace(shipped("g4ad.xlarge").get("g4ad.xlarge"), extended_resources=given)
+    assert list(foreign_advice(state, Catalog.of([handing]))) == []
+
+
 def test_a_gpu_that_somebody_added_to_the_catalog() -> None:
     own = Catalog.of([machine("flex", Accelerator(key="flex", vendor="Intel", model="Flex 170"), 1, "1.00")])
     assert list(foreign_advice(snapshot([asking("intel.com/gpu")]), own)) == []

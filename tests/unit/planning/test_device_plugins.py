@@ -137,9 +137,9 @@ def test_a_machine_that_was_bought_has_no_huge_pages_of_an_assumed_plugin() -> N
 
 
 def test_what_a_driver_would_have_is_no_shortage_beside_what_the_plugin_has() -> None:
-    """g4ad is on offer with the DRA driver, without any amd.com/gpu, and with the plugin, with four."""
-    asked = Container("main", FrozenMap({"amd.com/gpu": Quantity.of(8)}))
+    """dl1 is on offer with the DRA driver, without any habana.ai/gaudi, and with the plugin, with eight."""
+    asked = Container("main", FrozenMap({"habana.ai/gaudi": Quantity.of(16)}))
     pool = CapacityPool("team", scope=Scope(pods=PodScope.ALL))
     state = snapshot([replace(pod("p"), containers=(asked,))], [], pools=(pool,))
-    (left,) = plan(replace(state, from_files=True), catalog=shipped("g4ad.16xlarge")).left_out
-    assert [miss.reason.detail["free"] for miss in left.near_misses] == [4]
+    (left,) = plan(replace(state, from_files=True), catalog=shipped("dl1.24xlarge")).left_out
+    assert [miss.reason.detail["free"] for miss in left.near_misses] == [8]

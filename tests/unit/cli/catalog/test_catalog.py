@@ -109,7 +109,7 @@ def test_show_says_where_facts_come_from_and_what_is_guessed() -> None:
         ("p5e.48xlarge", "never bought until an overlay gives one"),
         ("g4-standard-6", "not known (a vGPU has a name of its own"),
         ("g7.2xlarge", "one of NVIDIA RTX PRO 4500 Blackwell Server Edition"),
-        ("g7.2xlarge", "image EKS AL2023 NVIDIA has 580"),
+        ("g3.4xlarge", "EKS AL2023 NVIDIA and Bottlerocket NVIDIA do not support it"),
         ("p2.xlarge", "11441Mi to 12Gi"),
         ("trn2.48xlarge", "no on-demand price is published"),
         ("g7.2xlarge", "595 or newer"),

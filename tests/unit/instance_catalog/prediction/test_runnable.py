@@ -21,7 +21,6 @@ CATALOG = load_catalog()
         ("p2.8xlarge", "nvidia", "branch 470 of NVIDIA's driver is the last for K80; the DRA driver needs 565"),
         ("p2.8xlarge", "nvidia:driver=580.126.09", "branch 470"),
         ("g3.4xlarge", "nvidia", "EKS AL2023 NVIDIA and Bottlerocket NVIDIA do not support it"),
-        ("g7.2xlarge", "nvidia", "needs branch 595 or newer of NVIDIA's driver, and image EKS AL2023 NVIDIA has 580"),
         ("g7.2xlarge", "nvidia:driver=580.126.09", "needs branch 595 of NVIDIA's driver or newer, the image has 580"),
         ("p3.2xlarge", "nvidia:driver=595.71.05", "branch 580 of NVIDIA's driver is its last, the image has 595.71.05"),
         ("g6f.large", "nvidia:driver=595.71.05", "branch 580 of NVIDIA's driver is its last"),
@@ -41,6 +40,7 @@ def test_what_does_not_run_says_why(name: str, drivers: str, words: str) -> None
     [
         ("g3.4xlarge", "nvidia:driver=580.126.09"),  # an image of one's own
         ("g7.2xlarge", "nvidia:driver=595.71.05"),
+        ("g7.2xlarge", "nvidia"),  # the image has two branches
         ("p3.2xlarge", "nvidia"),
         ("g6f.large", "nvidia"),
         ("p5.48xlarge", "nvidia,dranet"),
@@ -58,7 +58,12 @@ def test_what_runs(name: str, drivers: str) -> None:
 def test_nothing_is_concluded_about_types_that_are_newer_than_the_facts() -> None:
     new = machines.machine("p9.48xlarge", machines.H100, 8)
     assert why_not_runnable(new, parse_driver_set("nvidia")) is None
-    assert why_not_runnable(replace(new, min_driver="600"), parse_driver_set("nvidia")) is not None
+    found = why_not_runnable(replace(new, min_driver="600"), parse_driver_set("nvidia"))
+    assert found is not None
+    assert "needs branch 600 or newer of NVIDIA's driver, and image EKS AL2023 NVIDIA has 580 and 595" in found.problem
+    found = why_not_runnable(replace(new, max_driver="570"), parse_driver_set("nvidia"))
+    assert found is not None
+    assert "needs branch 570 or older" in found.problem
 
 
 def test_bounds_are_the_narrowest_with_the_source_of_each() -> None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.advice.advise import advise
-from autoscaler.lint.other_systems import foreign_advice, not_working
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.lint.other_systems import foreign_advice
+from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef, PodScope, Scope
 from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.demand.images import accelerators_of_images
 from autoscaler.planning.demand.meant import as_meant
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.tables.plan_summary import summary_of
 from instance_catalog.files.loader import load_catalog
@@ -74,17 +75,39 @@ def proposed(asked: Pod) -> str:
     return line
 
 
-def test_software_of_today_gets_accelerators_on_which_it_runs() -> None:
+OLD = "public.ecr.aws/neuron/pytorch-inference-neuron:1.13"
+
+
+@pytest.mark.parametrize("image", [NEURONX, "registry.example/serve:1"])
+def test_software_of_today_gets_accelerators_on_which_it_runs(image: str) -> None:
     """The pool that people create keeps to them: the pod itself does not say so."""
-    text = proposed(on_neuron(NEURONX))
+    text = proposed(on_neuron(image))
     assert "foreslice.dev/accelerator In [aws-inferentia2, aws-trainium, aws-trainium2] in spec.requirements" in text
     assert text.endswith("→ 1 × inf2.xlarge (on-demand), 0.76 $/h")
 
 
-def test_other_software_may_be_of_the_time_of_the_accelerator() -> None:
-    text = proposed(on_neuron("registry.example/serve:1"))
+def test_software_of_the_time_of_the_accelerator_gets_the_old_one() -> None:
+    text = proposed(on_neuron(OLD))
     assert "1 × inf1.xlarge (on-demand), 0.23 $/h; inf1.xlarge needs more: its NeuronCores are of the first" in text
     assert "spec.requirements" not in text
+
+
+def test_a_group_of_nodes_that_is_named_after_the_old_machines_has_them() -> None:
+    text = proposed(on_neuron("registry.example/serve:1", node_selector=FrozenMap({"karpenter.sh/nodepool": "inf1"})))
+    assert "1 × inf1.xlarge" in text
+
+
+@pytest.mark.parametrize(("image", "told"), [(NEURONX, True), (OLD, False), ("registry.example/serve:1", False)])
+def test_what_a_pool_gives_and_does_not_run_the_image_is_told(image: str, told: bool) -> None:
+    """Also where a node template says what its nodes have: no driver helps the image."""
+    template = NodeTemplateRef("AWSNodeTemplate", "neuron")
+    pool = CapacityPool("team", Mode.ACT, scope=Scope(pods=PodScope.ALL), node_template=template)
+    state = replace(snapshot([on_neuron(image)], pools=(pool,)), from_files=True)
+    found = plan_for(state, shipped("inf1.xlarge", "inf2.xlarge"), Policy(), NOW)
+    assert [node.offering.instance_type for node in found.launches] == ["inf1.xlarge"]
+    warnings = [str(one.detail["problem"]) for one in not_working(state, found)]
+    said = f"{NEURONX} does not run on inf1.xlarge, which the pod gets: it needs one of aws-inferentia2, aws-trainium"
+    assert [said in text for text in warnings] == [True] * told
 
 
 def test_a_pod_that_selects_the_old_accelerator_keeps_it() -> None:
@@ -97,7 +120,8 @@ def test_a_pod_that_selects_the_old_accelerator_keeps_it() -> None:
 def test_images_name_accelerators_of_the_catalog() -> None:
     keys = {one.accelerator.key for one in load_catalog() if one.accelerator}
     assert set(accelerators_of_images(on_neuron(NEURONX))) < keys
-    assert not accelerators_of_images(on_neuron("public.ecr.aws/neuron/pytorch-inference-neuron:1.13"))
+    assert not accelerators_of_images(on_neuron(OLD))
+    assert not accelerators_of_images(pod("p"))
 
 
 @pytest.mark.parametrize(("name", "told"), [("training", True), ("known", False)])
