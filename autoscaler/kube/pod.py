@@ -126,7 +126,10 @@ def _parse(
     containers, unknown = _containers(spec, "containers", host_network=host_network)
     init_containers, unknown_of_init = _containers(spec, "initContainers", host_network=host_network)
     if not containers:
-        step = "add `containers:` to the pod's spec; of a patch, give what `kubectl kustomize DIR` renders"
+        step = (
+            "add `containers:` to the pod's spec; of a patch, give what `kubectl kustomize DIR` renders, and of a pod "
+            "template of Spark the pods that Spark makes (kubectl get pods -o yaml)"
+        )
         spec.error("containers", "a pod needs at least one container", step)
     affinity = parse_affinity(spec.child("affinity"), namespace=metadata.namespace, labels=metadata.labels)
     pod_requests, pod_limits = pod_level_resources(spec.optional_child("resources"), containers, init_containers)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autoscaler.kube.kinds import BY_NAME
 from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
+from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service
 from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
 from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_cron_job, expand_ray_job, expand_ray_service
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_job
@@ -95,6 +96,16 @@ KINDS = (
         Kind("kubeflow.org", name, versions, readers.workload(expand_training_job), expands=True)
         for name, versions in ((name, ("v2beta1", "v1") if name == "MPIJob" else ("v1",)) for name in TRAINING_JOBS)
     ),
+    Kind(
+        "serving.kserve.io", "InferenceService", ("v1beta1",), readers.workload(expand_inference_service), expands=True
+    ),
+    Kind(
+        "serving.kserve.io",
+        "LLMInferenceService",
+        ("v1alpha2", "v1alpha1"),
+        readers.workload(expand_llm_inference_service),
+        expands=True,
+    ),
     _of_snapshot(_OURS, "CapacityPool", ("v1alpha1",), namespaced=False),
     _of_snapshot(_OURS, "CapacityBlock", ("v1alpha1",), namespaced=False),
     _of_snapshot(_OURS, "ProvisionedNode", ("v1alpha1",), namespaced=False),
@@ -110,14 +121,18 @@ _OTHER_AUTOSCALER = "it belongs to another autoscaler"
 _OWN_REPLICAS = "replicas are taken from the workload itself"
 _NO_QUOTA = "quota is not considered: the plan takes every pending pod as admitted"
 
+_NEMO = ("Customizer", "Datastore", "Entitystore", "Evaluator", "Guardrail")
 # (group, kind) of other programs, whose controllers make pods by rules that are not known here.
 MAKES_PODS = frozenset(
     {
         ("agent.k8s.elastic.co", "Agent"),
         ("agents.x-k8s.io", "Sandbox"),
         ("apps.nvidia.com", "NIMCache"),
+        *(("apps.nvidia.com", f"Nemo{part}") for part in _NEMO),
         ("apps.nvidia.com", "NIMPipeline"),
         ("apps.nvidia.com", "NIMService"),
+        ("argoproj.io", "Application"),
+        ("argoproj.io", "ApplicationSet"),
         ("argoproj.io", "CronWorkflow"),
         ("argoproj.io", "Rollout"),
         ("argoproj.io", "Workflow"),
@@ -126,13 +141,24 @@ MAKES_PODS = frozenset(
         ("elasticsearch.k8s.elastic.co", "Elasticsearch"),
         ("extensions.agents.x-k8s.io", "SandboxClaim"),
         ("extensions.agents.x-k8s.io", "SandboxWarmPool"),
+        ("flink.apache.org", "FlinkDeployment"),
         ("flow.volcano.sh", "JobFlow"),
         ("grove.io", "PodCliqueSet"),
+        ("helm.toolkit.fluxcd.io", "HelmRelease"),
         ("inference.llmaz.io", "Playground"),
         ("inference.llmaz.io", "Service"),
+        ("inference.sagemaker.aws.amazon.com", "InferenceEndpointConfig"),
+        ("inference.sagemaker.aws.amazon.com", "JumpStartModel"),
+        ("kaito.sh", "InferenceSet"),
+        ("kaito.sh", "RAGEngine"),
+        ("kaito.sh", "Workspace"),
         ("kibana.k8s.elastic.co", "Kibana"),
+        ("kubeai.org", "Model"),
+        ("kubeflow.org", "Notebook"),
         ("nvidia.com", "DynamoGraphDeployment"),
         ("nvidia.com", "DynamoComponentDeployment"),
+        ("ome.io", "BenchmarkJob"),
+        ("ome.io", "InferenceService"),
         ("orchestration.aibrix.ai", "KVCache"),
         ("orchestration.aibrix.ai", "PodSet"),
         ("orchestration.aibrix.ai", "RayClusterFleet"),
@@ -145,13 +171,14 @@ MAKES_PODS = frozenset(
         ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"),
         ("serving.knative.dev", "Service"),
         ("serving.kserve.io", "InferenceGraph"),
-        ("serving.kserve.io", "InferenceService"),
-        ("serving.kserve.io", "LLMInferenceService"),
+        ("sparkoperator.k8s.io", "ScheduledSparkApplication"),
         ("sparkoperator.k8s.io", "SparkApplication"),
         ("tekton.dev", "PipelineRun"),
         ("tekton.dev", "TaskRun"),
         ("trainer.kubeflow.org", "TrainJob"),
         ("workload.codeflare.dev", "AppWrapper"),
+        ("workload.serving.volcano.sh", "ModelBooster"),
+        ("workload.serving.volcano.sh", "ModelServing"),
         ("workloads.x-k8s.io", "RoleBasedGroup"),
         ("workloads.x-k8s.io", "RoleBasedGroupSet"),
     }
@@ -180,6 +207,10 @@ IGNORED = {
     ("", "LimitRange"): "its defaults are not applied: write requests into the pods",
     ("", "ResourceQuota"): _NO_QUOTA,
     ("apps", "ControllerRevision"): _NO_PLACEMENT,
+    **{
+        ("argoproj.io", kind): "it is a template, of which a Workflow makes pods: give those (kubectl get pods -o yaml)"
+        for kind in ("WorkflowTemplate", "ClusterWorkflowTemplate")
+    },
     ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
     ("cloud.google.com", "ComputeClass"): "GKE makes nodes of it; for nodes of Foreslice write its label "
     "cloud.google.com/compute-class into spec.labels of a CapacityPool",
@@ -207,12 +238,13 @@ IGNORED = {
         "give those (kubectl get pods -o yaml)"
         for kind in ("ServingRuntime", "ClusterServingRuntime", "LLMInferenceServiceConfig")
     },
+    **_groups("it names models and how they are served: pods come of an InferenceService of ome.io", "ome.io"),
     ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
     **_groups(_OWN_REPLICAS, "autoscaling autoscaling.aibrix.ai"),
     **_groups("requests are taken from the pods themselves", "autoscaling.k8s.io"),
     **_groups("it is an instruction to kustomize: give the output of `kubectl kustomize`", "kustomize.config.k8s.io"),
-    **_groups(_OTHER_AUTOSCALER, "autoscaling.x-k8s.io karpenter.sh karpenter.k8s.aws"),
+    **_groups(_OTHER_AUTOSCALER, "autoscaling.x-k8s.io karpenter.sh karpenter.k8s.aws eks.amazonaws.com"),
     **_groups(_NO_QUOTA, "kueue.x-k8s.io scheduling.volcano.sh scheduling.run.ai"),
     **_groups("it configures KAI Scheduler, whose topology and shards a plan does not follow", "kai.scheduler"),
     **_groups(
@@ -228,6 +260,7 @@ IGNORED = {
         "policy rbac.authorization.k8s.io networking.k8s.io gateway.networking.k8s.io discovery.k8s.io "
         "coordination.k8s.io events.k8s.io certificates.k8s.io apiextensions.k8s.io apiregistration.k8s.io "
         "flowcontrol.apiserver.k8s.io monitoring.coreos.com monitoring.googleapis.com "
+        "crd.k8s.amazonaws.com elbv2.k8s.aws llmaz.io vpcresources.k8s.aws workloads.x-k8s.io "
         "model.aibrix.ai cert-manager.io external-secrets.io networking.istio.io "
         "security.istio.io traefik.io cilium.io k8s.cni.cncf.io snapshot.storage.k8s.io storage.k8s.io",
     ),

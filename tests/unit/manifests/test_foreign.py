@@ -314,6 +314,9 @@ def test_a_mistake_in_a_component_is_told_with_its_line() -> None:
     [
         ("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"),
         ("nvidia.com/v1alpha1", "DynamoGraphDeployment"),
+        ("apps.nvidia.com/v1alpha1", "NemoCustomizer"),
+        ("workloads.x-k8s.io/v1alpha2", "RoleBasedGroup"),
+        ("ome.io/v1beta1", "InferenceService"),
         ("extensions.agents.x-k8s.io/v1beta1", "SandboxWarmPool"),
         ("workloads.x-k8s.io/v1alpha2", "RoleBasedGroup"),
     ],
@@ -322,6 +325,21 @@ def test_kinds_that_make_pods_are_never_ignored(version: str, kind: str) -> None
     text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n"
     assert "makes pods by rules of its own" in problems(read(text))
     assert problems(read(text, skip=True)).startswith("warning")
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "why"),
+    [
+        ("argoproj.io/v1alpha1", "WorkflowTemplate", "of which a Workflow makes pods"),
+        ("eks.amazonaws.com/v1", "NodeClass", "belongs to another autoscaler"),
+        ("llmaz.io/v1alpha1", "OpenModel", "no influence on where pods fit"),
+        ("ome.io/v1beta1", "ClusterBaseModel", "it names models"),
+    ],
+)
+def test_kinds_that_make_no_pods_are_ignored_with_a_reason(version: str, kind: str, why: str) -> None:
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n---\n" + POD % "p"
+    assert why in problems(read(text))
+    assert len(read(text).snapshot.pods) == 1
 
 
 def test_objects_that_configure_kai_scheduler_are_harmless() -> None:

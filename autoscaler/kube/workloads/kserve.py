@@ -1,0 +1,196 @@
+"""KServe (serving.kserve.io): the pods of an InferenceService and of an LLMInferenceService.
+
+Ported rules: kserve/kserve v0.20, pkg/apis/serving/v1beta1 and v1alpha2, components/predictor.go of the controller of
+InferenceServices, config/configmap/inferenceservice.yaml. What a ServingRuntime or an LLMInferenceServiceConfig adds
+is not read: a warning says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.workloads.controllers import expander
+from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, count, stamp
+from instance_catalog.kubernetes import labels as keys
+
+_COMPONENTS: Final = ("predictor", "transformer", "explainer")
+# Fields of a component that hold the container of a model server.
+_SERVERS: Final = (
+    *("model", "sklearn", "xgboost", "tensorflow", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm"),
+    *("paddle", "art"),
+)
+# Fields of a model server that are no fields of a container.
+_OF_MODELS: Final = frozenset(
+    {
+        *("modelFormat", "runtime", "storageUri", "runtimeVersion", "protocolVersion", "storage", "confidential"),
+        *("config", "type"),
+    }
+)
+# Fields of a component that are no fields of a pod.
+_OF_COMPONENTS: Final = (
+    *("annotations", "autoScaling", "batcher", "canaryTrafficPercent", "containerConcurrency", "deploymentStrategy"),
+    *("labels", "logger", "maxReplicas", "minReplicas", "name", "scaleMetric", "scaleMetricType", "scaleTarget"),
+    *("storageContainerName", "storageUris", "timeout", "workerSpec"),
+)
+_OF_WORKERS: Final = ("pipelineParallelSize", "tensorParallelSize")
+# What KServe gives the container of a model server that says nothing (inferenceService.resource of its ConfigMap).
+_DEFAULTS: Final = {"cpu": "1", "memory": "2Gi"}
+_LLM_IGNORED: Final = ("baseRefs", "model", "router", "storageInitializer", "tracing")
+_PODS: Final = "give the pods that KServe makes instead (kubectl get pods -o yaml)"
+_GPU: Final = "nvidia.com/gpu"
+
+
+class _PodSpec(Fields):
+    """A pod template that is made of a pod spec, in `field` of an object or among its other fields, so that problems
+    name the field that a person sees."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, spec: object, labels: Mapping[str, str], annotations: Mapping[str, str], at: Fields, field: str = ""
+    ) -> None:
+        template = {"metadata": {"labels": dict(labels), "annotations": dict(annotations)}, "spec": spec}
+        super().__init__(template, at.problems, (*at.path, field) if field else at.path)
+
+    def child(self, name: str) -> Fields:
+        return Fields(self.raw(name), self.problems, self.path if name == "spec" else (*self.path, name))
+
+
+@expander
+def expand_inference_service(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of an InferenceService: <service>-predictor-<index>, and those of its transformer and explainer."""
+    spec, found = fields.child("spec"), Expansion()
+    for part in _COMPONENTS:
+        if part in spec:
+            found += _component(spec.child(part), workload, part)
+    spec.unread()
+    return found
+
+
+@expander
+def expand_llm_inference_service(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of an LLMInferenceService: <service>-kserve-<group>, workers <service>-kserve-<group>-<1 … size-1>, and
+    the same of its prefill. The router's scheduler asks for no device."""
+    spec = fields.child("spec")
+    spec.ignore(*_LLM_IGNORED)
+    claims = sorted(name for name in workload.metadata.annotations if name.startswith(keys.KSERVE_CLAIM))
+    if claims:
+        message = "KServe makes a ResourceClaimTemplate of it, which the files lack"
+        fields.child("metadata").child("annotations").error(claims[0], message, f"{_PODS}, with their claims")
+    found = _llm_workload(spec, workload, "kserve")
+    if "prefill" in spec:
+        prefill = spec.child("prefill")
+        found += _llm_workload(prefill, workload, "kserve-prefill")
+        prefill.unread()
+    _runtime_adds(spec, "template", "LLMInferenceServiceConfigs")
+    spec.unread()
+    return found
+
+
+def _llm_workload(spec: Fields, workload: Workload, part: str) -> Expansion:
+    """A Deployment, or LeaderWorkerSets of a leader (`template`) and its workers (`worker`)."""
+    spec.ignore("kvCacheOffloading", "rolloutStrategy")
+    scaling, parallel = spec.child("scaling"), spec.child("parallelism")
+    groups = count(scaling, "minReplicas", 1) if scaling else count(spec, "replicas", 1)
+    data, local = parallel.integer("data", 1), parallel.integer("dataLocal", 1)
+    size = max(data // max(local, 1), parallel.integer("pipeline", 1), 1) if "worker" in spec else 1
+    if groups * size > MOST_PODS:
+        spec.error("replicas", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+        groups = 0
+    if "template" not in spec:
+        spec.error("template", "is not here, so LLMInferenceServiceConfigs say what its pods are", _PODS)
+        groups = 0
+    name = f"{workload.metadata.name}-{part}"
+    leaders = [f"{name}-{group}" for group in range(groups)]
+    workers = [f"{name}-{group}-{index}" for group in range(groups) for index in range(1, size)]
+    labels, annotations = spec.text_map("labels"), spec.text_map("annotations")
+    found = Expansion()
+    for field, pods in (("template", leaders), ("worker", workers)):
+        if field in spec:
+            template = _PodSpec(spec.raw(field), labels, annotations, spec, field)
+            found += stamp(template, workload, pods)
+    return found
+
+
+def _component(part: Fields, workload: Workload, kind: str) -> Expansion:
+    """The pods of one component, the head and the workers of a predictor with a workerSpec among them."""
+    given = {name: part.raw(name) for name in part.names()}
+    pod_spec = {name: value for name, value in given.items() if name not in (*_OF_COMPONENTS, *_SERVERS)}
+    server = next((name for name in _SERVERS if isinstance(given.get(name), dict)), "")
+    if server:
+        _runtime_adds(part, server, "its ServingRuntime")
+        others = pod_spec.get("containers")
+        pod_spec["containers"] = [_served(given[server]), *(others if isinstance(others, list) else [])]
+    labels = {**part.text_map("labels"), keys.KSERVE_SERVICE: workload.metadata.name, "component": kind}
+    name, pods, workers = f"{workload.metadata.name}-{kind}", _least(part), Expansion()
+    if "workerSpec" in part:
+        rest, workers = _workers(part.child("workerSpec"), workload, f"{name}-worker", labels)
+        pods, pod_spec["containers"] = 1, _with_gpus(pod_spec.get("containers"), rest)
+    template = _PodSpec(pod_spec, labels, part.text_map("annotations"), part)
+    return stamp(template, workload, [f"{name}-{index}" for index in range(pods)]) + workers
+
+
+def _workers(spec: Fields, workload: Workload, name: str, labels: Mapping[str, str]) -> tuple[int, Expansion]:
+    """The GPUs of the head, and the workers: as many nodes as the GPUs of all need, if each has those of one worker,
+    and the head the rest (computeRayNodeAndGPUs)."""
+    total = count(spec, "tensorParallelSize", 1) * count(spec, "pipelineParallelSize", 1)
+    each = _gpus(spec.raw("containers"))
+    if not each:
+        message = "does not say how many GPUs a worker has: KServe takes that from the ServingRuntime"
+        spec.error("containers", message, f"write {_GPU} into the resources of its container, or {_PODS}")
+        return 0, Expansion()
+    nodes = -(-total // each)
+    if nodes > MOST_PODS:
+        spec.error("pipelineParallelSize", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+        nodes = 1
+    pod_spec = {field: spec.raw(field) for field in spec.names() if field not in _OF_WORKERS}
+    template = _PodSpec(pod_spec, {**labels, "component": "worker"}, {}, spec)
+    workers = stamp(template, workload, [f"{name}-{index}" for index in range(nodes - 1)])
+    return max(total - each * (nodes - 1), 1), workers
+
+
+def _least(part: Fields) -> int:
+    """How many pods the component has at least; of one that scales to zero the pod of its first request."""
+    least = part.optional_integer("minReplicas")
+    if least == 0:
+        step = "set minReplicas to as many as you expect to plan for them"
+        part.warn("minReplicas", "0: planned for the one pod that the first request starts", step)
+    return count(part, "minReplicas", 1) if least else 1
+
+
+def _served(server: object) -> dict[str, object]:
+    """The container of a model server, with KServe's resources where it names none."""
+    given = server if isinstance(server, dict) else {}
+    container = {"name": "kserve-container", **{key: value for key, value in given.items() if key not in _OF_MODELS}}
+    resources = container.get("resources", {})
+    if isinstance(resources, dict):
+        asked = resources.get("requests", {})
+        named = {*(asked or {}), *(resources.get("limits") or {})}
+        missing = {name: amount for name, amount in _DEFAULTS.items() if name not in named}
+        requests = {**missing, **asked} if isinstance(asked, dict) else asked
+        container["resources"] = {**resources, "requests": requests}
+    return container
+
+
+def _gpus(containers: object) -> int:
+    """How many GPUs the first of the containers asks for."""
+    first = containers[0] if isinstance(containers, list) and containers else None
+    resources = Fields(first).child("resources")
+    amounts = [Fields(resources.raw(name)).quantity(_GPU) for name in ("requests", "limits")]
+    return next((amount.ceil() for amount in amounts if amount is not None), 0)
+
+
+def _with_gpus(containers: object, number: int) -> object:
+    """The containers, the first of which has that many GPUs if it asks for none."""
+    if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict) or _gpus(containers):
+        return containers
+    resources = containers[0].get("resources") or {}
+    limits = {**(resources.get("limits") or {}), _GPU: number}
+    return [{**containers[0], "resources": {**resources, "limits": limits}}, *containers[1:]]
+
+
+def _runtime_adds(part: Fields, field: str, what: str) -> None:
+    message = f"planned with what is written here: GPUs, node selectors and tolerations of {what} are not read"
+    part.warn(field, message, f"if there are any, {_PODS}")

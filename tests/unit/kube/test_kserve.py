@@ -1,0 +1,130 @@
+"""Services of KServe become the pods that its controllers would make, with what they add to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service
+from autoscaler.kube.workloads.stamping import Expansion
+from instance_catalog.kubernetes.quantity import Quantity
+
+GPU = "nvidia.com/gpu"
+MODEL = {"modelFormat": {"name": "huggingface"}, "resources": {"limits": {GPU: 1}}, "args": ["--model_id=org/m"]}
+
+
+def expanded(expand: Any, spec: dict[str, Any], **metadata: Any) -> tuple[Expansion, list[str]]:
+    problems = Problems()
+    value = {"kind": "Service", "metadata": {"name": "s", "namespace": "ns", **metadata}, "spec": spec}
+    found = expand(value, problems)
+    return found, [f"{problem.field}: {problem.message}" for problem in problems]
+
+
+def gpus(found: Expansion) -> dict[str, int]:
+    amounts = {pod.name: pod.containers[0].requests.get(GPU) for pod in found.pods}
+    return {name: amount.ceil() if amount else 0 for name, amount in amounts.items()}
+
+
+def with_gpus(number: int) -> dict[str, Any]:
+    return {"containers": [{"name": "main", "resources": {"limits": {GPU: number}}}]}
+
+
+def test_the_container_of_a_model_server_has_its_resources_and_those_of_kserve() -> None:
+    predictor = {"model": MODEL, "minReplicas": 2, "nodeSelector": {"a": "b"}, "labels": {"tier": "x"}, "timeout": 9}
+    found, problems = expanded(expand_inference_service, {"predictor": predictor})
+    assert gpus(found) == {"s-predictor-0": 1, "s-predictor-1": 1}
+    (pod, _) = found.pods
+    assert pod.containers[0].name == "kserve-container"
+    assert pod.containers[0].requests["cpu"] == Quantity.of(1)
+    assert pod.containers[0].requests["memory"] == Quantity.parse("2Gi")
+    assert pod.node_selector == {"a": "b"}
+    assert pod.labels == {"tier": "x", "component": "predictor", "serving.kserve.io/inferenceservice": "s"}
+    assert [text.partition(": ")[0] for text in problems] == ["spec.predictor.model"]
+    assert "of its ServingRuntime are not read" in problems[0]
+
+
+def test_what_a_server_asks_for_wins_over_what_kserve_gives() -> None:
+    resources = {"limits": {"cpu": "4"}, "requests": {"memory": "8Gi"}}
+    found, _ = expanded(expand_inference_service, {"predictor": {"triton": {"resources": resources}}})
+    assert found.pods[0].containers[0].requests == {"cpu": Quantity.of(4), "memory": Quantity.parse("8Gi")}
+
+
+def test_a_custom_predictor_is_a_pod_and_a_transformer_is_another() -> None:
+    given = {"predictor": with_gpus(2), "transformer": {"containers": [{"name": "t"}]}}
+    found, problems = expanded(expand_inference_service, given)
+    assert gpus(found) == {"s-predictor-0": 2, "s-transformer-0": 0}
+    assert problems == []
+
+
+def test_mistakes_name_the_field_that_a_person_wrote() -> None:
+    _, problems = expanded(expand_inference_service, {"predictor": {**with_gpus(1), "nodeSelektor": {}}})
+    assert problems == ["spec.predictor.nodeSelektor: unknown field 'nodeSelektor'"]
+
+
+def test_a_service_that_scales_to_zero_is_planned_for_its_first_request() -> None:
+    found, problems = expanded(expand_inference_service, {"predictor": {**with_gpus(1), "minReplicas": 0}})
+    assert len(found.pods) == 1
+    assert problems == ["spec.predictor.minReplicas: 0: planned for the one pod that the first request starts"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "each", "expected"),
+    [
+        pytest.param({"pipelineParallelSize": 3}, 1, [1, 1, 1], id="one GPU each"),
+        pytest.param({"tensorParallelSize": 8, "pipelineParallelSize": 2}, 8, [8, 8], id="whole nodes"),
+        pytest.param({"tensorParallelSize": 5}, 4, [1, 4], id="the head has the rest"),
+        pytest.param({"tensorParallelSize": 4}, 4, [4], id="one node"),
+    ],
+)
+def test_a_head_and_its_workers(sizes: dict[str, int], each: int, expected: list[int]) -> None:
+    model = {key: value for key, value in MODEL.items() if key != "resources"}
+    spec = {"predictor": {"model": model, "minReplicas": 1, "workerSpec": {**sizes, **with_gpus(each)}}}
+    found, _ = expanded(expand_inference_service, spec)
+    assert list(gpus(found).values()) == expected
+    assert [pod.name for pod in found.pods[1:]] == [f"s-predictor-worker-{n}" for n in range(len(expected) - 1)]
+
+
+def test_workers_whose_gpus_only_the_runtime_knows_are_refused() -> None:
+    spec = {"predictor": {"model": MODEL, "workerSpec": {"pipelineParallelSize": 2}}}
+    _, problems = expanded(expand_inference_service, spec)
+    assert any("spec.predictor.workerSpec.containers: does not say how many GPUs" in text for text in problems)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param({}, ["s-kserve-0"], id="one"),
+        pytest.param({"replicas": 2}, ["s-kserve-0", "s-kserve-1"], id="replicas"),
+        pytest.param({"scaling": {"minReplicas": 2, "maxReplicas": 9}}, ["s-kserve-0", "s-kserve-1"], id="scaling"),
+        pytest.param(
+            {"worker": with_gpus(8), "parallelism": {"data": 32, "dataLocal": 16, "tensor": 1}},
+            ["s-kserve-0", "s-kserve-0-1"],
+            id="data parallel",
+        ),
+        pytest.param(
+            {"worker": with_gpus(8), "parallelism": {"pipeline": 3}},
+            ["s-kserve-0", "s-kserve-0-1", "s-kserve-0-2"],
+            id="pipeline",
+        ),
+        pytest.param(
+            {"prefill": {"replicas": 2, "template": with_gpus(1)}},
+            ["s-kserve-0", "s-kserve-prefill-0", "s-kserve-prefill-1"],
+            id="prefill",
+        ),
+    ],
+)
+def test_pods_of_an_llm_service(more: dict[str, Any], expected: list[str]) -> None:
+    spec = {"model": {"uri": "hf://m"}, "router": {}, "template": with_gpus(1), **more}
+    found, problems = expanded(expand_llm_inference_service, spec)
+    assert [pod.name for pod in found.pods] == expected
+    assert [text.partition(": ")[0] for text in problems] == ["spec.template"]
+
+
+def test_what_an_llm_service_does_not_say_itself_is_refused() -> None:
+    _, problems = expanded(expand_llm_inference_service, {"model": {}, "baseRefs": [{"name": "b"}]})
+    assert any("spec.template: is not here, so LLMInferenceServiceConfigs say" in text for text in problems)
+    annotations = {"serving.kserve.io/exp-dra-device-class": "gpu.nvidia.com"}
+    _, problems = expanded(expand_llm_inference_service, {"template": with_gpus(1)}, annotations=annotations)
+    assert any("KServe makes a ResourceClaimTemplate of it" in text for text in problems)
