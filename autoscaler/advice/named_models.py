@@ -53,9 +53,23 @@ def families_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
     """The families of EC2's instance types, such as inf2, that the name of a group of nodes has in it as a word."""
     if not any(word in key.lower().replace("_", "-") for word in _OF_GROUPS):
         return ()
-    families = {family for one in catalog if (family := type_labels(one).get(labels.KARPENTER_FAMILY))}
     text = value.lower()
-    return tuple(sorted(f for f in families if re.search(rf"(?<![a-z0-9]){_spelt(f)}(?![a-z0-9])", text)))
+    return tuple(f for f in _families(catalog) if re.search(rf"(?<![a-z0-9]){_spelt(f)}(?![a-z0-9])", text))
+
+
+def families_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str, ...]:
+    """The one family that the labels name, or all those of Trainium for "trn" in the name of a group of nodes and of
+    Inferentia for "inf"; none where they name several."""
+    found = {family for key, value in labels_of.items() for family in families_named(key, value, catalog)}
+    if found:
+        return tuple(found) if len(found) == 1 else ()
+    groups = [value for key, value in labels_of.items() if any(word in key.lower() for word in _OF_GROUPS)]
+    words = {word for value in groups for word in re.split(r"[^a-z0-9]+", value.lower()) if len(word) > 2}
+    return tuple(family for family in _families(catalog) if _GENERATION.split(family)[0] in words)
+
+
+def _families(catalog: Catalog) -> list[str]:
+    return sorted({family for one in catalog if (family := type_labels(one).get(labels.KARPENTER_FAMILY))})
 
 
 def _spelt(family: str) -> str:
@@ -120,6 +134,11 @@ def lacking_model(key: str, value: str, catalog: Catalog) -> bool:
     """Whether the label names a model of GPU, such as A40, and the catalog has neither that nor one nearest to it."""
     named = _about_a_card(key, value) and any(_MODEL.fullmatch(word) for word in _words_of(value))
     return named and not (accelerators_named(key, value, catalog) or nearest_accelerators(key, value, catalog))
+
+
+def lacking_label(key: str, value: str, catalog: Catalog) -> bool:
+    """The same of a label whose key, too, speaks of an accelerator: names of groups of nodes have numbers as well."""
+    return any(word in key.lower() for word in _ABOUT) and lacking_model(key, value, catalog)
 
 
 def nearest_models(asked: Situation) -> Iterator[Change]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
-from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, accelerators_named, families_named
+from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, accelerators_named, families_meant, lacking_label
 from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
@@ -195,6 +195,8 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
+    if any(lacking_label(key, value, asked.catalog) for key, value in labels.items()):
+        return  # no node has the GPU that it names
     if 0 < len(labels) <= _MOST_LABELS:
         shown = tuple(f"{key}={value}" for key, value in labels.items())
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
@@ -227,9 +229,9 @@ def _meant(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> I
     if needed := tuple(types) if len(types) == 1 else types_of_images(asked.pod):
         yield from (Requirement(INSTANCE_TYPE, "In", needed) for _ in {INSTANCE_TYPE} - there)
         return
-    families = {family for key, value in labels.items() for family in families_named(key, value, catalog)}
-    if not cards and len(families) == 1:
-        yield from (Requirement(KARPENTER_FAMILY, "In", tuple(families)) for _ in {KARPENTER_FAMILY} - there)
+    families = families_meant(labels, catalog)
+    if families and not cards:
+        yield from (Requirement(KARPENTER_FAMILY, "In", families) for _ in {KARPENTER_FAMILY} - there)
     if cards:
         yield from (Requirement(ACCELERATOR, "In", tuple(sorted(cards))) for _ in {ACCELERATOR} - there)
     if len(named_clouds) == 1:

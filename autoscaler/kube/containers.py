@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.model.pod import Container, HostPort
+from autoscaler.model.pod import Container, HostPort, NamedModel
 from autoscaler.model.requests import NOTHING, together
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -34,6 +36,14 @@ _IGNORED = (
 # Only these resources have a pod-level default from pod-level limits (pkg/apis/core/v1/defaults.go, v1.36.3).
 _POD_LEVEL = ("cpu", "memory")
 _ZERO = Quantity.of(0)
+_WORD: Final = re.compile(r"[A-Za-z][\w.-]*")
+# Qwen3-32B and llama-3.1-8b-instruct; Mixtral-8x7B and gemma-3n-E4B say something else.
+_SIZE: Final = re.compile(r"[-_.]([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9])")
+# Weights in fewer than 16 bits, or of a model that is published so.
+_SMALLER: Final = re.compile(
+    r"(?i)awq|gptq|fp8|fp4|int4|int8|[48]-?bit|w[48]a(?:8|16)|gguf|bnb|bitsandbytes|quantiz|-q[48]|gpt-oss|ollama"
+)
+_MOST_TEXT: Final = 20_000  # of arguments in which a model is looked for
 
 
 def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[Container, tuple[str, ...]]:
@@ -48,6 +58,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         host_ports=tuple(_host_ports(fields, host_network=host_network)),
         claims=tuple(entry.text("name") for entry in resources.children("claims")),
         image=fields.text("image"),
+        model=_model(fields),
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
         ),
@@ -61,6 +72,27 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
     """A ResourceList as the API server keeps it: rounded up to thousandths (core/v1 defaults.go, v1.36.3)."""
     found = fields.quantities(name)
     return FrozenMap({key: q if q.scale >= -3 else Quantity(q.milli(), -3, q.format) for key, q in found.items()})
+
+
+def _model(fields: Fields) -> NamedModel | None:
+    """The largest model that the container's command, arguments or variables name with its number of parameters, such
+    as Qwen3-32B; None where they name none, or say that its weights have fewer than 16 bits."""
+    text = " ".join(_texts(fields))[:_MOST_TEXT]
+    if _SMALLER.search(text):
+        return None
+    found = [NamedModel(word, float(size[1])) for word in _WORD.findall(text) if (size := _SIZE.search(word))]
+    return max(found, key=lambda model: model.billions, default=None)
+
+
+def _texts(fields: Fields) -> Iterator[str]:
+    for name in ("command", "args"):
+        given = fields.raw(name)
+        yield from (one for one in given if isinstance(one, str)) if isinstance(given, list) else ()
+    variables = fields.raw("env")
+    for entry in variables if isinstance(variables, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("value"), str):
+            yield entry["value"]
+    yield fields.text("image")
 
 
 def _amounts(resources: Fields) -> tuple[FrozenMap[str, Quantity], FrozenMap[str, Quantity]]:

@@ -27,6 +27,7 @@ from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_r
 
 _GPU_CLASS: Final = "gpu.nvidia.com"
 _GPU_RESOURCE: Final = "nvidia.com/gpu"
+_SHARED: Final = "-SHARED"  # at the end of a product's name
 # Words by which people name pods, or their namespace, that share GPUs.
 _SHARING: Final = re.compile(
     r"\b(gpus?\b.*\b(share|shared|sharing)|(share|shared|sharing)\b.*\bgpus?|time-?slic(e|ed|ing)|mps)\b"
@@ -51,6 +52,7 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     yield from _of_reservations(snapshot)
     if not any(_GPU_RESOURCE in machine.allocatable for machine in catalog):
         yield from _shared_by_pools(snapshot)
+    yield from _of_shared_gpus(snapshot)
     if snapshot.pools:
         return
     used = {profile for node in plan.launches for profile in node.drivers}
@@ -142,12 +144,22 @@ def _card(card: Accelerator) -> str:
 
 def _how_to_name(pod: Pod) -> str:
     """Where a pod says which GPU it needs: one without a claim has no place for a CEL selector."""
+    weights = _weights(pod)
     if pod.claims:
-        return "if it needs another one, say so in a CEL selector on productName, architecture or memory"
+        return f"{weights}if it needs another one, say so in a CEL selector on productName, architecture or memory"
     return (
-        f"if it needs another one, select its nodes by {labels.INSTANCE_TYPE} or {labels.ACCELERATOR}, or write a "
-        "resource claim with a CEL selector"
+        f"{weights}if it needs another one, select its nodes by {labels.INSTANCE_TYPE} or {labels.ACCELERATOR}, or "
+        "write a resource claim with a CEL selector"
     )
+
+
+def _weights(pod: Pod) -> str:
+    """What the weights of the pod's largest model take, where its name says how many there are."""
+    models = [one.model for one in pod.containers if one.model is not None]
+    found = max(models, key=lambda model: model.billions, default=None)
+    if found is None:
+        return ""
+    return f"the weights of {found.name} alone take about {found.billions * 2e9 / 2**30:.0f}Gi in 16 bits; "
 
 
 def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:
@@ -270,6 +282,24 @@ def _of_reservations(snapshot: Snapshot) -> Iterator[Diagnostic]:
             f"selects {label}{rest}, machines of a reservation: a plan knows of one by a CapacityBlock, and without it "
             "buys others at their own price",
             "describe the reservation by a CapacityBlock, and name the label in spec.labels of its CapacityPool",
+            pod.origin,
+        )
+
+
+def _of_shared_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """The product's name that only nodes with shared GPUs have, for the first pod that selects one."""
+    key, there = labels.NVIDIA_GPU_PRODUCT, {node.labels.get(labels.NVIDIA_GPU_PRODUCT) for node in snapshot.nodes}
+    asked = ((pod, name) for pod in snapshot.pods for names in pod.required_values({key}) for name in names)
+    found = [(pod, name) for pod, name in asked if not pod.bound and name.endswith(_SHARED) and name not in there]
+    for pod, name in found[:1]:
+        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield surprise(
+            f"Pod {pod.key}",
+            ("spec", "nodeSelector", key),
+            f"selects {name}{rest}: GPU feature discovery writes {_SHARED} where NVIDIA's device plugin shares each "
+            "GPU among pods (time slicing or MPS); nodes of a plan hand out whole GPUs and have no such label",
+            "let the pods use one ResourceClaim, or keep such nodes with spec.baseline of a CapacityPool; for a whole "
+            f"GPU each, select {name.removesuffix(_SHARED)}",
             pod.origin,
         )
 

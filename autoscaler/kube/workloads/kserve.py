@@ -75,7 +75,7 @@ def expand_llm_inference_service(fields: Fields, workload: Workload) -> Expansio
     the same of its prefill. The router's scheduler asks for no device."""
     spec = fields.child("spec")
     spec.ignore(*_LLM_IGNORED)
-    claims = sorted(name for name in workload.metadata.annotations if name.startswith(keys.KSERVE_CLAIM))
+    claims = sorted(name for name in workload.metadata.annotations if name.startswith(keys.KSERVE_CLAIM_PREFIX))
     if claims:
         message = "KServe makes a ResourceClaimTemplate of it, which the files lack"
         fields.child("metadata").child("annotations").error(claims[0], message, f"{_PODS}, with their claims")

@@ -13,9 +13,11 @@ from autoscaler.lint.advice import surprise
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.demand.scope import network_card_alone
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
+from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.types.catalog import Catalog
 
 # Drivers of which a plan reads the configuration: what it makes of their devices, or refuses.
@@ -24,6 +26,7 @@ _READ: Final = frozenset({opaque.DRIVER, opaque.CHANNEL_DRIVER})
 
 def network_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
     yield from _idle_accelerators(snapshot, plan, catalog)
+    yield from _card_alone(snapshot)
     yield from _unread_configuration(snapshot)
 
 
@@ -46,6 +49,22 @@ def _idle_accelerators(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iter
             (),
             f"pods that {what} get this machine{price}{rest} and do not use its {unused}: {why}",
             "add machines of yours that have none by `foreslice catalog add`, or give the nodes that are there",
+        )
+
+
+def _card_alone(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """The first pod that asks a device plugin for a network card, and nobody for an accelerator."""
+    found = [pod for pod in snapshot.pods if not pod.bound and network_card_alone(pod)]
+    for pod in found[:1]:
+        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield surprise(
+            f"Pod {pod.key}",
+            ("spec", "containers", "resources"),
+            f"asks for {EFA} and for no accelerator{rest}: a plan buys machines with accelerators, and none of them "
+            "for a network card alone",
+            "if its programs run on CPUs, leave it to a node group of a type with EFA; if not, let it ask for its "
+            "accelerators as well",
+            pod.origin,
         )
 
 

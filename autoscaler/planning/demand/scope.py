@@ -78,7 +78,9 @@ class Scopes:
         if None in found:
             return ()
         refused = tuple(dict.fromkeys(reason for reason in found if reason))
-        refused += self._also(pools, pod) if all(r.code is Code.OTHER_SCHEDULER for r in refused) else ()
+        also = self._also(pools, pod) if all(r.code is Code.OTHER_SCHEDULER for r in refused) else ()
+        # A pool that takes the scheduler in buys nothing for a pod without devices either.
+        refused = also if also and asks_for_no_device(pod) else (*refused, *also)
         others = [pool for pool in self.snapshot.pools if pool.ordered and not pool.deleting]
         serving = (p for p in others if _refusal(p, pod, self.snapshot, self.extended_resources) is None)
         theirs = tuple(Reason.of(Code.OTHER_LAUNCHER, f"pod {pod.key}", pool=pool.name) for pool in serving)
@@ -124,7 +126,7 @@ def _scope_refusal(
         if plugins and all(map(is_plugin_resource, plugins)):
             named["by"] = "device plugins"
         if ended := next((found for found in map(retired, plugins) if found), None):
-            named |= {"ended": ended.ended, "now": ended.now}
+            named |= {"ended": ended.ended, "now": ended.now, "resources": tuple(filter(retired, plugins))}
         if not plugins and _on_any_node(pod):
             named["node"] = "an ordinary node"
         if part := next((name for name in _KAI_PARTS if name in pod.annotations), ""):

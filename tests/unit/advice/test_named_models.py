@@ -10,11 +10,13 @@ from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.named_models import (
     accelerators_named,
+    families_meant,
     families_named,
     nearest_accelerators,
     renamed_models,
 )
 from autoscaler.advice.pod_changes import node_selectors
+from autoscaler.advice.pool_changes import node_labels
 from autoscaler.advice.situation import Situation
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
@@ -78,6 +80,21 @@ def test_which_families_the_name_of_a_group_of_nodes_has_in_it(key: str, value: 
 
 
 @pytest.mark.parametrize(
+    ("value", "families"),
+    [
+        ("amd-neuron-trn", ("trn1", "trn1n", "trn2", "trn2u")),
+        ("neuron-trn1", ("trn1",)),
+        ("inf1-or-inf2", ()),
+        ("g5-or-g6", ()),
+        ("gpu-p", ()),
+    ],
+)
+def test_which_families_are_meant(value: str, families: tuple[str, ...]) -> None:
+    found = families_meant({"karpenter.sh/nodepool": value, "rack": "inf"}, SHIPPED)
+    assert set(found) & {"trn1", "trn1n", "trn2", "trn2u", "g5", "g6", "inf1", "inf2"} == set(families)
+
+
+@pytest.mark.parametrize(
     ("value", "family", "machine"), [("inf2", "[inf2]", "inf2.xlarge"), ("inf1-or-inf2", "", "inf1.xlarge")]
 )
 def test_a_pool_named_for_one_family_has_its_machines(value: str, family: str, machine: str) -> None:
@@ -111,6 +128,21 @@ def test_a_model_that_the_catalog_lacks_is_not_dropped_for_any_other(value: str,
     asked = Situation.of(given.pods[0], given, SOME, plan_for(given, SOME, Policy(considered=1000), NOW))
     assert asked is not None
     assert any(change.kind is ChangeKind.DROP_NODE_SELECTOR for change in node_selectors(asked)) == dropped
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "labelled"),
+    [
+        ("cluster.example.com/gpu-name", "NVIDIA-L20", False),
+        ("cluster.example.com/gpu-name", "gold", True),
+        ("cluster.example.com/group", "gpu-az01", True),
+    ],
+)
+def test_no_pool_is_labelled_with_a_model_that_the_catalog_lacks(key: str, value: str, labelled: bool) -> None:
+    given = snapshot([pod("p", "c", node_selector=FrozenMap({key: value}))], [claim("c", gpus())])
+    asked = Situation.of(given.pods[0], given, SOME, plan_for(given, SOME, Policy(considered=1000), NOW))
+    assert asked is not None
+    assert bool(list(node_labels(asked))) is labelled
 
 
 @pytest.mark.parametrize("by_affinity", [True, False])

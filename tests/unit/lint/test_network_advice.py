@@ -10,7 +10,10 @@ from autoscaler.lint.devices.network_advice import network_advice
 from autoscaler.model.capacity import CapacityPool, Limits, PodScope, Scope
 from autoscaler.model.device_class import Selector
 from autoscaler.model.plan import HandedOut
+from autoscaler.model.pod import Container
 from autoscaler.model.resource_claim import ClaimConfig, DeviceRequest
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import claim, gpus, plan, pod, shipped, snapshot
 
 NIC = DeviceRequest("nic", "nic", selectors=(Selector('device.driver == "dra.net"'),))
@@ -43,6 +46,14 @@ def _told(*requests: DeviceRequest, handed: int = 0) -> list[str]:
 def test_accelerators_that_nobody_uses(requests: tuple[DeviceRequest, ...], handed: int, told: bool) -> None:
     found = _told(*requests, handed=handed)
     assert ["at 2.01 $/h and do not use its 1 × L4" in message for message in found] == [True] * told
+
+
+@pytest.mark.parametrize(("more", "told"), [({}, 1), ({"nvidia.com/gpu": Quantity.of(1)}, 0)])
+def test_a_pod_that_asks_for_a_network_card_and_no_accelerator(more: dict[str, Quantity], told: int) -> None:
+    asked = FrozenMap({"vpc.amazonaws.com/efa": Quantity.of(1), **more})
+    state = snapshot([replace(pod("p"), containers=(Container("c", asked),))])
+    found = list(network_advice(state, plan(state), EFA_MACHINES))
+    assert ["asks for vpc.amazonaws.com/efa and for no accelerator" in one.message for one in found] == [True] * told
 
 
 @pytest.mark.parametrize(("driver", "told"), [("dra.net", 1), ("gpu.nvidia.com", 0)])

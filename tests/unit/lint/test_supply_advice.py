@@ -8,8 +8,9 @@ import pytest
 
 from autoscaler.lint.supply_advice import advised_gpu, supply_advice
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
+from autoscaler.model.node import Node
 from autoscaler.model.plan import HandedOut, LeftOut, LeftOutVerdict, NearMiss, Plan
-from autoscaler.model.pod import Container, Pod
+from autoscaler.model.pod import Container, NamedModel, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -209,6 +210,25 @@ def test_a_change_that_buys_any_gpu_says_so(pools: tuple[CapacityPool, ...], tol
     assert not told or "whole GPUs: L4 with 23034Mi; if it" in text
     named = pod("n", "c", node_selector=FrozenMap({labels.INSTANCE_TYPE: "g6.xlarge"}))
     assert not advised_gpu({"default/n": None}, snapshot([named], [claim("c")]))
+
+
+def test_what_the_weights_of_the_named_model_take_is_told() -> None:
+    asking = pod("p", "c")
+    (container,) = asking.containers
+    asking = replace(asking, containers=(replace(container, model=NamedModel("Qwen3-32B", 32)),))
+    text = advised_gpu({"default/p": SHIPPED.types["g6.xlarge"]}, snapshot([asking], [claim("c")]))
+    assert "the weights of Qwen3-32B alone take about 60Gi in 16 bits; if it needs another one" in text
+
+
+@pytest.mark.parametrize(("product", "expected"), [("Tesla-T4-SHARED", 1), ("Tesla-T4", 0)])
+def test_a_product_that_its_nodes_share(product: str, expected: int) -> None:
+    asking = pod("p", "c", node_selector=FrozenMap({labels.NVIDIA_GPU_PRODUCT: product}))
+    state = snapshot([asking], [claim("c")], pools=(CapacityPool("gpu"),))
+    found = list(supply_advice(state, plan_for(state, CATALOG, Policy(), NOW), CATALOG))
+    assert ["each GPU among pods" in one.message for one in found] == [True] * expected
+    assert all(one.next_step.endswith("select Tesla-T4") for one in found)
+    there = replace(state, nodes=(Node("n", labels=FrozenMap({labels.NVIDIA_GPU_PRODUCT: product})),))
+    assert not list(supply_advice(there, plan_for(there, CATALOG, Policy(), NOW), CATALOG))
 
 
 COMPUTE_CLASS = "cloud.google.com/compute-class"

@@ -327,21 +327,6 @@ def test_kinds_that_make_pods_are_never_ignored(version: str, kind: str) -> None
     assert problems(read(text, skip=True)).startswith("warning")
 
 
-@pytest.mark.parametrize(
-    ("version", "kind", "why"),
-    [
-        ("argoproj.io/v1alpha1", "WorkflowTemplate", "of which a Workflow makes pods"),
-        ("eks.amazonaws.com/v1", "NodeClass", "belongs to another autoscaler"),
-        ("llmaz.io/v1alpha1", "OpenModel", "no influence on where pods fit"),
-        ("ome.io/v1beta1", "ClusterBaseModel", "it names models"),
-    ],
-)
-def test_kinds_that_make_no_pods_are_ignored_with_a_reason(version: str, kind: str, why: str) -> None:
-    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n---\n" + POD % "p"
-    assert why in problems(read(text))
-    assert len(read(text).snapshot.pods) == 1
-
-
 def test_objects_that_configure_kai_scheduler_are_harmless() -> None:
     text = "apiVersion: kai.scheduler/v1alpha1\nkind: Topology\nmetadata: {name: x}\n---\n" + POD % "p"
     assert "warning" in problems(read(text))

@@ -253,8 +253,24 @@ def test_what_has_no_condition_because_something_is_missing_is_told_apart() -> N
 
 
 def test_the_scheduler_does_not_hide_what_else_the_scope_refuses() -> None:
-    result = plan(snapshot([pod("web", scheduler_name="volcano")]))
+    asking = replace(
+        pod("web", scheduler_name="volcano"),
+        containers=(Container("c", FrozenMap({"aws.amazon.com/neuron": Quantity.of(1)})),),
+    )
+    result = plan(snapshot([asking]))
     assert outside(result) == {"default/web": [Code.OTHER_SCHEDULER, Code.OUT_OF_SCOPE]}
+
+
+def test_only_what_has_ended_is_said_to_have_ended() -> None:
+    asked = {"aws.amazon.com/neuron": Quantity.of(1), "aws.amazon.com/neurondevice": Quantity.of(1)}
+    result = plan(snapshot([replace(pod("web"), containers=(Container("c", FrozenMap(asked)),))]))
+    (entry,) = result.outside
+    assert entry.reasons[0].detail["resources"] == ("aws.amazon.com/neurondevice",)
+
+
+def test_no_scheduler_in_a_scope_helps_a_pod_without_devices() -> None:
+    result = plan(snapshot([pod("web", scheduler_name="volcano")]))
+    assert outside(result) == {"default/web": [Code.OUT_OF_SCOPE]}
 
 
 def test_a_gang_that_claims_devices_is_refused_for_its_scheduler_alone() -> None:

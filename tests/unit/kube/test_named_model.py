@@ -1,0 +1,29 @@
+"""Models that a container names with their size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autoscaler.kube.containers import parse_container
+from autoscaler.kube.fields import Fields
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"command": ["sh", "-c", "vllm serve Qwen/Qwen3-32B --port 80"]}, ("Qwen3-32B", 32)),
+        ({"args": ["--model", "/models/Qwen2.5-1.5B-Instruct", "--draft=a-0.5b"]}, ("Qwen2.5-1.5B-Instruct", 1.5)),
+        ({"env": [{"name": "MODEL_ID", "value": "org/llama-3.1-8b"}, {"name": "X"}]}, ("llama-3.1-8b", 8)),
+        ({"args": ["--model=org/Mixtral-8x7B"]}, None),
+        ({"args": ["--model=org/Llama-3.1-70B-FP8"]}, None),
+        ({"args": ["--model=org/Llama-3.1-70B", "--quantization", "awq"]}, None),
+        ({"args": ["-b", "8b", "-e", "32G"]}, None),
+        ({}, None),
+    ],
+)
+def test_the_model_whose_name_says_how_large_it_is(given: dict[str, Any], expected: tuple[str, float] | None) -> None:
+    found, _ = parse_container(Fields({"name": "c", **given}), init=False, host_network=False)
+    model = found.model
+    assert (None if model is None else (model.name, model.billions)) == expected
