@@ -36,6 +36,8 @@ _HARDWARE: Final = {
     **dict.fromkeys(("intel.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"), "Intel"),
     "amd.com/gpu": "AMD",
 }
+# Annotations by which HAMi chooses GPUs (Project-HAMi/HAMi 4707fb0, pkg/device/nvidia).
+_OF_HAMI: Final = tuple(f"nvidia.com/{use}-{what}" for use in ("use", "nouse") for what in ("gputype", "gpuuuid"))
 _SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
@@ -48,6 +50,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     """One warning of each kind, about the first pod that it concerns. Of machines that a `plan` has chosen where pools
     or nodes say which there are, planning's `not_working` warns."""
     yield from _of_first(snapshot, _kai_part, _kai)
+    yield from _of_first(snapshot, lambda pod: next((n for n in _OF_HAMI if n in pod.annotations), ""), _hami)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, _shared_resource, _shared)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
@@ -108,6 +111,16 @@ def _kai(name: str) -> tuple[tuple[str, ...], str, str]:
         ("metadata", "annotations", name),
         "asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
         "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
+    )
+
+
+def _hami(name: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("metadata", "annotations", name),
+        "says to HAMi's scheduler which GPUs it takes{rest}: kube-scheduler and a plan read no such annotation, so it "
+        "gets any GPU",
+        f"select the nodes by {labels.ACCELERATOR} or {labels.INSTANCE_TYPE}, or write a resource claim with a CEL "
+        "selector",
     )
 
 

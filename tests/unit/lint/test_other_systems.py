@@ -185,6 +185,12 @@ def test_a_gpu_that_the_device_plugin_does_not_serve() -> None:
     assert list(foreign_advice(state, Catalog.of([handing]))) == []
 
 
+@pytest.mark.parametrize(("name", "expected"), [("nvidia.com/use-gputype", 1), ("nvidia.com/note", 0)])
+def test_a_gpu_that_hami_chooses_by_annotation(name: str, expected: int) -> None:
+    found = told(replace(asking("nvidia.com/gpu"), annotations=FrozenMap({name: "A100"})))
+    assert ["says to HAMi's scheduler which GPUs it takes" in one.message for one in found] == [True] * expected
+
+
 def test_a_gpu_that_somebody_added_to_the_catalog() -> None:
     own = Catalog.of([machine("flex", Accelerator(key="flex", vendor="Intel", model="Flex 170"), 1, "1.00")])
     assert list(foreign_advice(snapshot([asking("intel.com/gpu")]), own)) == []

@@ -315,7 +315,6 @@ def test_a_mistake_in_a_component_is_told_with_its_line() -> None:
         ("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"),
         ("nvidia.com/v1alpha1", "DynamoGraphDeployment"),
         ("apps.nvidia.com/v1alpha1", "NemoCustomizer"),
-        ("workloads.x-k8s.io/v1alpha2", "RoleBasedGroup"),
         ("ome.io/v1beta1", "InferenceService"),
         ("extensions.agents.x-k8s.io/v1beta1", "SandboxWarmPool"),
         ("workloads.x-k8s.io/v1alpha2", "RoleBasedGroup"),
