@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from autoscaler.dra.allocation.allocator import (
+    DEFAULT_BUDGET,
     Allocated,
     ClusterDevices,
     FatalAllocation,
     NotAllocated,
+    SearchBudget,
     UnknownAllocation,
     allocate,
 )
@@ -44,12 +46,13 @@ def filter_claims(
     allocated: AllocatedState,
     pod_groups: Mapping[str, Gang],
     room: Room = lambda _: (),
+    budget: SearchBudget = DEFAULT_BUDGET,
 ) -> Verdict:
     """Whether the pod's claims can be satisfied on the node; Fits carries the new allocations by claim key.
 
     `claims` is keyed by namespace/name; `extended_resources` is `extended_resource_classes` of the snapshot, empty if
     none are served; `pod_groups` are the gangs of the snapshot by namespace/name; `room` is asked where devices take
-    of the node's own amounts.
+    of the node's own amounts. `budget` bounds the search; comparisons with kube-scheduler's code give a larger one.
     """
     mine = claims_of(pod, claims, devices.profile, devices.classes)
     if not isinstance(mine, tuple):
@@ -69,7 +72,7 @@ def filter_claims(
         return refusal
     reasons = ((full(claim, pod, devices.profile), unavailable(claim, node)) for claim in present)
     elsewhere = tuple(reason for both in reasons for reason in both if reason is not None)
-    verdict = _allocated(wanted, node, devices, allocated) if wanted else Fits()
+    verdict = _allocated(wanted, node, devices, allocated, budget) if wanted else Fits()
     if taking and isinstance(verdict, Fits):
         made_up = extra.name if extra else ""
         verdict = _with_amounts(verdict, pod, node, (*present, *wanted), devices=devices, room=room, made_up=made_up)
@@ -125,8 +128,10 @@ def _with_amounts(
     return DoesNotFit(reasons) if reasons else verdict
 
 
-def _allocated(claims: list[ResourceClaim], node: Node, devices: ClusterDevices, allocated: AllocatedState) -> Verdict:
-    outcome = allocate(claims, node=node, devices=devices, allocated=allocated)
+def _allocated(
+    claims: list[ResourceClaim], node: Node, devices: ClusterDevices, allocated: AllocatedState, budget: SearchBudget
+) -> Verdict:
+    outcome = allocate(claims, node=node, devices=devices, allocated=allocated, budget=budget)
     match outcome:
         case Allocated():
             keys = (claim.key for claim in claims)

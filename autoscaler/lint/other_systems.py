@@ -36,8 +36,7 @@ _HARDWARE: Final = {
     **dict.fromkeys(("intel.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"), "Intel"),
     "amd.com/gpu": "AMD",
 }
-# Annotations by which HAMi chooses GPUs (Project-HAMi/HAMi 4707fb0, pkg/device/nvidia).
-_OF_HAMI: Final = tuple(f"nvidia.com/{use}-{what}" for use in ("use", "nouse") for what in ("gputype", "gpuuuid"))
+_OF_HAMI: Final = (labels.HAMI_USE_TYPE, labels.HAMI_AVOID_TYPE, labels.HAMI_USE_DEVICE, labels.HAMI_AVOID_DEVICE)
 _SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
