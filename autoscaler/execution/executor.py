@@ -31,7 +31,7 @@ from autoscaler.execution.launch import Providers, answered, give_up, launch
 from autoscaler.execution.observed import Observed, Withheld
 from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, pool_of, second_controller
 from autoscaler.execution.patience import Patience, Until
-from autoscaler.execution.slices import ending_with, hosts_left, may_begin_with, stays_empty
+from autoscaler.execution.slices import ending_with, may_begin_with, may_end_stopped, stays_empty
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
 from autoscaler.execution.unclear import Unclear, read_answer
 from autoscaler.execution.waiting import end_waiting, may_wait, needed_nodes, unwanted
@@ -330,31 +330,33 @@ class Executor:
 
     def _apply_decision(self, node: ProvisionedNode, decision: NodeDecision, seen: Observed, now: datetime) -> None:
         """Hold a node, let it go again, give notice on it, or begin a drain that demands an empty node."""
-        found = seen.own.of(node)
-        if found is None:
+        found, drains = seen.own.of(node), decision.action is NodeAction.DRAIN
+        stopped = drains and any(reason.code is Code.NODE_STOPPED for reason in decision.reasons)
+        if found is None and not stopped:
             return
         if not may_touch_node(node, seen.snapshot.pools):
             if decision.action in _WOULD:
-                why = texts_of(decision.reasons)
-                would = f"{_WOULD[decision.action]}{': ' if why else ''}{why}"
+                would = ": ".join(filter(None, (_WOULD[decision.action], texts_of(decision.reasons))))
                 self._withhold("ProvisionedNode", node.name, node.uid, node.pool, would)
             return
         acts = any(pool.name == node.pool and acts_on_nodes(pool) for pool in seen.snapshot.pools)
-        stopped = any(reason.code is Code.NODE_STOPPED for reason in decision.reasons)
-        if decision.action is NodeAction.DRAIN and acts and stopped and self._machine_stopped(node, seen):
-            self.journal.move(node, Why.UNWANTED, now, decision.reasons)
+        if acts and stopped:
+            ready = may_end_stopped(node, self.journal.nodes, api=self.api, own=seen.own, occupied=seen.occupants)
+            if ready and self._machine_stopped(node, seen):
+                self.journal.move(node, Why.UNWANTED, now, decision.reasons)
+        if found is None or (acts and stopped):
             return
         if decision.action is NodeAction.CLOSE and acts:
             cordon(self.api, found)
             return
-        if decision.action is NodeAction.DRAIN and acts and checked_first(decision.reasons):
+        if drains and acts and checked_first(decision.reasons):
             if cordon(self.api, found) and may_all_move(self.api, found, seen.snapshot.disruption_budgets):
                 self.journal.move(node, Why.UNWANTED, now, decision.reasons)
             return
-        if decision.action is NodeAction.DRAIN and acts:
+        if drains and acts:
             # A pod that was found and that the plan did not see yet keeps the node with the next plan.
             ready = cordon(self.api, found) and not occupants_now(self.api, found.name)
-            if ready and may_begin_with(hosts_left(node, self.journal.nodes), own=seen.own, occupied=seen.occupants):
+            if ready and may_begin_with(node, self.journal.nodes, own=seen.own, occupied=seen.occupants):
                 self.journal.move(node, Why.UNWANTED, now, decision.reasons)
             return
         # Left over by a drain that was taken back or not decided again, perhaps by a process before this one.

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.journal import Journal
-from autoscaler.execution.drain import is_closed, occupants_now
+from autoscaler.execution.drain import cordon, is_closed, occupants_now
 from autoscaler.lifecycle.leaving import may_evict
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, has_machine, is_leaving, may_take_pods
@@ -60,10 +60,28 @@ def ending_with(
     )
 
 
-def may_begin_with(hosts: Iterable[ProvisionedNode], *, own: OwnNodes, occupied: Container[str]) -> bool:
-    """Whether a drain that demands empty nodes may begin, as far as these hosts are concerned. `occupied` are names of
-    Nodes; each host is asked for pods once more when its own drain begins."""
+def may_begin_with(
+    node: ProvisionedNode, nodes: Iterable[ProvisionedNode], *, own: OwnNodes, occupied: Container[str]
+) -> bool:
+    """Whether a drain that demands empty nodes may begin, as far as the other hosts of its slice are concerned.
+    `occupied` are names of Nodes; each host is asked for pods once more when its own drain begins."""
+    hosts = hosts_left(node, nodes)
     return all(is_leaving(host) or (is_closed(own.of(host)) and own.name_of(host) not in occupied) for host in hosts)
+
+
+def may_end_stopped(
+    node: ProvisionedNode,
+    nodes: Iterable[ProvisionedNode],
+    *,
+    api: KubernetesApi,
+    own: OwnNodes,
+    occupied: Container[str],
+) -> bool:
+    """Whether a node whose machine is stopped may begin to go: at once, or a host of a slice together with the others,
+    which take no pods from then on."""
+    found = own.of(node)
+    closed = found is None or not slice_of(node) or cordon(api, found)
+    return closed and may_begin_with(node, nodes, own=own, occupied=occupied)
 
 
 def stays_empty(node: ProvisionedNode, own: OwnNodes, occupied: Container[str]) -> bool:

@@ -131,11 +131,13 @@ class _Run:
         return NodeDecision(node.name, NodeAction.KEEP, (why_kept or self._empty(node), *also))
 
     def _stopped(self, node: ProvisionedNode, pool: CapacityPool | None) -> NodeDecision:
-        """Somebody stopped the machine and may start it again; only where the pool says so it is ended."""
+        """Somebody stopped the machine and may start it again; only where the pool says so it is ended, or with the
+        empty rest of its slice."""
         since = "" if node.stopped_since is None else f"{node.stopped_since:%Y-%m-%dT%H:%M:%SZ}"
         why = Reason.of(Code.NODE_STOPPED, since=since)
-        ends = pool is not None and pool.disruption.stopped is StoppedMachines.END
-        return self._unless_protected(node, why) if ends else NodeDecision(node.name, NodeAction.KEEP, (why,))
+        if pool is not None and pool.disruption.stopped is StoppedMachines.END:
+            return self._unless_protected(node, why)
+        return self._protected(node, why) or NodeDecision(node.name, NodeAction.KEEP, (why,))
 
     def _failed(self, node: ProvisionedNode) -> NodeDecision:
         """It is removed, but not while a pod runs on it: one that tolerates everything may run on a node that never
@@ -195,12 +197,19 @@ class _Run:
         return Reason.of(Code.NODE_UNHEALTHY, seconds=_seconds(self._now - node.unhealthy_since))
 
     def _unless_protected(self, node: ProvisionedNode, why: Reason) -> NodeDecision:
-        found = self._nodes.of(node)
-        mark = mark_of_node(found) if found else ""
-        if mark:
-            return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.DO_NOT_DISRUPT, mark=mark), why))
+        protected = self._protected(node, why)
+        if protected is not None:
+            return protected
         action = NodeAction.DRAIN if self._budget.take(node) else NodeAction.KEEP
         return NodeDecision(node.name, action, (why,))
+
+    def _protected(self, node: ProvisionedNode, why: Reason) -> NodeDecision | None:
+        """That it stays, if its Node has a mark against disruption."""
+        found = self._nodes.of(node)
+        mark = mark_of_node(found) if found else ""
+        if not mark:
+            return None
+        return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.DO_NOT_DISRUPT, mark=mark), why))
 
     def _empty(self, node: ProvisionedNode) -> Reason:
         return Reason.of(Code.NODE_EMPTY, seconds=_seconds(self._now - node.empty_since) if node.empty_since else 0)

@@ -1,7 +1,8 @@
 """Slices of several hosts stay or go as a whole: one decision for all of their nodes.
 
 A host that pods run on keeps the others. A host that is lost, or that the provider takes back, takes the others with
-it: they are paid for and of no use, and the pods of the slice's job cannot go on.
+it: they are paid for and of no use, and the pods of the slice's job cannot go on. A host whose machine somebody stopped
+does not keep the others once they are empty: they run, at their full price, and no job fits on them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from autoscaler.lifecycle.provisioned_node import is_coming
+from autoscaler.lifecycle.provisioned_node import is_coming, is_stopped
 from autoscaler.lifecycle.slices import is_lost, slice_of
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import ProvisionedNode
@@ -18,9 +19,8 @@ from autoscaler.model.reason import Code, Reason
 
 def used_slices(nodes: Iterable[ProvisionedNode], busy: Collection[str | None]) -> frozenset[str]:
     """The slices that somebody uses or waits for. `busy` are names of Nodes."""
-    return frozenset(
-        whole for node in nodes if (whole := slice_of(node)) and (node.node_name in busy or is_coming(node))
-    )
+    used = (node for node in nodes if node.node_name in busy or (is_coming(node) and not is_stopped(node)))
+    return frozenset(whole for node in used if (whole := slice_of(node)))
 
 
 def together(decisions: Sequence[NodeDecision], nodes: Sequence[ProvisionedNode]) -> tuple[NodeDecision, ...]:
@@ -53,7 +53,11 @@ def _of_slice(hosts: Sequence[ProvisionedNode], decided: Mapping[str, NodeDecisi
     if ending:
         first = min(ending, key=lambda one: (one.action is NodeAction.NOTICE, one.deadline))
         return {one.provisioned_node: replace(first, provisioned_node=one.provisioned_node) for one in own}
-    if any(one.action is not NodeAction.DRAIN for one in own):
+    drained = any(one.action is NodeAction.DRAIN for one in own)
+    staying = [one for one in own if one.action is not NodeAction.DRAIN]
+    if drained and all(_only_stopped(one) for one in staying):
+        return {one.provisioned_node: replace(one, action=NodeAction.DRAIN) for one in staying}
+    if staying:
         also = Reason.of(Code.SLICE_IN_USE, hosts=count)
         return {
             one.provisioned_node: replace(one, action=NodeAction.KEEP, reasons=(also, *one.reasons))
@@ -61,6 +65,11 @@ def _of_slice(hosts: Sequence[ProvisionedNode], decided: Mapping[str, NodeDecisi
             if one.action is NodeAction.DRAIN
         }
     return {}
+
+
+def _only_stopped(decision: NodeDecision) -> bool:
+    """Whether nothing but that its machine is stopped keeps the host: no mark, no pod."""
+    return decision.action is NodeAction.KEEP and decision.reasons[0].code is Code.NODE_STOPPED
 
 
 def _ends(decision: NodeDecision) -> bool:

@@ -107,6 +107,18 @@ def test_a_lost_host_takes_its_slice_with_it() -> None:
     assert nothing_is_left(simulation)
 
 
+@pytest.mark.parametrize("minutes", [1, 5], ids=["before-it-joins", "after"])
+def test_a_host_that_a_person_stops_does_not_keep_an_empty_slice(minutes: int) -> None:
+    """One pod runs on another host meanwhile, and the three hosts that run cost as much as before."""
+    simulation = begun(1, minutes=20)
+    simulation.run(START + timedelta(minutes=minutes))
+    simulation.fake.project.stop(hosts(simulation)[0])
+    simulation.run(START + timedelta(minutes=15))
+    assert (sizes(simulation), placed(simulation)) == ([HOSTS - 1], 1)
+    simulation.run(START + timedelta(hours=1))
+    assert nothing_is_left(simulation)
+
+
 def test_a_part_of_a_slice_is_ended_and_the_slice_is_tried_again() -> None:
     simulation = begun()
     for group in simulation.fake.project.groups.values():

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from autoscaler.model.capacity import CapacityPool, Disruption, DisruptionBudget
+from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.node_actions import decide
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from tests.builders import NOW, codes, ours, pod, snapshot
 
 POOL = CapacityPool("p", disruption=Disruption(after=timedelta(minutes=5)))
@@ -86,6 +91,25 @@ def test_the_end_of_one_host_is_announced_on_all() -> None:
         ends = NOW + timedelta(minutes=minutes)
         found = decided(hosts({"reclaim_at": ends}), pods=[pod("w", node_name="h2")])
         assert (actions(found), {one.deadline for one in found}) == ({action}, {ends})
+
+
+@pytest.mark.parametrize("phase", [Phase.LAUNCHED, Phase.READY])
+def test_a_host_that_somebody_stopped_keeps_no_empty_slice(phase: Phase) -> None:
+    """The others run at their full price; a host that is stopped before it joins is awaited by nobody."""
+    stopped = {"phase": phase, "stopped_since": IDLE, "empty_since": None}
+    found = decided(hosts(stopped))
+    assert (len(found), actions(found)) == (4, {NodeAction.DRAIN})
+    assert [codes(one.reasons) for one in found] == [[Code.NODE_STOPPED], *[[Code.NODE_EMPTY]] * 3]
+
+
+def test_a_host_that_somebody_stopped_stays_with_hosts_that_stay() -> None:
+    stopped = {"stopped_since": IDLE, "empty_since": None}
+    assert actions(decided(hosts(stopped), pods=[pod("w", node_name="h2")])) == {NodeAction.KEEP}
+    assert actions(decided(hosts(stopped, {"empty_since": NOW}))) == {NodeAction.KEEP}
+    assert actions(decided(hosts(*[stopped] * 4))) == {NodeAction.KEEP}
+    marked = Node("h0", labels=FrozenMap({labels.POOL: "p"}), annotations=FrozenMap({labels.DO_NOT_DISRUPT: "true"}))
+    state = snapshot((), pools=(POOL,), provisioned=tuple(hosts(stopped)), nodes=(marked,))
+    assert actions(list(decide(state, frozenset(), NOW, custom={}))) == {NodeAction.KEEP}
 
 
 def test_nodes_of_a_batch_that_is_no_slice_go_one_by_one() -> None:
