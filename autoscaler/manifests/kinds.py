@@ -224,6 +224,9 @@ IGNORED = {
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("production-stack.vllm.ai", "LoraAdapter"): _NO_PLACEMENT,
+    # InftyAI/llmaz 127be3f, pkg/controller/inference/service_controller.go: of several models the main one counts.
+    ("llmaz.io", "OpenModel"): "it makes no pods itself, but its flavors decide which devices and nodes those of a "
+    "Playground or Service get: give these pods (kubectl get pods -o yaml)",
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
     **{
         ("trainer.kubeflow.org", kind): "it is a template, of which a TrainJob makes a JobSet with its pods: give that "
@@ -260,7 +263,7 @@ IGNORED = {
         "policy rbac.authorization.k8s.io networking.k8s.io gateway.networking.k8s.io discovery.k8s.io "
         "coordination.k8s.io events.k8s.io certificates.k8s.io apiextensions.k8s.io apiregistration.k8s.io "
         "flowcontrol.apiserver.k8s.io monitoring.coreos.com monitoring.googleapis.com "
-        "crd.k8s.amazonaws.com elbv2.k8s.aws llmaz.io vpcresources.k8s.aws workloads.x-k8s.io "
+        "crd.k8s.amazonaws.com elbv2.k8s.aws vpcresources.k8s.aws workloads.x-k8s.io "
         "model.aibrix.ai cert-manager.io external-secrets.io networking.istio.io "
         "security.istio.io traefik.io cilium.io k8s.cni.cncf.io snapshot.storage.k8s.io storage.k8s.io",
     ),

@@ -16,7 +16,7 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{nam
     [
         ("argoproj.io/v1alpha1", "WorkflowTemplate", "of which a Workflow makes pods"),
         ("eks.amazonaws.com/v1", "NodeClass", "belongs to another autoscaler"),
-        ("llmaz.io/v1alpha1", "OpenModel", "no influence on where pods fit"),
+        ("llmaz.io/v1alpha1", "OpenModel", "its flavors decide which devices and nodes those of a Playground or"),
         ("ome.io/v1beta1", "ClusterBaseModel", "it names models"),
     ],
 )
