@@ -140,7 +140,7 @@ def advise(
     """Up to `most` changes, smallest first. Each was planned again, and places the pod and those left out like it."""
     asked = Situation.of(pod, snapshot, catalog, plan, policy.where)
     budget = budget or Budget()
-    if asked is None or most < 1 or asked.of_formed_slice or (asked.codes and asked.codes <= _NOT_ABOUT_NODES):
+    if asked is None or most < 1 or asked.of_others or (asked.codes and asked.codes <= _NOT_ABOUT_NODES):
         return ()
     trials = Replanner(asked, policy, now)
     found: list[Advice] = []

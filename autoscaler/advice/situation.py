@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from autoscaler.lint.meant_advice import wants_simulated_node
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Considered, LeftOut, Plan
 from autoscaler.model.pod import Pod
@@ -84,9 +85,11 @@ class Situation:
         return tuple(claim for claim in found if claim is not None and claim.allocation is None)
 
     @property
-    def of_formed_slice(self) -> bool:
-        """Whether GKE's slice controller has to form the slice whose hosts the pods are: no plan does."""
-        return any("formed" in reason.detail for reason in self.left_out.reasons)
+    def of_others(self) -> bool:
+        """Whether no machine is what the pods want: GKE's slice controller has to form their slice, or their node is
+        simulated."""
+        formed = any("formed" in reason.detail for reason in self.left_out.reasons)
+        return formed or bool(wants_simulated_node(self.pod, self.snapshot))
 
     @cached_property
     def gang_keys(self) -> tuple[str, ...]:

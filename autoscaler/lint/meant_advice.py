@@ -1,16 +1,22 @@
-"""What pods leave open about their machines, and a plan takes from their topology or from the rest of their group."""
+"""What pods leave open about their machines, and a plan takes from their topology or from the rest of their group; and
+nodes that they want and no plan buys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.meant import like_group, meant_by_groups, required_domain, types_in_domains
 from autoscaler.planning.demand.scope import asks_for_no_device
+from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes import labels
+
+# KWOK documentation, "Manage Nodes and Pods" (0.7): the label of its nodes, beside which they have the taint KWOK_NODE.
+_OF_KWOK: Final = ("type", "kwok")
 
 
 def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
@@ -32,6 +38,39 @@ def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
             "select the same in leaderTemplate and in workerTemplate",
             alike[0].origin,
         )
+    simulated = [pod for pod in waiting if wants_simulated_node(pod, snapshot) and not asks_for_no_device(pod)]
+    if simulated and not any(_is_simulated(node.labels) for node in snapshot.nodes):
+        yield _simulated(simulated, snapshot)
+
+
+def wants_simulated_node(pod: Pod, snapshot: Snapshot) -> str:
+    """What the pod selects that only a node has which is simulated, or whose GPUs are; nothing where a pool makes such
+    nodes."""
+    if any(pool.node_template.kind in PUBLISHING_TEMPLATES or _is_simulated(pool.labels) for pool in snapshot.pools):
+        return ""
+    if pod.requires_label(labels.SIMULATED_GPUS):
+        return labels.SIMULATED_GPUS
+    key, value = _OF_KWOK
+    tolerates = any(one.key == labels.KWOK_NODE for one in pod.tolerations)
+    return f"{key}={value}" if tolerates and (value,) in pod.required_values({key}) else ""
+
+
+def _is_simulated(of_node: Mapping[str, str]) -> bool:
+    key, value = _OF_KWOK
+    return labels.SIMULATED_GPUS in of_node or of_node.get(key) == value
+
+
+def _simulated(pods: Sequence[Pod], snapshot: Snapshot) -> Diagnostic:
+    label = wants_simulated_node(pods[0], snapshot)
+    what = "whose GPUs fake-gpu-operator simulates" if label == labels.SIMULATED_GPUS else "that KWOK simulates"
+    return surprise(
+        f"Pod {pods[0].key}",
+        ("spec",),
+        f"selects {label}, the label of nodes {what}{_more(pods)}: no accelerator needs to be bought for it, and no "
+        "change is proposed that buys one",
+        f"give the simulated Node with -f to plan for it; to run it on a real device, do not select {label}",
+        pods[0].origin,
+    )
 
 
 def _one_domain(pods: Sequence[Pod], *, assumed: bool) -> Diagnostic:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from math import ceil
+from typing import Final
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.namespaced import Namespaced
@@ -15,6 +16,8 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
+
+_PRESENT: Final = frozenset({"In", "Exists", "Gt", "Lt"})  # operators that no node without the label meets
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,12 @@ class Pod(Namespaced):
         """The keys of the node labels that it requires something of."""
         terms = self.affinity.terms if self.affinity else ()
         return frozenset(self.node_selector) | {r.key for term in terms for r in term.match_expressions}
+
+    def requires_label(self, key: str) -> bool:
+        """Whether only nodes with the label run it, whatever the value."""
+        terms = self.affinity.terms if self.affinity else ()
+        named = [any(r.key == key and r.operator in _PRESENT for r in term.match_expressions) for term in terms]
+        return key in self.node_selector or (bool(named) and all(named))
 
     def required_values(self, keys: Collection[str]) -> list[tuple[str, ...]]:
         """For each of these keys that it requires of nodes, the values of which a node must have one."""

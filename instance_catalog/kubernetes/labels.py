@@ -109,6 +109,8 @@ GKE_NO_DEVICE_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 
 # --- KWOK --------------------------------------------------------------------------------------------------------
 KWOK_NODE: Final = "kwok.x-k8s.io/node"  # annotation (value "fake") of nodes that KWOK acts for; also its usual taint
+# Label of nodes without GPUs for which fake-gpu-operator simulates them (run-ai/fake-gpu-operator 0b1a103, README)
+SIMULATED_GPUS: Final = "run.ai/simulated-gpu-node-pool"
 
 # --- what an exemplar has for others ---
 # Cluster Autoscaler takes taints of this prefix off templates, and does not hold a node with one for unready.

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from autoscaler.advice.advise import advise
 from autoscaler.advice.situation import Situation
 from autoscaler.model.pod import Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from tests.builders import CATALOG, NOW, claim, gpus, pod, snapshot
 
 POLICY = Policy(considered=10_000)
@@ -21,3 +26,12 @@ def test_a_pod_of_another_namespace_is_not_alike() -> None:
     assert found is not None
     assert [each.key for each in found.pods] == ["default/p"]
     assert isinstance(found.pod, Pod)
+
+
+@pytest.mark.parametrize(("label", "bought"), [("example.com/team", True), (labels.SIMULATED_GPUS, False)])
+def test_nothing_is_bought_for_a_pod_that_wants_a_simulated_node(label: str, bought: bool) -> None:
+    asked = replace(pod("p", "c"), node_selector=FrozenMap({label: "a"}))
+    given = snapshot([asked], [claim("c", gpus(1))])
+    plan = plan_for(given, CATALOG, POLICY, NOW)
+    assert [entry.pod for entry in plan.left_out] == [asked.key]
+    assert bool(advise(asked, given, CATALOG, plan, POLICY, NOW)) is bought
