@@ -41,6 +41,10 @@ def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     simulated = [pod for pod in waiting if wants_simulated_node(pod, snapshot) and not asks_for_no_device(pod)]
     if simulated and not any(_is_simulated(node.labels) for node in snapshot.nodes):
         yield _simulated(simulated, snapshot)
+    beside = [pod for pod in waiting if pod.requires_label(labels.CONTROL_PLANE) and asks_for_no_device(pod)]
+    there = (*(node.labels for node in snapshot.nodes), *(pool.labels for pool in snapshot.pools))
+    if beside and not any(labels.CONTROL_PLANE in one for one in there):
+        yield _beside_control_plane(beside)
 
 
 def wants_simulated_node(pod: Pod, snapshot: Snapshot) -> str:
@@ -69,6 +73,18 @@ def _simulated(pods: Sequence[Pod], snapshot: Snapshot) -> Diagnostic:
         f"selects {label}, the label of nodes {what}{_more(pods)}: no accelerator needs to be bought for it, and no "
         "change is proposed that buys one",
         f"give the simulated Node with -f to plan for it; to run it on a real device, do not select {label}",
+        pods[0].origin,
+    )
+
+
+def _beside_control_plane(pods: Sequence[Pod]) -> Diagnostic:
+    selector = labels.CONTROL_PLANE in pods[0].node_selector
+    return surprise(
+        f"Pod {pods[0].key}",
+        ("spec", "nodeSelector") if selector else ("spec", "affinity"),
+        f"requires the label {labels.CONTROL_PLANE}{_more(pods)}, and no Node that is given has it: no node of EKS or "
+        "GKE does, since the cloud runs the control plane, so the pod never starts there",
+        "drop the requirement, or keep it only for a cluster with control-plane nodes of its own: give one with -f",
         pods[0].origin,
     )
 

@@ -18,6 +18,9 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 ARCHITECTURE: Final = "kubernetes.io/arch"
 OPERATING_SYSTEM: Final = "kubernetes.io/os"
 HOSTNAME: Final = "kubernetes.io/hostname"
+# Set by kubeadm and the like; where the cloud runs the control plane no node has it (documentation of EKS and
+# GKE on the architecture of clusters, November 2026)
+CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 # Set by cloud providers until the node is initialised; a pod that pends because of it needs no new node.
 UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"

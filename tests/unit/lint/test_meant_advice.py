@@ -72,3 +72,28 @@ def test_a_simulated_node_that_is_given_and_pods_without_devices_need_no_warning
     node = Node("n", labels=FrozenMap({"type": "kwok"}))
     assert told(OF_KWOK, nodes=(node,)) == []
     assert told(replace(OF_KWOK, claims=())) == []
+
+
+CONTROL_PLANE = (labels.CONTROL_PLANE, "Exists", ())
+
+
+@pytest.mark.parametrize(
+    ("given", "warned"),
+    [
+        (requiring(CONTROL_PLANE, claims=()), True),
+        (replace(pod("p"), node_selector=FrozenMap({labels.CONTROL_PLANE: ""})), True),
+        (requiring(CONTROL_PLANE, ("team", "Exists", ()), claims=()), False),  # a node of the team does as well
+        (requiring((labels.CONTROL_PLANE, "DoesNotExist", ()), claims=()), False),
+        (requiring(CONTROL_PLANE), False),  # claims a device: the plan says why no machine fits
+        (replace(requiring(CONTROL_PLANE, claims=()), node_name="n"), False),
+    ],
+)
+def test_a_pod_that_runs_only_beside_the_control_plane(given: Pod, warned: bool) -> None:
+    assert ["no node of EKS or GKE does" in message for message in told(given)] == [True] * warned
+
+
+def test_a_control_plane_that_is_given_needs_no_warning() -> None:
+    given, label = requiring(CONTROL_PLANE, claims=()), FrozenMap({labels.CONTROL_PLANE: ""})
+    assert told(given, nodes=(Node("n"),)) != []
+    assert told(given, nodes=(Node("n", labels=label),)) == []
+    assert told(given, pools=(CapacityPool("own", labels=label),)) == []
