@@ -10,6 +10,8 @@ from typing import Final
 from autoscaler.model.reason import Code
 from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL
 
+# Of a machine that would have IMEX channels, of which no container would get one.
+NO_LINK: Final = "no {needs}, without which NVIDIA's driver gives a container no IMEX channel"
 NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {
         Code.NEEDS_RESERVATION: (

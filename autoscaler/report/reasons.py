@@ -12,11 +12,11 @@ from dataclasses import replace
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
-from autoscaler.report.reason_texts import NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS
+from autoscaler.report.reason_texts import NO_LINK, NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {
-    Code.NO_DEVICE_OF_CLASS: ("no device of class {device_class}",),
+    Code.NO_DEVICE_OF_CLASS: (NO_LINK, "no device of class {device_class}"),
     Code.SELECTOR_FALSE: ("no device passes {expressions}", "no device passes the selectors"),
     Code.TOO_FEW_DEVICES: ("{found} of {wanted} devices pass {expressions}", "{found} of {wanted} devices"),
     Code.DEVICES_IN_USE: ("{found} of {wanted} devices are free", "all matching devices are in use"),

@@ -15,6 +15,7 @@ from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 DRIVER: Final = "gpu.nvidia.com"
 # The driver of IMEX channels and ComputeDomains; its devices are no hardware.
 CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
+CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
 _API_VERSION: Final = "resource.nvidia.com/v1beta1"
 _INTERVALS: Final = ("Default", "Short", "Medium", "Long")
 _MPS_FIELDS: Final = (

@@ -13,9 +13,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim_template
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.resource_claim import ResourceClaimTemplate
-from instance_catalog.drivers.opaque import CHANNEL_DRIVER
-
-_CLASS = "compute-domain-default-channel.nvidia.com"
+from instance_catalog.drivers.opaque import CHANNEL_CLASS, CHANNEL_DRIVER
 
 
 def parse_compute_domain(
@@ -47,7 +45,7 @@ def parse_compute_domain(
         "spec": {
             "spec": {
                 "devices": {
-                    "requests": [{"name": "channel", "exactly": {"deviceClassName": _CLASS}}],
+                    "requests": [{"name": "channel", "exactly": {"deviceClassName": CHANNEL_CLASS}}],
                     "config": [
                         {"requests": ["channel"], "opaque": {"driver": CHANNEL_DRIVER, "parameters": parameters}}
                     ],

@@ -16,6 +16,7 @@ from autoscaler.planning.placement.device_states import Filled, PodApart
 from autoscaler.planning.placement.filling import LOOKING, NodeFiller, PodsApart
 from autoscaler.planning.placement.first_verdicts import FULL, FirstVerdicts, fits_amounts, lacks_amounts, short_of
 from autoscaler.planning.placement.matching import Everywhere, Requests
+from autoscaler.planning.supply.drivers import with_cause
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit
 from autoscaler.planning.work import Ledger, over_budget
@@ -94,6 +95,12 @@ class PackingOracle:
 
     def explained(self, shape: int, item: int) -> Verdict:
         """The verdict for people to read."""
+        verdict, candidate = self._explained(shape, item), self._shapes[shape].candidate
+        if not isinstance(verdict, DoesNotFit):
+            return verdict
+        return DoesNotFit(tuple(with_cause(r, candidate.pool, candidate.instance_type) for r in verdict.reasons))
+
+    def _explained(self, shape: int, item: int) -> Verdict:
         verdict, pod = self.verdict(shape, item), self._pod_apart(item, 0)
         devices, states = self._nodes.empty(shape).devices, self._nodes.states[shape]
         if pod is None or devices is None:
@@ -305,7 +312,7 @@ class PackingOracle:
         plain = self._shapes[shape].plain
         if plain is None or not lacks_amounts(self.verdict(plain, item)):
             return None
-        return self.explained(plain, item), None
+        return self._explained(plain, item), None
 
     def _same(self, pod: PodApart) -> int:
         """A number for what the claims match on all machines. The first class that wants this pays."""

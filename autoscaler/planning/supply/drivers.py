@@ -10,9 +10,11 @@ from typing import Final
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.device_class import DeviceClass
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Request
 from autoscaler.model.snapshot import NO_DRIVERS, Snapshot
 from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.drivers.opaque import CHANNEL_CLASS
 from instance_catalog.drivers.profile import (
     NO_CUSTOM_DRIVERS,
     DriverProfile,
@@ -34,6 +36,7 @@ SLICE_TEMPLATES: Final = frozenset({"GCPNodeTemplate"})
 FEATURE_DISCOVERY: Final = ("nvidia", "feature-discovery")
 _TOPOLOGY: Final = "topology"  # option of drivers for machines that form slices
 _COMPUTE_DOMAIN: Final = "compute-domain"
+_NVLINK: Final = "multi-node NVLink"
 _DISCOVERED: Final = frozenset({FEATURE_DISCOVERY})
 # What one LaunchBatch holds at most, by its schema.
 LARGEST_SLICE: Final = 100
@@ -131,6 +134,15 @@ def _variants(
     if not linked or not pool.implicit or instance_type.fabric.multi_node:
         return variants
     return tuple(replace(v, profiles=tuple(p for p in v.profiles if p.name != _COMPUTE_DOMAIN)) for v in variants)
+
+
+def with_cause(reason: Reason, pool: CapacityPool, instance_type: InstanceType) -> Reason:
+    """The reason with what the machine lacks (`needs`), where its driver has channels and `driver_sets` leaves them out
+    because no container would get one."""
+    channel = reason.code is Code.NO_DEVICE_OF_CLASS and reason.detail.get("device_class") == CHANNEL_CLASS
+    if not channel or not pool.implicit or instance_type.fabric.multi_node:
+        return reason
+    return replace(reason, detail=reason.detail.with_items({"needs": _NVLINK}))
 
 
 def beside_plugins(drivers: DriverSet, by_plugin: AbstractSet[str]) -> DriverSet:

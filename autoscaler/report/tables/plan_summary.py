@@ -216,7 +216,7 @@ def _class_of_nothing(entry: LeftOut) -> str:
         return ""
     missing = (m.reason.detail for m in entry.near_misses if m.reason.code is Code.NO_DEVICE_OF_CLASS)
     names = {str(detail.get("device_class", "")) for detail in missing}
-    if len(names) > 1:  # some types lack one class, others another
+    if len(names) > 1 or any("needs" in m.reason.detail for m in entry.near_misses):  # they lack different things
         return ""
     (name,) = names
     text = f"0/{entry.types} instance types have a device of DeviceClass {name}"
@@ -328,6 +328,8 @@ def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True)
         case Code.TAINT_NOT_TOLERATED:
             effect = f":{detail['effect']}" if "effect" in detail else ""
             return f"had untolerated taint {{{detail.get('key')}: {detail.get('value', '')}}}{effect}"
+        case Code.NO_DEVICE_OF_CLASS if "needs" in detail:
+            return f"have {text_of(replace(reason, subject=''))}"
         case Code.NO_DEVICE_OF_CLASS:
             name = str(detail.get("device_class", ""))
             profile = profiles_of_classes().get(name)

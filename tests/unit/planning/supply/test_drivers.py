@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
+from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.resource_claim import ClaimConfig, DeviceRequest
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.supply.drivers import driver_sets, running_drivers
+from autoscaler.report.reasons import text_of
+from autoscaler.report.tables.plan_summary import left_out_lines
+from instance_catalog.drivers.opaque import CHANNEL_CLASS, CHANNEL_DRIVER
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import REFERENCE
 from tests.builders import TEAM, claim, plan, pod, shipped, snapshot
@@ -107,3 +112,25 @@ def test_channels_are_assumed_where_nvlink_joins_machines(name: str, pool: Capac
     assert {"compute-domain" in {p.name for p in one.profiles} for one in found} == {there}
     unasked = driver_sets(IMPLICIT, machine, kubernetes=REFERENCE)
     assert all(one.profile("compute-domain") for one in unasked)
+
+
+@pytest.mark.parametrize(
+    ("pools", "needs"),
+    [
+        pytest.param((), "multi-node NVLink", id="left out, because no container would get one"),
+        pytest.param((replace(TEAM, drivers=("nvidia",)),), None, id="the pool's nodes run no such driver"),
+    ],
+)
+def test_a_machine_without_channels_says_what_it_lacks(pools: tuple[CapacityPool, ...], needs: str | None) -> None:
+    parameters = '{"kind": "ComputeDomainChannelConfig"}'
+    channel = DeviceRequest("channel", CHANNEL_CLASS)
+    wanted = replace(claim("c", channel), config=(ClaimConfig((), CHANNEL_DRIVER, parameters),))
+    served = DeviceClass(CHANNEL_CLASS, (Selector(f'device.driver == "{CHANNEL_DRIVER}"'),))
+    state = snapshot([pod("p", "c")], [wanted], classes=(served,), pools=pools)
+    (entry,) = plan(state, catalog=shipped("p5.48xlarge")).left_out
+    assert [miss.reason.detail.get("needs") for miss in entry.near_misses] == [needs]
+    (line,) = left_out_lines(entry)
+    assert ("1 have no multi-node NVLink, without which" in line) is (needs is not None)
+    assert ("DeviceClass" in line) is (needs is None)
+    (looked_at, *_) = plan(state, catalog=shipped("p5.48xlarge")).demands[0].considered
+    assert ("no multi-node NVLink" in text_of(looked_at.reasons[0])) is (needs is not None)
