@@ -27,7 +27,7 @@ from autoscaler.planning.supply.offering_labels import capacity_type_facts
 from instance_catalog.drivers.attribute_names import clouds_of_domains
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
-from instance_catalog.kubernetes.labels import ACCELERATOR, CLOUD, DISCOVERED_LABELS, INSTANCE_TYPE, KARPENTER_FAMILY
+from instance_catalog.kubernetes import labels as known
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.prediction.system_labels import capacity_labels
@@ -42,7 +42,7 @@ _LABELLED_BY_TYPE = (
     *("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "intel.com", "foreslice.dev", "karpenter.sh"),
     *(domain.rstrip("/") for domain in OWN_DOMAINS),
 )
-_NAMES_OF_POOLS = frozenset({"karpenter.sh/nodepool"}).union(*(facts.pool_labels for facts in cloud_facts().values()))
+_NAMES_OF_POOLS = frozenset({known.KARPENTER_NODE_POOL}).union(*(facts.pool_labels for facts in cloud_facts().values()))
 _GROUPS_PER_TYPE = frozenset(facts.group_per_type for facts in cloud_facts().values())
 _ANYTHING = "true"  # of a label that only has to be there
 _GROUP = "NAME"  # of a group of nodes that people name
@@ -201,7 +201,9 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         shown = tuple(f"{key}={value}" for key, value in labels.items())
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
         machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
-        labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown, machine=machine)
+        named = asked.pod.required_values({known.KARPENTER_NODE_POOL} & labels.keys())[:1]
+        facts = {"labels": shown, "machine": machine, "node_pools": named[0] if named else ()}
+        labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, **facts)
         requirements = tuple(_meant(labels, pool, asked))
         yield Change.together(*(_requiring(pool, r) for r in requirements), labelled, *leaving_others(asked))
 
@@ -227,15 +229,15 @@ def _meant(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> I
     # A pool that exists has a node template, and that has a cloud.
     named_clouds = clouds_of_labels(labels) if pool.implicit else frozenset()
     if needed := tuple(types) if len(types) == 1 else types_of_images(asked.pod):
-        yield from (Requirement(INSTANCE_TYPE, "In", needed) for _ in {INSTANCE_TYPE} - there)
+        yield from (Requirement(known.INSTANCE_TYPE, "In", needed) for _ in {known.INSTANCE_TYPE} - there)
         return
     families = families_meant(labels, catalog)
     if families and not cards:
-        yield from (Requirement(KARPENTER_FAMILY, "In", families) for _ in {KARPENTER_FAMILY} - there)
+        yield from (Requirement(known.KARPENTER_FAMILY, "In", families) for _ in {known.KARPENTER_FAMILY} - there)
     if cards:
-        yield from (Requirement(ACCELERATOR, "In", tuple(sorted(cards))) for _ in {ACCELERATOR} - there)
+        yield from (Requirement(known.ACCELERATOR, "In", tuple(sorted(cards))) for _ in {known.ACCELERATOR} - there)
     if len(named_clouds) == 1:
-        yield from (Requirement(CLOUD, "In", tuple(named_clouds)) for _ in {CLOUD} - there)
+        yield from (Requirement(known.CLOUD, "In", tuple(named_clouds)) for _ in {known.CLOUD} - there)
 
 
 def one_host_each(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
@@ -243,14 +245,14 @@ def one_host_each(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     with all the chips would do as well."""
     types = hosts_meant(asked.pod, asked.pods, asked.catalog)
     if types and pool.implicit:
-        yield _requiring(pool, Requirement(INSTANCE_TYPE, "In", types))
+        yield _requiring(pool, Requirement(known.INSTANCE_TYPE, "In", types))
 
 
 def on_cards_of_images(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     """Only machines on whose accelerators the pods' images run, in a pool that somebody has yet to create."""
     cards = accelerators_of_images(asked.pod)
-    if pool.implicit and cards in asked.pod.required_values({ACCELERATOR}):
-        yield _requiring(pool, Requirement(ACCELERATOR, "In", cards))
+    if pool.implicit and cards in asked.pod.required_values({known.ACCELERATOR}):
+        yield _requiring(pool, Requirement(known.ACCELERATOR, "In", cards))
 
 
 def staying_in_cloud(change: Change, asked: Situation) -> Change:
@@ -260,7 +262,7 @@ def staying_in_cloud(change: Change, asked: Situation) -> Change:
     clouds = {cloud for domain, cloud in clouds_of_domains().items() if f'"{domain}"' in condition.replace("'", '"')}
     if len(clouds) != 1 or any(not pool.implicit for pool in asked.pools):
         return change
-    requirement = Requirement(CLOUD, "In", tuple(clouds))
+    requirement = Requirement(known.CLOUD, "In", tuple(clouds))
     return Change.together(*(_requiring(pool, requirement) for pool in asked.pools), change)
 
 
@@ -314,7 +316,7 @@ def driver_profiles(asked: Situation) -> Iterator[Change]:
 def feature_discovery(asked: Situation) -> Iterator[Change]:
     """GPU feature discovery beside the NVIDIA driver, where the pod selects nodes by its labels."""
     profile, option = FEATURE_DISCOVERY
-    for pool in asked.pools if DISCOVERED_LABELS & asked.pod.selected_labels else ():
+    for pool in asked.pools if known.DISCOVERED_LABELS & asked.pod.selected_labels else ():
         texts = tuple(
             f"{text}:{option}" if _profile_name(text) == profile and option not in text.split(":") else text
             for text in pool.drivers

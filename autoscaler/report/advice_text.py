@@ -151,7 +151,8 @@ def result_text(result: Result) -> str:
 def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
     return [
-        f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_needed(advice.result)}"
+        f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_of_karpenter(advice)}"
+        f"{_needed(advice.result)}"
         for advice in found
     ]
 
@@ -178,10 +179,28 @@ def _guessed(advice: Advice) -> str:
     named = any(_texts(part, "machine") for part in parts if part.kind is ChangeKind.ADD_LABELS)
     if not own or not advice.result.launches or required - {CLOUD} or named:
         return ""
+    if _node_pools(advice):
+        return ": the cheapest that fits, because only Karpenter's NodePool says which machines it means"
     who = next(
         (chosen[key] for key in own if chosen.get(key)), "labels of your own do not say which machines they mean"
     )
     return f": the cheapest that fits, because {who}"
+
+
+def _of_karpenter(advice: Advice) -> str:
+    """That another autoscaler launches for such pods, by an object that a plan does not read."""
+    if not (names := _node_pools(advice)):
+        return ""
+    return (
+        f"; Karpenter serves such pods by its NodePool {' or '.join(names)}: for Foreslice to launch for them instead, "
+        f"copy its requirements (`kubectl get nodepool {names[0]} -o yaml`) into spec.requirements"
+    )
+
+
+def _node_pools(advice: Advice) -> list[str]:
+    """The NodePools of Karpenter that the pods select."""
+    parts = advice.change.parts or (advice.change,)
+    return list(dict.fromkeys(str(name) for part in parts for name in _texts(part, "node_pools")))
 
 
 def _texts(change: Change, name: str) -> Sequence[object]:

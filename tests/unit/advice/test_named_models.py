@@ -105,7 +105,8 @@ def test_a_pool_named_for_one_family_has_its_machines(value: str, family: str, m
     found = advise(selecting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
     (line,) = advice_lines(found)
     assert (f"karpenter.k8s.aws/instance-family In {family} in spec.requirements" in line) == bool(family)
-    assert ("do not say which machines they mean" in line) != bool(family)
+    assert ("only Karpenter's NodePool says which machines it means" in line) != bool(family)
+    assert f"Karpenter serves such pods by its NodePool {value}" in line
     assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
 
 
