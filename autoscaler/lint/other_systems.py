@@ -321,17 +321,27 @@ def _gpudirect(found: str, protocol: GpuDirectProtocol, *, assumed: bool) -> tup
 
 
 def _in_queue(pod: Pod) -> str:
-    """The label, and its value, by which the pod selects nodes that another autoscaler sizes; or nothing."""
+    """The label, and its value, by which the pod selects nodes that another autoscaler sizes, and a word more where
+    Kueue asks for them; or nothing."""
     found = ((key, names) for key in sorted(queue_labels()) for names in pod.required_values({key}))
-    return next((f"{key}={names[0]}" for key, names in found), "")
+    by_kueue = any(name.startswith(labels.KUEUE_REQUEST) for name in pod.annotations)
+    return next((f"{key}={names[0]}{' Kueue' if by_kueue else ''}" for key, names in found), "")
 
 
-def _queued(label: str) -> tuple[tuple[str, ...], str, str]:
+def _queued(found: str) -> tuple[tuple[str, ...], str, str]:
+    label, _, by_kueue = found.partition(" ")
+    step = "`foreslice gcp provisioning-request` writes the request; for machines that a plan chooses, drop the label"
+    if by_kueue:
+        step = (
+            "write no request: Kueue does by itself before it admits the workload, by an AdmissionCheck of its "
+            "ClusterQueue with controllerName kueue.x-k8s.io/provisioning-request (`kubectl get provisioningrequests` "
+            "shows it)"
+        )
     return (
         ("spec", "nodeSelector", label.partition("=")[0]),
         f"selects {label}{{rest}}, which only node pools with queued provisioning have: GKE's autoscaler sizes these, "
         "for ProvisioningRequests, and no plan launches anything there",
-        "`foreslice gcp provisioning-request` writes the request; for machines that a plan chooses, drop the label",
+        step,
     )
 
 

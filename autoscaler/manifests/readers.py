@@ -28,7 +28,13 @@ from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
-from autoscaler.manifests.queued.flavors import DEFAULT_QUEUE, parse_cluster_queue, parse_flavor
+from autoscaler.manifests.queued.flavors import (
+    DEFAULT_QUEUE,
+    parse_checks,
+    parse_cluster_queue,
+    parse_flavor,
+    writes_requests,
+)
 from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import RequestClass
@@ -107,11 +113,13 @@ def _admitted(
 ) -> tuple[Pod, ...]:
     """As Kueue lets them start, where the object or its pods name a queue, or their namespace has the one of the name
     `default`."""
-    own = Fields(document.value).child("metadata").child("labels").text(labels.KUEUE_QUEUE)
+    metadata = Fields(document.value).child("metadata")
+    own = metadata.child("labels").text(labels.KUEUE_QUEUE)
     queue = own or (pods[0].labels.get(labels.KUEUE_QUEUE, "") if pods else "")
     if pods and default and not queue and f"{pods[0].namespace}/{default}" in manifests.queues.local_queues:
         queue = default
-    return manifests.queues.admitted(pods, queue, problems)
+    admitted = manifests.queues.admitted(pods, queue, problems)
+    return manifests.queues.requested(admitted, queue, metadata.text_map("annotations"))
 
 
 def read_resource_flavor(manifests: ManifestSet, document: Document, problems: Problems) -> None:
@@ -124,6 +132,14 @@ def read_cluster_queue(manifests: ManifestSet, document: Document, problems: Pro
     """ClusterQueue of Kueue."""
     name, groups = parse_cluster_queue(document.value, problems)
     manifests.queues.cluster_queues[name] = groups
+    manifests.queues.checks[name] = parse_checks(document.value)
+
+
+def read_admission_check(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+    """AdmissionCheck of Kueue: the plan takes the pods as admitted, but may have to say who asks for their machines."""
+    problems.warn((), "it is taken as passed: the plan takes every pending pod as admitted")
+    if writes_requests(document.value):
+        manifests.queues.requesting.add(document.metadata.name)
 
 
 def read_local_queue(manifests: ManifestSet, document: Document, problems: Problems) -> None:

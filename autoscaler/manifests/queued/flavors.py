@@ -7,7 +7,7 @@ does not contradict what the pods select and that has quota. Quota is not counte
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,6 +22,10 @@ from instance_catalog.kubernetes.taint import Toleration
 
 # The LocalQueue of jobs that name none, in its namespace. Kueue documentation, "Setup a default LocalQueue" (0.19).
 DEFAULT_QUEUE: Final = "default"
+# The controller of AdmissionChecks that writes a ProvisioningRequest for each workload, with the workload's annotations
+# of this prefix as parameters. Kueue documentation, "ProvisioningRequest" admission check (0.19).
+_WRITES_REQUESTS: Final = "kueue.x-k8s.io/provisioning-request"
+_CHECK: Final = f"{labels.KUEUE_REQUEST}admission-check"  # none of Kueue's: on pods of a plan, the check of their queue
 _STEP: Final = "give its LocalQueue, ClusterQueue and ResourceFlavors as well (kubectl get -o yaml)"
 
 
@@ -45,12 +49,26 @@ class ResourceGroup:
 @dataclass(slots=True)
 class Queues:
     """Kueue's objects: flavors and cluster queues by name, local queues by namespace/name with their cluster queue.
+    `checks` are the AdmissionChecks of cluster queues, and `requesting` those that write ProvisioningRequests;
     `missing` are the queues of workloads that were not given."""
 
     flavors: dict[str, ResourceFlavor] = field(default_factory=dict)
     cluster_queues: dict[str, tuple[ResourceGroup, ...]] = field(default_factory=dict)
     local_queues: dict[str, str] = field(default_factory=dict)
+    checks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    requesting: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
+
+    def requested(self, pods: tuple[Pod, ...], name: str, annotations: Mapping[str, str]) -> tuple[Pod, ...]:
+        """The pods of one workload with annotations (KUEUE_REQUEST) where Kueue asks for their machines: those that the
+        workload has, and the check of its queue."""
+        if not pods or not name:
+            return pods
+        cluster_queue = self.local_queues.get(f"{pods[0].namespace}/{name}", "")
+        check = next((one for one in self.checks.get(cluster_queue, ()) if one in self.requesting), "")
+        found = {key: value for key, value in annotations.items() if key.startswith(labels.KUEUE_REQUEST)}
+        found |= {_CHECK: check} if check else {}
+        return tuple(replace(pod, annotations=pod.annotations.with_items(found)) for pod in pods) if found else pods
 
     def admitted(self, pods: tuple[Pod, ...], name: str, problems: Problems) -> tuple[Pod, ...]:
         """The pods of one workload as the queue of their namespace lets them start."""
@@ -92,6 +110,18 @@ def parse_cluster_queue(raw: object, problems: Problems) -> tuple[str, tuple[Res
     first = ", with the first flavor that does not contradict what they select" if several else ""
     problems.warn((), f"its quota is not counted: the plan takes the pods of its queues as admitted{first}")
     return parse_metadata(fields).name, groups
+
+
+def parse_checks(raw: object) -> tuple[str, ...]:
+    """The AdmissionChecks that a ClusterQueue names: of all flavors (v1beta1) or with a strategy."""
+    spec = Fields(raw).child("spec")
+    strategy = spec.child("admissionChecksStrategy").children("admissionChecks")
+    return (*spec.texts("admissionChecks"), *(check.text("name") for check in strategy))
+
+
+def writes_requests(raw: object) -> bool:
+    """Whether the AdmissionCheck is one that writes ProvisioningRequests."""
+    return Fields(raw).child("spec").text("controllerName") == _WRITES_REQUESTS
 
 
 def _wants_devices(pod: Pod) -> bool:

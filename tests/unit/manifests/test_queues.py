@@ -10,8 +10,10 @@ import pytest
 import yaml
 
 from autoscaler.lint.meant_advice import meant_advice
+from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.manifests.load import Loaded, load
 from instance_catalog.kubernetes import labels
+from tests.builders import shipped
 
 V1 = "kueue.x-k8s.io/v1beta2"
 TOLERATION = {"key": "team", "operator": "Exists", "effect": "NoSchedule"}
@@ -100,6 +102,45 @@ def test_one_domain_of_a_topology_is_not_promised(tmp_path: Path) -> None:
     (warning,) = meant_advice(found.snapshot)
     assert "share one cloud.google.com/gce-topology-block have room for all" in warning.message
     assert "nodes of a3-highgpu-8g, " in warning.message
+
+
+def checked(controller: str, **spec: Any) -> list[dict[str, Any]]:
+    """A cluster queue with a check of this controller, and the check."""
+    cluster_queue, local_queue = queues(GPUS)
+    cluster_queue["spec"] |= spec
+    check = {"apiVersion": V1, "kind": "AdmissionCheck", "metadata": {"name": "dws"}}
+    return [cluster_queue, local_queue, check | {"spec": {"controllerName": f"kueue.x-k8s.io/{controller}"}}]
+
+
+STRATEGY = {"admissionChecksStrategy": {"admissionChecks": [{"name": "quick"}, {"name": "dws"}]}}
+PARAMETER = {f"{labels.KUEUE_REQUEST}maxRunDurationSeconds": "3600"}
+BY_HAND = "`foreslice gcp provisioning-request` writes the request"
+BY_KUEUE = "write no request: Kueue does by itself"
+
+
+@pytest.mark.parametrize(
+    ("queue", "annotations", "given", "expected"),
+    [
+        pytest.param("team", PARAMETER, [], BY_KUEUE, id="a parameter of the request"),
+        pytest.param("team", {}, checked("provisioning-request", **STRATEGY), BY_KUEUE, id="a check of the queue"),
+        pytest.param(
+            "team", {}, checked("provisioning-request", admissionChecks=["dws"]), BY_KUEUE, id="a check of v1beta1"
+        ),
+        pytest.param("team", {}, checked("multikueue", **STRATEGY), BY_HAND, id="a check of something else"),
+        pytest.param("team", {}, checked("provisioning-request"), BY_HAND, id="a check of another queue"),
+        pytest.param("team", {"example.com/owner": "a"}, [], BY_HAND, id="a queue alone"),
+        pytest.param("", PARAMETER, [], BY_HAND, id="no queue"),
+    ],
+)
+def test_who_asks_for_nodes_with_queued_provisioning(
+    queue: str, annotations: dict[str, str], given: list[dict[str, Any]], expected: str, tmp_path: Path
+) -> None:
+    waiting = job(queue, nodeSelector={"cloud.google.com/gke-queued": "true"})
+    waiting["metadata"]["annotations"] = annotations
+    found = read(tmp_path, waiting, *given)
+    assert found.ok
+    (advice,) = [one for one in foreign_advice(found.snapshot, shipped("g2-standard-4")) if "queued" in one.message]
+    assert advice.next_step.startswith(expected)
 
 
 def suspended(**labels_of: str) -> dict[str, Any]:
