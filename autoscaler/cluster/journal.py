@@ -102,6 +102,12 @@ class Journal:
         """One of them as last read or written."""
         return self._nodes.get(name)
 
+    def node_of(self, batch: LaunchBatch, name: str) -> ProvisionedNode | None:
+        """The node of a batch, None once it is gone. Names follow from pods: while a batch lives on with its other
+        nodes, a later batch may have a node of that name, and no answer of the first one is about that node."""
+        node = self._nodes.get(name)
+        return node if node is not None and node.batch == batch.name else None
+
     def resume(
         self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], now: datetime, *, seen_up_to: int = 0
     ) -> tuple[Trouble, ...]:
@@ -207,7 +213,7 @@ class Journal:
         if batch is None or batch.outcome is not BatchOutcome.INTENDED or batch.token:
             return
         batch = self.save_batch(replace(batch, outcome=BatchOutcome.FAILED))
-        for node in [found for name in batch.nodes if (found := self._nodes.get(name)) is not None]:
+        for node in [found for name in batch.nodes if (found := self.node_of(batch, name)) is not None]:
             self.forget(node)
         self._drop_if_over(batch)
 
@@ -322,7 +328,7 @@ class Journal:
         raise_first(each(carry_over, batch.members, at_once=self._at_once))
 
     def _map_node(self, batch: LaunchBatch, member: BatchMember, now: datetime) -> None:
-        node = self._nodes.get(member.node)
+        node = self.node_of(batch, member.node)
         if node is None or node.provider_id:
             return
         if member.provider_id:
@@ -343,7 +349,7 @@ class Journal:
         self.save_node(replace(given, provider=batch.provider, place=batch.place, token=batch.token))
 
     def _drop_if_over(self, batch: LaunchBatch) -> None:
-        if batch.outcome.finished and all(self._nodes.get(name) is None for name in batch.nodes):
+        if batch.outcome.finished and all(self.node_of(batch, name) is None for name in batch.nodes):
             with suppress(NotFoundError):
                 with suppress(ForbiddenError):  # as in _complete
                     self.settle(batch)  # its finalizer would hold it

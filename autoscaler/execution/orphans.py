@@ -87,7 +87,7 @@ def find_orphans(
     boots = {pool.name: pool.boot_timeout for pool in pools}
     known = {node.provider_id for node in journal.nodes}
     known.update(
-        member.provider_id for batch in journal.batches for member in batch.members if _is_kept(member, journal)
+        member.provider_id for batch in journal.batches for member in batch.members if _is_kept(member, batch, journal)
     )
     batches = {batch.name for batch in journal.batches if batch.whole or not batch.outcome.finished}
     registered = {node.provider_id: node for node in nodes if node.provider_id}
@@ -107,10 +107,10 @@ def find_orphans(
     return Orphans(adopt, idle)
 
 
-def _is_kept(member: BatchMember, journal: Journal) -> bool:
+def _is_kept(member: BatchMember, batch: LaunchBatch, journal: Journal) -> bool:
     """Whether its machine will be carried over to its node. One that had its machine and is gone gets no other one that
     the group makes under the same name, while the batch lives on with the nodes beside it."""
-    node = journal.node(member.node)
+    node = journal.node_of(batch, member.node)
     return node is not None and not node.provider_id
 
 

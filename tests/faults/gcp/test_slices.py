@@ -10,10 +10,11 @@ from hypothesis import Phase, settings
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
 from tests.crash.life import START, small_catalog
-from tests.fakes.gce.state import SLUGGISH, Machine
+from tests.fakes.gce.state import PROMPT, SLUGGISH, Machine
 from tests.faults.drawing import AFRESH
 from tests.faults.gcp.schedules import PODS_OF, scenario
 from tests.faults.gcp.slices import HOSTS, POOL, TYPE, ZONE, SliceSchedules, SliceSimulation
+from tests.faults.gcp.world import GcpSimulation
 
 TestSliceSchedules = pytest.mark.slow(SliceSchedules.TestCase)
 TestSliceSchedules.settings = settings(
@@ -34,13 +35,13 @@ def sizes(simulation: SliceSimulation) -> list[int]:
     return sorted(map(len, simulation.hosts().values()))
 
 
-def placed(simulation: SliceSimulation) -> int:
+def placed(simulation: GcpSimulation) -> int:
     """How many pods are bound to nodes."""
     nodes = {node["metadata"]["name"] for node in list_all(simulation.api, NODES)[0]}
     return sum(pod["spec"].get("nodeName") in nodes for pod in list_all(simulation.api, PODS)[0])
 
 
-def hosts(simulation: SliceSimulation) -> list[Machine]:
+def hosts(simulation: GcpSimulation) -> list[Machine]:
     return sorted((one for one in simulation.ours() if one.ended is None), key=lambda one: one.name)
 
 
@@ -153,3 +154,25 @@ def test_a_person_who_deletes_a_node_ends_its_slice() -> None:
     simulation.api.delete(PROVISIONED_NODES, list_all(simulation.api, PROVISIONED_NODES)[0][0]["metadata"]["name"])
     simulation.run(START + timedelta(minutes=40))
     assert sizes(simulation) == []
+
+
+def test_pods_that_wait_again_keep_the_slice_that_is_bought_for_them() -> None:
+    """The names of its nodes follow from the pods. Those of the first slice are forgotten but one, whose name stays in
+    the group for now, when the same pods wait again; and Google lets the second slice wait."""
+    schedule = SliceSchedules()
+    schedule.begin(pace=PROMPT, copies=3, lead=600, queues=False, scarce=9)
+    api = schedule.simulation.api
+    schedule.trouble(call="zoneOperations.get", name="exceeds a quota", times=4)
+    schedule.deletes_a_node(index=0)
+    schedule.passes(seconds=30)
+    assert len(list_all(api, PROVISIONED_NODES)[0]) == 1
+    schedule.limits_hosts(machines=0)
+    schedule.simulation.add(scenario(PODS_OF.format(number=1, copies=3, minutes=20, gang="")))
+    schedule.passes(seconds=170)
+    schedule.limits_hosts(machines=HOSTS)
+    schedule.passes(seconds=900)
+    assert placed(schedule.simulation) == 3
+    machines = {node["status"]["providerID"].rpartition("/")[2] for node in list_all(api, PROVISIONED_NODES)[0]}
+    assert machines == {machine.name for machine in hosts(schedule.simulation)}
+    schedule.everything_holds()
+    schedule.teardown()

@@ -94,6 +94,16 @@ def test_a_gang_stays_together() -> None:
     assert len(troubles) == 1
 
 
+def test_a_batch_that_is_taken_back_leaves_a_node_of_an_earlier_one() -> None:
+    desk = new_desk()
+    desk.record(planned("n1"))
+    before = desk.nodes()
+    _, journal = journal_of(desk, "create", PROVISIONED_NODES, "422", text="odd")
+    journal.resume(desk.batches(), before, desk.now)
+    record(journal, desk, planned("n1"), planned("odd"))
+    assert desk.nodes() == before
+
+
 def test_a_pod_that_does_not_fit_the_schema_is_left_out() -> None:
     desk = new_desk()
     journal = Journal(desk.api)

@@ -179,6 +179,21 @@ def test_a_finished_batch_stays_as_long_as_one_of_its_nodes(desk: Desk) -> None:
     assert [found.deleting for found in desk.batches()] == [False]
 
 
+def test_a_later_node_of_the_same_name_gets_no_machine_of_an_earlier_batch(desk: Desk) -> None:
+    """A machine was lost, its pod waits again and its node has the name that follows from it; another node of the
+    first batch is still there."""
+    desk.record(planned("n1"), planned("n2"))
+    (batch,) = desk.batches()
+    desk.journal.map_nodes(desk.journal.save_batch(with_machines(batch, "i-1", "i-2")), desk.now)
+    desk.journal.forget(desk.nodes()[0])
+    desk.record(planned("n1"))
+    desk.restarted()
+    again, other = desk.nodes()
+    assert (again.name, again.provider_id, again.phase) == ("n1", "", Phase.INTENDED)
+    desk.restarted().journal.forget(other)
+    assert [found.name for found in desk.batches()] == [again.batch]
+
+
 def test_the_mapping_is_carried_over_to_the_nodes(desk: Desk) -> None:
     desk.record(planned("n1"), planned("n2"))
     (batch,) = desk.batches()

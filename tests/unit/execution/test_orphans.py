@@ -192,3 +192,5 @@ def test_a_machine_that_is_made_anew_is_an_orphan_while_its_batch_lives_on(desk:
     assert find_orphans(listed, journal=desk.journal, nodes=(), now=desk.now).terminate == (again,)
     node = Node("n1", provider_id=again.provider_id)
     assert find_orphans(listed, journal=desk.journal, nodes=(node,), now=desk.now).adopt == ((again, node),)
+    desk.record(planned("n1"))
+    assert find_orphans(listed, journal=desk.journal, nodes=(), now=desk.now).terminate == (again,), "not for that one"
