@@ -89,16 +89,19 @@ def find_orphans(
     known.update(
         member.provider_id for batch in journal.batches for member in batch.members if _is_kept(member, batch, journal)
     )
-    batches = {batch.name for batch in journal.batches if batch.whole or not batch.outcome.finished}
+    unfinished = {batch.name for batch in journal.batches if not batch.outcome.finished}
+    slices = {batch.name for batch in journal.batches if batch.whole}
     registered = {node.provider_id: node for node in nodes if node.provider_id}
-    # A machine of a batch that is not finished will be mapped when its call is repeated; one of a slice ends with it.
+    # A machine of a batch that is not finished will be mapped when its call is repeated.
     orphans = [
         machine
         for provider_id, machine in machines.items()
-        if machine.state in ALIVE and provider_id not in known and machine.tags.get(TAG_BATCH) not in batches
+        if machine.state in ALIVE and provider_id not in known and machine.tags.get(TAG_BATCH) not in unfinished
     ]
     adopt = tuple((m, registered[m.provider_id]) for m in orphans if m.provider_id in registered)
-    idle = tuple(m for m in orphans if m.provider_id not in registered and _old_enough(m, boots, now))
+    # One of a slice ends with it.
+    alone = (m for m in orphans if m.provider_id not in registered and m.tags.get(TAG_BATCH) not in slices)
+    idle = tuple(m for m in alone if _old_enough(m, boots, now))
     of_another = tuple(machine for machine in idle if others(machine))
     if of_another:
         return Orphans(adopt, of_another=of_another)

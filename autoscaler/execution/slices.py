@@ -11,6 +11,7 @@ from datetime import datetime
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.journal import Journal
 from autoscaler.execution.drain import cordon, is_closed, occupants_now
+from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.leaving import may_evict
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, has_machine, is_leaving, may_take_pods
@@ -38,7 +39,8 @@ def ending_with(
     that the provider lists, and `found_empty` the slices that were looked at in this reconcile: each is once.
 
     The hosts of its slice are on their way out, take no pods any more, and have none. Where one of them stays, a
-    drain that demanded empty nodes is taken back. A machine of the slice that nobody has written down ends as well.
+    drain that demanded empty nodes is taken back. A machine of the slice that nobody has written down ends as well,
+    unless its Node is registered.
     """
     if not slice_of(node):
         return ()
@@ -52,12 +54,12 @@ def ending_with(
         if not all(_is_empty(host, api=api, own=own) for host in (node, *others)):
             return None
         found_empty.add(slice_of(node))
-    written = {one.provider_id for one in journal.nodes} - {host.provider_id for host in others}
-    return tuple(
-        machine.id
-        for machine in machines.values()
-        if machine.tags.get(TAG_BATCH) == node.batch and machine.provider_id not in written
-    )
+    hosts, written = {host.provider_id for host in others}, {one.provider_id for one in journal.nodes}
+    of_slice = [machine for machine in machines.values() if machine.tags.get(TAG_BATCH) == node.batch]
+    unwritten = [machine for machine in of_slice if machine.provider_id not in written]
+    if any(machine.state in ALIVE and own.has_joined(machine.provider_id) for machine in unwritten):
+        return None  # pods may run there: it is adopted first (orphans.py), and drained like the others
+    return tuple(machine.id for machine in (*(one for one in of_slice if one.provider_id in hosts), *unwritten))
 
 
 def may_begin_with(

@@ -32,6 +32,10 @@ class OwnNodes:
         found = by_id or self._by_name.get(provisioned.node_name)
         return found if found is not None and is_node_of(found, provisioned) else None
 
+    def has_joined(self, provider_id: str) -> bool:
+        """Whether the machine with this id has a Node."""
+        return provider_id in self._by_id
+
     def name_of(self, provisioned: ProvisionedNode) -> str:
         """The name that pods on its machine are bound to; "" when that is the name of somebody else's Node."""
         found = self.of(provisioned)

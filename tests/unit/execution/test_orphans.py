@@ -18,7 +18,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, describe_all
 from tests.builders import ours
-from tests.desk import POOL, Desk, planned
+from tests.desk import POOL, A, Desk, planned
 from tests.unit.execution.node_site import Site
 
 CLUSTER = {TAG_CLUSTER: "uid-1"}
@@ -69,6 +69,15 @@ def test_a_machine_of_a_batch_that_is_under_way_is_none(desk: Desk) -> None:
     desk.record(planned("n1"))
     mine = machine("i-1", desk, **{TAG_BATCH: desk.journal.batches[0].name})
     found = find_orphans(by_provider_id(mine), journal=desk.journal, nodes=(), now=desk.now)
+    assert (found.adopt, found.terminate) == ((), ())
+
+
+def test_one_of_a_slice_that_never_registered_ends_with_the_slice(desk: Desk) -> None:
+    desk.record(*(replace(planned(name, A), whole="s") for name in ("n1", "n2")))
+    (batch,) = desk.journal.batches
+    launch(batch, providers=desk.providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
+    more = machine("i-9", desk, **{TAG_BATCH: batch.name})
+    found = find_orphans(by_provider_id(more), journal=desk.journal, nodes=(), now=desk.now)
     assert (found.adopt, found.terminate) == ((), ())
 
 

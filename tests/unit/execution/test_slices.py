@@ -153,10 +153,41 @@ def test_a_machine_of_the_slice_that_nobody_has_written_down_ends_as_well(site: 
     (launch,) = site.desk.cloud.launches.values()
     lost = site.host("h3")
     site.desk.journal.forget(lost)
+    site.desk.api.delete(NODES, "h3")
     site.decide(Code.SLICE_BROKEN)
     site.carry_out()
     site.carry_out()
     assert (site.running(), site.ended[0]) == (0, len(launch.ids))
+
+
+def test_an_ended_host_that_nobody_has_written_down_holds_up_nothing(site: SliceSite) -> None:
+    """Its Node is still there, and it can be adopted no more."""
+    lost = site.host("h3")
+    site.desk.journal.forget(lost)
+    site.desk.cloud.lose(site.seen().machines["simulated"][lost.provider_id].id)
+    site.decide(Code.SLICE_BROKEN)
+    site.carry_out()
+    site.carry_out()
+    assert site.running() == 0
+
+
+@pytest.mark.parametrize("code", [Code.NODE_EMPTY, Code.SLICE_BROKEN])
+def test_a_host_that_nobody_has_written_down_is_adopted_before_its_slice_ends(site: SliceSite, code: Code) -> None:
+    """Somebody removed its object by force. Pods run there all the same."""
+    site.works("h3")
+    site.decide(code)
+    site.carry_out()
+    site.desk.journal.forget(site.host("h3"))
+    for _ in range(3):
+        site.decide(code)
+        site.carry_out()
+    assert (site.host("h3").hosts, site.running(), site.ended) == (3, 3, [])
+    assert site.evicted("on-h3") is (code is Code.SLICE_BROKEN)
+    site.desk.api.delete(PODS, "on-h3", namespace="default", grace_seconds=0)
+    for _ in range(3):
+        site.decide(code)
+        site.carry_out()
+    assert (site.running(), site.ended[0]) == (0, 3)
 
 
 def test_an_adopted_host_ends_with_its_slice(site: SliceSite) -> None:
