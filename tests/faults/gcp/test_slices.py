@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -30,9 +31,9 @@ def begun(pods: int = 4, *, minutes: int = 30) -> SliceSimulation:
     return simulation
 
 
-def sizes(simulation: SliceSimulation) -> list[int]:
+def sizes(simulation: GcpSimulation) -> list[int]:
     """How many machines the slices have."""
-    return sorted(map(len, simulation.hosts().values()))
+    return sorted(Counter(machine.group for machine in hosts(simulation)).values())
 
 
 def placed(simulation: GcpSimulation) -> int:
@@ -174,5 +175,20 @@ def test_pods_that_wait_again_keep_the_slice_that_is_bought_for_them() -> None:
     assert placed(schedule.simulation) == 3
     machines = {node["status"]["providerID"].rpartition("/")[2] for node in list_all(api, PROVISIONED_NODES)[0]}
     assert machines == {machine.name for machine in hosts(schedule.simulation)}
+    schedule.everything_holds()
+    schedule.teardown()
+
+
+def test_a_part_stays_while_its_pool_observes_and_ends_after() -> None:
+    schedule = SliceSchedules()
+    schedule.begin(pace=PROMPT, copies=2, lead=600, queues=False, scarce=9)
+    schedule.sets_the_mode(observes=True)
+    schedule.loses(index=3)
+    for _ in range(4):
+        schedule.passes(seconds=900)
+    assert sizes(schedule.simulation) == [HOSTS - 1]
+    schedule.sets_the_mode(observes=False)
+    schedule.passes(seconds=900)
+    assert sizes(schedule.simulation) == []
     schedule.everything_holds()
     schedule.teardown()
