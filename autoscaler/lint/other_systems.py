@@ -324,7 +324,7 @@ def _in_queue(pod: Pod) -> str:
     """The label, and its value, by which the pod selects nodes that another autoscaler sizes, and a word more where
     Kueue asks for them; or nothing."""
     found = ((key, names) for key in sorted(queue_labels()) for names in pod.required_values({key}))
-    by_kueue = any(name.startswith(labels.KUEUE_REQUEST) for name in pod.annotations)
+    by_kueue = any(name.startswith(labels.PROVREQ_PREFIX) for name in pod.annotations)
     return next((f"{key}={names[0]}{' Kueue' if by_kueue else ''}" for key, names in found), "")
 
 

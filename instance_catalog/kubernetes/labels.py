@@ -152,7 +152,7 @@ KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"  # label of workloads that Kueu
 KUEUE_ONE_DOMAIN: Final = "kueue.x-k8s.io/podset-required-topology"  # annotation: a label that all of its nodes share
 KUEUE_ONE_DOMAIN_EACH: Final = "kueue.x-k8s.io/podset-slice-required-topology"  # annotation: the same of parts of it
 # Annotations of workloads that begin so are parameters of the ProvisioningRequest that Kueue writes for them.
-KUEUE_REQUEST: Final = "provreq.kueue.x-k8s.io/"
+PROVREQ_PREFIX: Final = "provreq.kueue.x-k8s.io/"
 KUEUE_MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"  # label: after that Kueue ends the workload
 ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"  # of namespaces whose claims may have it
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"  # annotation of the implicit claim

@@ -113,7 +113,7 @@ def checked(controller: str, **spec: Any) -> list[dict[str, Any]]:
 
 
 STRATEGY = {"admissionChecksStrategy": {"admissionChecks": [{"name": "quick"}, {"name": "dws"}]}}
-PARAMETER = {f"{labels.KUEUE_REQUEST}maxRunDurationSeconds": "3600"}
+PARAMETER = {f"{labels.PROVREQ_PREFIX}maxRunDurationSeconds": "3600"}
 BY_HAND = "`foreslice gcp provisioning-request` writes the request"
 BY_KUEUE = "write no request: Kueue does by itself"
 
