@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sized
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def and_more(found: Sized) -> str:
+    """How many there are beside the first, which a message is about: " (and 2 more)", or nothing."""
+    return f" (and {len(found) - 1} more)" if len(found) > 1 else ""
 
 
 class Severity(Enum):

@@ -254,8 +254,17 @@ def _program(expression: str, declared: Environment) -> Program:
     run = planner.plan(root)
     reads = paths_read(root)
     warning = _warning(checker.calls, reads) if declared.dialect.add_mutates else ""
-    found = Program(expression, reads, warning, worst, run, planner.slots, planner.observes_quantities, planner.loops)
-    return replace(found, nodes=checker.nodes)
+    return Program(
+        expression,
+        reads,
+        warning,
+        worst,
+        run,
+        planner.slots,
+        planner.observes_quantities,
+        planner.loops,
+        nodes=checker.nodes,
+    )
 
 
 def _warning(calls: list[Call], reads: frozenset[Path] | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from autoscaler.kube.fields import Fields
@@ -43,7 +44,8 @@ _SIZE: Final = re.compile(r"[-_.]([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9]
 _SMALLER: Final = re.compile(
     r"(?i)awq|gptq|fp8|fp4|int4|int8|[48]-?bit|w[48]a(?:8|16)|gguf|bnb|bitsandbytes|quantiz|-q[48]|gpt-oss|ollama"
 )
-_MOST_TEXT: Final = 20_000  # of arguments in which a model is looked for
+# Characters of commands, arguments and variables in which a model is looked for: every pod of a cluster is read so.
+_MOST_TEXT: Final = 4_000
 
 
 def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[Container, tuple[str, ...]]:
@@ -77,14 +79,26 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
 def _model(fields: Fields) -> NamedModel | None:
     """The largest model that the container's command, arguments or variables name with its number of parameters, such
     as Qwen3-32B; None where they name none, or say that its weights have fewer than 16 bits."""
-    text = " ".join(_texts(fields))[:_MOST_TEXT]
-    if _SMALLER.search(text):
+    found, left = list[str](), _MOST_TEXT
+    for text in _texts(fields):
+        found.append(text[:left])
+        left -= len(text)
+        if left <= 0:
+            break
+    return _named(" ".join(found))
+
+
+@lru_cache(maxsize=256)
+def _named(text: str) -> NamedModel | None:
+    """The same of their text, which pods of one workload share."""
+    if not _SIZE.search(text) or _SMALLER.search(text):
         return None
     found = [NamedModel(word, float(size[1])) for word in _WORD.findall(text) if (size := _SIZE.search(word))]
     return max(found, key=lambda model: model.billions, default=None)
 
 
 def _texts(fields: Fields) -> Iterator[str]:
+    yield fields.text("image")
     for name in ("command", "args"):
         given = fields.raw(name)
         yield from (one for one in given if isinstance(one, str)) if isinstance(given, list) else ()
@@ -92,7 +106,6 @@ def _texts(fields: Fields) -> Iterator[str]:
     for entry in variables if isinstance(variables, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("value"), str):
             yield entry["value"]
-    yield fields.text("image")
 
 
 def _amounts(resources: Fields) -> tuple[FrozenMap[str, Quantity], FrozenMap[str, Quantity]]:

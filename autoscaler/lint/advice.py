@@ -18,7 +18,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys, uses_channel
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES, readable, running_drivers
-from instance_catalog.diagnostic import Diagnostic, Path, Severity
+from instance_catalog.diagnostic import Diagnostic, Path, Severity, and_more
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.frozen_map import EMPTY
@@ -199,7 +199,7 @@ def _no_cpu(snapshot: Snapshot) -> Iterator[Diagnostic]:
         if not pod.bound and (_claims(pod, snapshot) or served & _requested(pod)) and not _requests_cpu(pod)
     ]
     if found:
-        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        rest = and_more(found)
         yield surprise(
             f"Pod {found[0].key}",
             ("spec", "containers", 0, "resources", "requests"),
@@ -317,7 +317,7 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
                 if any(c.driver == facts.driver and opaque.strategy(c.parameters) == strategy for c in claim.config)
             ]
             if named and f"{gate}=true" not in given:
-                more = f" (and {len(named) - 1} more)" if len(named) > 1 else ""
+                more = and_more(named)
                 yield surprise(
                     f"ResourceClaim {named[0].key}",
                     ("spec", "devices", "config"),

@@ -12,7 +12,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.meant import like_group, meant_by_groups, required_domain, types_in_domains
 from autoscaler.planning.demand.scope import asks_for_no_device
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
-from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.kubernetes import labels
 
 # KWOK documentation, "Manage Nodes and Pods" (0.7): the label of its nodes, beside which they have the taint KWOK_NODE.
@@ -33,8 +33,8 @@ def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
         yield surprise(
             f"Pod {alike[0].key}",
             ("spec", "nodeSelector"),
-            f"asks for GPUs and selects no machine{_more(alike)}, while others of its group select {selected}: it is "
-            "planned on the same, but kube-scheduler takes any node with GPUs",
+            f"asks for GPUs and selects no machine{and_more(alike)}, while others of its group select {selected}: it "
+            "is planned on the same, but kube-scheduler takes any node with GPUs",
             "select the same in leaderTemplate and in workerTemplate",
             alike[0].origin,
         )
@@ -70,7 +70,7 @@ def _simulated(pods: Sequence[Pod], snapshot: Snapshot) -> Diagnostic:
     return surprise(
         f"Pod {pods[0].key}",
         ("spec",),
-        f"selects {label}, the label of nodes {what}{_more(pods)}: no accelerator needs to be bought for it, and no "
+        f"selects {label}, the label of nodes {what}{and_more(pods)}: no accelerator needs to be bought for it, and no "
         "change is proposed that buys one",
         f"give the simulated Node with -f to plan for it; to run it on a real device, do not select {label}",
         pods[0].origin,
@@ -82,8 +82,8 @@ def _beside_control_plane(pods: Sequence[Pod]) -> Diagnostic:
     return surprise(
         f"Pod {pods[0].key}",
         ("spec", "nodeSelector") if selector else ("spec", "affinity"),
-        f"requires the label {labels.CONTROL_PLANE}{_more(pods)}, and no Node that is given has it: no node of EKS or "
-        "GKE does, since the cloud runs the control plane, so the pod never starts there",
+        f"requires the label {labels.CONTROL_PLANE}{and_more(pods)}, and no Node that is given has it: no node of EKS "
+        "or GKE does, since the cloud runs the control plane, so the pod never starts there",
         "drop the requirement, or keep it only for a cluster with control-plane nodes of its own: give one with -f",
         pods[0].origin,
     )
@@ -99,12 +99,8 @@ def _one_domain(pods: Sequence[Pod], *, assumed: bool) -> Diagnostic:
         f"Pod {pods[0].key}",
         ("metadata", "annotations", key),
         f"has Kueue admit its pods only where nodes that are there and share one {label} have room for all of "
-        f"them{_more(pods)}: nodes of a plan are new, wherever these turn out to be{having}",
+        f"them{and_more(pods)}: nodes of a plan are new, wherever these turn out to be{having}",
         f"{step}for machines that the cloud places near each other, give the node pool a compact placement policy, or "
         "buy a block of them",
         pods[0].origin,
     )
-
-
-def _more(pods: Sequence[Pod]) -> str:
-    return f" (and {len(pods) - 1} more)" if len(pods) > 1 else ""

@@ -19,7 +19,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
 from autoscaler.planning.demand.scope import requested_resources, served_resources
-from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
@@ -96,7 +96,7 @@ def _about_first(
     if concerned:
         subject, pod, name = concerned[0]
         path, message, step = told(name)
-        rest = f" (and {len(concerned) - 1} more)" if len(concerned) > 1 else ""
+        rest = and_more(concerned)
         yield surprise(subject, path, message.replace("{rest}", rest), step, pod.origin)
 
 

@@ -13,7 +13,7 @@ from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY, handed_out
 from autoscaler.planning.supply.unprepared import unprepared
-from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.profile import assumed_profile
 from instance_catalog.kubernetes import labels
@@ -114,7 +114,7 @@ def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagn
     key, asking = max(found.items(), key=lambda entry: len(entry[1]), default=("", []))
     if asking:
         card = next(one.accelerator for one in catalog if one.accelerator and one.accelerator.key == key)
-        rest = f" (and {len(asking) - 1} more)" if len(asking) > 1 else ""
+        rest = and_more(asking)
         yield surprise(
             f"Pod {asking[0].key}",
             (),
@@ -292,7 +292,7 @@ def _of_shared_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
     asked = ((pod, name) for pod in snapshot.pods for names in pod.required_values({key}) for name in names)
     found = [(pod, name) for pod, name in asked if not pod.bound and name.endswith(_SHARED) and name not in there]
     for pod, name in found[:1]:
-        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        rest = and_more(found)
         yield surprise(
             f"Pod {pod.key}",
             ("spec", "nodeSelector", key),

@@ -17,7 +17,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS
-from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import TPU
 from instance_catalog.types.catalog import Catalog
@@ -43,7 +43,7 @@ def _any_generation(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic
     if pods:
         found = {one.accelerator.node_label for one in _machines(catalog) if one.accelerator}
         named = sorted(label for label in found if label)
-        rest = f" (and {len(pods) - 1} more)" if len(pods) > 1 else ""
+        rest = and_more(pods)
         yield surprise(
             f"Pod {pods[0].key}",
             (),

@@ -19,7 +19,7 @@ ARCHITECTURE: Final = "kubernetes.io/arch"
 OPERATING_SYSTEM: Final = "kubernetes.io/os"
 HOSTNAME: Final = "kubernetes.io/hostname"
 # Set by kubeadm and the like; where the cloud runs the control plane no node has it (documentation of EKS and
-# GKE on the architecture of clusters, November 2026)
+# GKE on the architecture of clusters, November 2026).
 CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 # Set by cloud providers until the node is initialised; a pod that pends because of it needs no new node.
 UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitialized"

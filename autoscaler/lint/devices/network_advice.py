@@ -14,7 +14,7 @@ from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import network_card_alone
-from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.prediction.device_plugins import EFA
@@ -38,7 +38,7 @@ def _idle_accelerators(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iter
         machine = catalog.get(_type_of(node))
         model = machine.accelerator.model if machine.accelerator else ""
         price = f" at {node.usd_per_hour:.2f} $/h" if node.usd_per_hour else ""
-        rest = f" (and {len(idle) - 1} more)" if len(idle) > 1 else ""
+        rest = and_more(idle)
         unused = f"{machine.share or machine.device_count} × {model}"
         what = "claim network cards alone" if node.devices_used else "ask for no device"
         plain = any(one.accelerator is None for one in catalog)
@@ -56,7 +56,7 @@ def _card_alone(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """The first pod that asks a device plugin for a network card, and nobody for an accelerator."""
     found = [pod for pod in snapshot.pods if not pod.bound and network_card_alone(pod)]
     for pod in found[:1]:
-        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        rest = and_more(found)
         yield surprise(
             f"Pod {pod.key}",
             ("spec", "containers", "resources"),

@@ -25,9 +25,8 @@ DEFAULT_QUEUE: Final = "default"
 # The controller of AdmissionChecks that writes a ProvisioningRequest for each workload, with the workload's annotations
 # of this prefix as parameters. Kueue documentation, "ProvisioningRequest" admission check (0.19).
 _WRITES_REQUESTS: Final = "kueue.x-k8s.io/provisioning-request"
-_CHECK: Final = (
-    f"{labels.PROVREQ_PREFIX}admission-check"  # none of Kueue's: on pods of a plan, the check of their queue
-)
+# None of Kueue's annotations: on pods of a plan, the check of their queue.
+_CHECK: Final = f"{labels.PROVREQ_PREFIX}admission-check"
 _STEP: Final = "give its LocalQueue, ClusterQueue and ResourceFlavors as well (kubectl get -o yaml)"
 
 
@@ -62,8 +61,8 @@ class Queues:
     missing: set[str] = field(default_factory=set)
 
     def requested(self, pods: tuple[Pod, ...], name: str, annotations: Mapping[str, str]) -> tuple[Pod, ...]:
-        """The pods of one workload with annotations where Kueue asks for their machines: those that the
-        workload has, and the check of its queue."""
+        """The pods of one workload with annotations where Kueue asks for their machines: those that the workload has,
+        and the check of its queue."""
         if not pods or not name:
             return pods
         cluster_queue = self.local_queues.get(f"{pods[0].namespace}/{name}", "")

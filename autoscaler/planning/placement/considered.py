@@ -102,7 +102,7 @@ class Explanations:
 class _View:
     """What came of each candidate for a class: of those whose shapes are known, and of a few more by price.
 
-    `told_as`: equal where the same is told of candidates, as far as somebody has read of them.
+    `told_as`: by candidate, for those whose explanation somebody has read; equal where the explanation is the same.
     """
 
     def __init__(self, packing: PackingInput, item: int, policy: Policy) -> None:

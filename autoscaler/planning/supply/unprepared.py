@@ -9,6 +9,7 @@ from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import accelerators_of_images, gpudirect_image, superseded_image
+from instance_catalog.diagnostic import and_more
 from instance_catalog.drivers.device_plugins import device_plugins
 from instance_catalog.drivers.facts import driver_facts, gpudirect_protocols
 from instance_catalog.kubernetes import labels
@@ -58,7 +59,7 @@ def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
         ]
         if found:
             pod, image, name = found[0]
-            rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            rest = and_more(found)
             problem = (
                 f"spec.nodeSelector: uses {protocol.name} of Google Cloud (image {image}), which works only on "
                 f"{', '.join(protocol.types)}, selects no machine{rest}, and gets {name}, where it does not work; add "
@@ -68,7 +69,7 @@ def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
     old = [(pod, image, name) for pod, name in placed if (image := superseded_image(pod, name))]
     if old:
         pod, image, name = old[0]
-        rest = f" (and {len(old) - 1} more)" if len(old) > 1 else ""
+        rest = and_more(old)
         cards = ", ".join(accelerators_of_images(pod))
         problem = (
             f"spec.containers.image: {image} does not run on {name}{rest}, which the pod gets: it needs one of "

@@ -98,6 +98,7 @@ class Reservations:
         self._gone: set[Ref] = set()
         self._denied: set[Ref] = set()
         self._ours: dict[str, bool] = {}  # by the number of a project
+        self._asked: TtlCache[int] = TtlCache(clock, _LIFETIME)  # the id of what a number names; 0: not found
 
     def all(self, named: Iterable[tuple[Ref, str]] = ()) -> tuple[Reservation, ...]:
         """All of them, by id, with what is left after our own launches. With them come `named` ones of other projects,
@@ -175,10 +176,14 @@ class Reservations:
             return ref
         own = replace(ref, project="")
         known = self._read_once().resources.get(own.whole)
-        if known and ref.project not in self._ours:
-            with suppress(GoneError, PermissionDeniedError):
-                self._ours[ref.project] = self._get(ref).id == known
+        if known and ref.project not in self._ours and (found := self._asked.get(ref, lambda: self._id(ref))):
+            self._ours[ref.project] = found == known
         return own if self._ours.get(ref.project) else ref
+
+    def _id(self, ref: Ref) -> int:
+        with suppress(GoneError, PermissionDeniedError):
+            return int(self._get(ref).id)
+        return 0
 
     def _get(self, ref: Ref) -> Any:
         project = {"project": ref.project} if ref.project else {}

@@ -27,3 +27,12 @@ def test_the_model_whose_name_says_how_large_it_is(given: dict[str, Any], expect
     found, _ = parse_container(Fields({"name": "c", **given}), init=False, host_network=False)
     model = found.model
     assert (None if model is None else (model.name, model.billions)) == expected
+
+
+def test_a_model_is_looked_for_in_the_first_4000_characters() -> None:
+    """Every pod of a cluster is read so: a script of a megabyte costs no more than a short one."""
+    for before, expected in ((3_000, "Qwen3-32B"), (5_000, None)):
+        script = f"{'echo hello; ' * (before // 12)}vllm serve Qwen/Qwen3-32B; {'echo hello; ' * 1_000}"
+        given = {"name": "c", "command": ["sh", "-c", script]}
+        found, _ = parse_container(Fields(given), init=False, host_network=False)
+        assert (found.model and found.model.name) == expected

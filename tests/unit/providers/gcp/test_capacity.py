@@ -149,6 +149,18 @@ def test_a_reservation_of_another_project_by_its_number_is_not_one_of_the_same_n
     assert rig.fake.calls["reservations.get"] - before <= 1  # whose a number is, is asked once
 
 
+def test_whose_a_number_is_that_nobody_may_read_is_asked_once_a_reconcile() -> None:
+    rig = Rig()
+    rig.hold(starts_in=timedelta(0), lasts=DAY, future="", owner="777")
+    now = rig.clock.now()
+    rig.fake.project.holdings.append(Holding("block-res", ZONE, A3.instance_type, 5, now, now))
+    rig.restart()
+    before = rig.fake.calls["reservations.get"]
+    for _ in range(3):
+        rig.provider.reservations()
+    assert rig.fake.calls["reservations.get"] - before == 2  # and what is left of it
+
+
 @pytest.mark.parametrize("status", sorted(STATES))
 def test_every_procurement_status_is_something(status: str) -> None:
     rig = Rig()
