@@ -150,4 +150,6 @@ def as_assumed(snapshot: Snapshot) -> Snapshot:
 
 def pool_subject(pool: CapacityPool) -> str:
     """How changes name a pool; "" for the one that a plan without CapacityPools assumes."""
+    if pool.of_karpenter:
+        return f"NodePool {pool.name}"
     return "" if pool.implicit else f"pool {pool.name}"

@@ -39,6 +39,7 @@ from autoscaler.planning.demand.meant import as_meant
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
 from autoscaler.planning.one_cloud import cloud_meant, clouds_of, plan_in_one_cloud
 from autoscaler.planning.policy import Policy, WorkLimits
+from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.words import money
 from instance_catalog.diagnostic import Diagnostic
@@ -189,7 +190,7 @@ def _decide(
     now = _moment(moment) if moment else now_of(loaded)
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
-    snapshot = as_meant(loaded.snapshot)
+    snapshot = as_meant(without_ordinary_pools(loaded.snapshot, catalog))
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
     told = (
         *advice(snapshot),

@@ -93,7 +93,7 @@ def assemble(manifests: ManifestSet, profile: KubernetesProfile) -> Snapshot:
         capacity_trackers=frozenset(manifests.capacity_trackers),
         pools=tuple(
             replace(pool, registers=manifests.registers.get(pool.node_template, ()))
-            for pool in _ordered(manifests.pools).values()
+            for pool in _ordered(manifests.pools or manifests.node_pools).values()
         ),
         blocks=tuple(_ordered(manifests.blocks).values()),
         provisioned=tuple(sorted(manifests.provisioned, key=lambda found: found.name)),

@@ -108,6 +108,7 @@ KINDS = (
         expands=True,
     ),
     _of_snapshot(_OURS, "CapacityPool", ("v1alpha1",), namespaced=False),
+    Kind("karpenter.sh", "NodePool", ("v1", "v1beta1"), readers.read_node_pool, namespaced=False),
     _of_snapshot(_OURS, "CapacityBlock", ("v1alpha1",), namespaced=False),
     _of_snapshot(_OURS, "ProvisionedNode", ("v1alpha1",), namespaced=False),
     Kind(_OURS, "InstanceTypeOverlay", ("v1alpha1",), readers.read_overlay, namespaced=False),
@@ -222,6 +223,8 @@ IGNORED = {
     ): "it is a template, of which a JobFlow makes Jobs: give those (kubectl get vcjob -o yaml)",
     (_KUEUE, "Topology"): "a plan does not keep pods to one domain of it: which new nodes share one is known only once "
     "they run",
+    ("karpenter.k8s.aws", "EC2NodeClass"): "Karpenter's nodes have their image, disks and network of it, which a plan "
+    "does not consider",
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("production-stack.vllm.ai", "LoraAdapter"): _NO_PLACEMENT,

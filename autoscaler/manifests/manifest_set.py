@@ -60,6 +60,7 @@ class ManifestSet:
     capacity_trackers: set[str] = field(default_factory=set)
     selections: list[Selection] = field(default_factory=list)
     pools: dict[str, CapacityPool] = field(default_factory=dict)
+    node_pools: dict[str, CapacityPool] = field(default_factory=dict)  # of Karpenter, read as such
     blocks: dict[str, CapacityBlock] = field(default_factory=dict)
     provisioned: list[ProvisionedNode] = field(default_factory=list)
     overlays: list[Document] = field(default_factory=list)

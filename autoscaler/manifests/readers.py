@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.karpenter import parse_node_pool
 from autoscaler.kube.kinds import SnapshotKind
 from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.pod import parse_pod
@@ -201,6 +202,14 @@ def read_workload(manifests: ManifestSet, document: Document, problems: Problems
 def read_daemon_set(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     found = parse_daemon_set(document.value, problems, origin=document.origin, priorities=manifests.priorities)
     manifests.daemon_sets.append(found)
+
+
+def read_node_pool(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+    """NodePool of Karpenter: a pool of the plan where Foreslice has none of its own in the files."""
+    if manifests.pools:
+        problems.warn((), "ignored: it belongs to Karpenter, and a plan with CapacityPools launches for these alone")
+    elif (found := parse_node_pool(document.value, problems, origin=document.origin)) is not None:
+        manifests.node_pools[found.name] = found
 
 
 def read_overlay(manifests: ManifestSet, document: Document, problems: Problems) -> None:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import KARPENTER_NODE_POOL
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
@@ -216,7 +217,8 @@ class CapacityPool:
     """A team's permission to launch: requirements bound the offerings, limits the amount.
 
     `drivers` are driver profile names, () means Auto. `capacity_types` are in order of preference. `implicit` pools
-    exist only in `foreslice plan` without any CapacityPool: they offer the whole catalog in every driver variant.
+    exist only in `foreslice plan` without any CapacityPool: they offer the whole catalog in every driver variant, or
+    what a NodePool of Karpenter admits of it.
     `uid` is part of launch tokens.
     """
 
@@ -250,6 +252,11 @@ class CapacityPool:
     guarded: bool = False  # that finalizer is there
     generation: int = 0  # which version of the spec this is
     origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def of_karpenter(self) -> bool:
+        """Whether it is a NodePool, by which Karpenter launches and Foreslice does not."""
+        return self.implicit and self.labels.get(KARPENTER_NODE_POOL) == self.name
 
     @property
     def acts(self) -> bool:

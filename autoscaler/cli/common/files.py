@@ -20,6 +20,7 @@ from autoscaler.manifests.load import Loaded, load
 from autoscaler.planning.demand.meant import as_meant, why_meant
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.report.words import counted
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
@@ -103,7 +104,7 @@ def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, 
     now = now_of(loaded)
     catalog = catalog_of(loaded, directories, now)
     policy = replace(policy, where=asked.where(loaded.snapshot, catalog))
-    snapshot = as_meant(loaded.snapshot)
+    snapshot = as_meant(without_ordinary_pools(loaded.snapshot, catalog))
     narrowed = [pair for pair in zip(snapshot.pods, loaded.snapshot.pods, strict=True) if pair[0] != pair[1]]
     if narrowed:
         rest = f" and {len(narrowed) - 1} more" if len(narrowed) > 1 else ""

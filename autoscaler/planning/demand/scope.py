@@ -122,6 +122,8 @@ def _scope_refusal(
     scope, subject = pool.scope, f"pod {pod.key}"
     if scope.pods is PodScope.DEVICE_CLAIMS and not _claims_devices(pod, extended_resources):
         plugins = tuple(sorted({r for r in requested_resources(pod) if "/" in r}))
+        if plugins and pool.of_karpenter:
+            return None
         named: dict[str, Fact] = {"resources": plugins} if plugins else {}
         if plugins and all(map(is_plugin_resource, plugins)):
             named["by"] = "device plugins"

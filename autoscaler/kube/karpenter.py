@@ -1,0 +1,125 @@
+"""NodePools of Karpenter as pools of a plan: what Karpenter may launch, for pods that select its labels.
+
+Fields and the labels of its nodes: kubernetes-sigs/karpenter pkg/apis/v1/nodepool.go (2026-11); keys of EKS Auto Mode:
+Amazon EKS user guide, "Create a node pool for EKS Auto Mode" (2026-11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.selectors import parse_requirement, parse_taint
+from autoscaler.model.capacity import DEFAULT_CAPACITY_TYPES, CapacityPool, Limits
+from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
+from instance_catalog.prediction.system_labels import SYSTEM_KEYS
+from instance_catalog.types.instance_type import CapacityType
+
+_CLOUDS: Final = {"karpenter.k8s.aws": "aws", "eks.amazonaws.com": "aws", "karpenter.k8s.gcp": "gcp"}
+_AUTO_MODE, _OF_EC2 = "eks.amazonaws.com/instance-", "karpenter.k8s.aws/instance-"
+_KNOWN: Final = SYSTEM_KEYS | {
+    *(labels.INSTANCE_TYPE, labels.ARCHITECTURE, labels.OPERATING_SYSTEM),
+    *(labels.ZONE, labels.REGION),
+}
+# Domains of labels that follow from the machine: a value in requirements is no label that nodes are given.
+_OF_MACHINES: Final = (
+    "karpenter.k8s.",
+    "eks.amazonaws.com/",
+    "topology.k8s.aws/",
+    "node.kubernetes.io/",
+    "karpenter.sh/",
+)
+_WHOLE_DEVICES: Final = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi")
+# In the order in which Karpenter takes them: what is held already, then spot where it is allowed.
+_KINDS: Final = (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED, CapacityType.SPOT, CapacityType.ON_DEMAND)
+
+
+def parse_node_pool(raw: object, problems: Problems, *, origin: Origin = CLUSTER) -> CapacityPool | None:
+    """The NodePool as a pool that offers what its requirements admit, in every variant of drivers.
+
+    None, with a warning, where its machines are of a cloud that the catalog does not have. What is read of the object
+    and what is not is a warning, too.
+    """
+    fields = Fields(raw, problems)
+    name, spec = fields.child("metadata").required("name"), fields.child("spec")
+    template = spec.child("template")
+    nodes = template.child("spec")
+    cloud = _cloud(nodes.child("nodeClassRef"))
+    if cloud is None:
+        problems.warn((), "ignored: Karpenter launches by it what no cloud of Foreslice's catalog has")
+        return None
+    asked = [_of_ec2(parse_requirement(entry)) for entry in _entries(nodes)]
+    used = [one for one in asked if one.key in _KNOWN and one.key != labels.KARPENTER_CAPACITY_TYPE]
+    own = {one.key: one.values[0] for one in asked if _is_label(one)}
+    left = sorted({one.key for one in asked if one.key not in _KNOWN and one.key not in own})
+    without = f"; nor are its requirements on {', '.join(left)}" if left else ""
+    problems.warn(
+        (),
+        "Karpenter launches by it, and Foreslice does not: pods with devices are planned on what its requirements, "
+        "labels, taints and limits of accelerators admit; its node class, its disruption and its limits of cpu and "
+        f"memory are not considered{without}",
+    )
+    return CapacityPool(
+        name=name,
+        requirements=(Requirement(labels.CLOUD, "In", (cloud,)), *used),
+        capacity_types=_capacity_types(asked),
+        labels=FrozenMap({**template.child("metadata").text_map("labels"), **own, labels.KARPENTER_NODE_POOL: name}),
+        taints=tuple(map(parse_taint, nodes.children("taints"))),
+        startup_taints=tuple(map(parse_taint, nodes.children("startupTaints"))),
+        limits=Limits(accelerators=_most(spec.child("limits"))),
+        weight=spec.integer("weight"),
+        implicit=True,
+        origin=origin,
+    )
+
+
+def _cloud(node_class: Fields) -> str | None:
+    """Whose machines: v1 names the group of the node class, v1beta1 its apiVersion, or none of them for EC2."""
+    group = node_class.text("group") or node_class.text("apiVersion").partition("/")[0]
+    if not group and node_class.text("kind", "EC2NodeClass") == "EC2NodeClass":
+        return "aws"
+    return _CLOUDS.get(group)
+
+
+def _entries(nodes: Fields) -> Iterator[Fields]:
+    """The requirements without minValues, which says how many types Karpenter has to choose from."""
+    for entry in nodes.children("requirements"):
+        entry.ignore("minValues")
+        yield entry
+
+
+def _of_ec2(requirement: Requirement) -> Requirement:
+    """EKS Auto Mode calls the same values by keys of its own."""
+    key = requirement.key
+    renamed = key.replace(_AUTO_MODE, _OF_EC2, 1) if key.startswith(_AUTO_MODE) else key
+    return Requirement(renamed, requirement.operator, requirement.values)
+
+
+def _is_label(requirement: Requirement) -> bool:
+    """Whether it gives nodes a label of people's own: Karpenter labels them with the value of such a requirement."""
+    known = requirement.key in _KNOWN or requirement.key.startswith(_OF_MACHINES)
+    return not known and requirement.operator == "In" and len(requirement.values) == 1
+
+
+def _capacity_types(asked: list[Requirement]) -> tuple[CapacityType, ...]:
+    """What its requirements say; of a NodePool that says nothing what a plan buys by default."""
+    about = [one for one in asked if one.key == labels.KARPENTER_CAPACITY_TYPE]
+    names = {CapacityType.CAPACITY_BLOCK: CapacityType.RESERVED.value}
+    found = tuple(
+        kind
+        for kind in _KINDS
+        if all(requirement_matches(one, {one.key: names.get(kind, kind.value)}) for one in about)
+    )
+    return found if about else DEFAULT_CAPACITY_TYPES
+
+
+def _most(limits: Fields) -> int | None:
+    """How many accelerators, where it limits those of one kind."""
+    amounts = [limits.quantity(name) for name in _WHOLE_DEVICES if name in limits]
+    known = [amount.int64_value() for amount in amounts if amount is not None]
+    return known[0] if len(known) == 1 else None
