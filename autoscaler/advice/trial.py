@@ -24,6 +24,7 @@ from autoscaler.planning.supply.limits import accelerators_in_use
 from autoscaler.planning.supply.unprepared import unprepared
 from autoscaler.scheduling.world import with_claim_amounts
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.runnable import NeedsMore
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
@@ -38,7 +39,8 @@ class Result:
 
     `hosts`: of how many nodes a slice consists, where such are bought as a whole. `smaller`: machines with fewer of the
     same accelerators, enough for the pods, that are never sold on demand. `needs`: by instance type, what its
-    nodes need before their accelerators work, beside the change.
+    nodes need before their accelerators work, beside the change. `queue`: where Kueue holds the pods of files, which
+    `requested` their machines by a ProvisioningRequest.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -47,6 +49,8 @@ class Result:
     hosts: int = 1
     smaller: tuple[str, ...] = ()
     needs: tuple[tuple[str, NeedsMore], ...] = ()
+    queue: str = ""
+    requested: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,9 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     used = sum(len(allocation.devices) for p in placements for allocation in p.allocations.values())
     smaller = tuple(_never_on_demand(launches[0], used, asked.catalog)) if len(launches) == 1 and used else ()
     needs = tuple(unprepared(launches, asked.snapshot.pools, asked.catalog).items())
-    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller, needs)
+    queue = asked.pod.annotations.get(labels.KUEUE_QUEUE, "")
+    requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in asked.pod.annotations)
+    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller, needs, queue, requested)
 
 
 def _never_on_demand(node: PlannedNode, used: int, catalog: Catalog) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from autoscaler.advice.advise import Advice
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.trial import Result
+from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.report.cel_words import one_line_cel
 from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
@@ -152,7 +153,7 @@ def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
     return [
         f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_of_karpenter(advice)}"
-        f"{_needed(advice.result)}"
+        f"{_needed(advice.result)}{_of_kueue(advice.result)}"
         for advice in found
     ]
 
@@ -195,6 +196,21 @@ def _of_karpenter(advice: Advice) -> str:
         f"; Karpenter serves such pods by its NodePool {' or '.join(names)}: for Foreslice to launch for them instead, "
         f"copy its requirements (`kubectl get nodepool {names[0]} -o yaml`) into spec.requirements"
     )
+
+
+def _of_kueue(result: Result) -> str:
+    """What the pods still wait for that Kueue holds, where machines are bought for them."""
+    if not (result.queue and result.launches):
+        return ""
+    held = (
+        f"; Kueue holds the pods in queue {result.queue} until it admits them: its ClusterQueue needs quota for what "
+        "they request, and its ResourceFlavor no nodeLabels that these nodes lack"
+    )
+    asking = (
+        ", and an AdmissionCheck of it that has GKE provision the machines never passes for these: its "
+        f"ProvisioningRequestConfig has to name the class {RequestClass.ATOMIC} (docs/kueue.md)"
+    )
+    return f"{held}{asking if result.requested else ''}"
 
 
 def _node_pools(advice: Advice) -> list[str]:

@@ -25,7 +25,7 @@ DEFAULT_QUEUE: Final = "default"
 # The controller of AdmissionChecks that writes a ProvisioningRequest for each workload, with the workload's annotations
 # of this prefix as parameters. Kueue documentation, "ProvisioningRequest" admission check (0.19).
 _WRITES_REQUESTS: Final = "kueue.x-k8s.io/provisioning-request"
-# None of Kueue's annotations: on pods of a plan, the check of their queue.
+# None of Kueue's annotations, as the name of the queue is none: on pods of a plan, the check of their queue.
 _CHECK: Final = f"{labels.PROVREQ_PREFIX}admission-check"
 _STEP: Final = "give its LocalQueue, ClusterQueue and ResourceFlavors as well (kubectl get -o yaml)"
 
@@ -61,15 +61,15 @@ class Queues:
     missing: set[str] = field(default_factory=set)
 
     def requested(self, pods: tuple[Pod, ...], name: str, annotations: Mapping[str, str]) -> tuple[Pod, ...]:
-        """The pods of one workload with annotations where Kueue asks for their machines: those that the workload has,
-        and the check of its queue."""
+        """The pods of one workload with annotations of their queue, and where Kueue asks for their machines: those that
+        the workload has, and the check of its queue."""
         if not pods or not name:
             return pods
         cluster_queue = self.local_queues.get(f"{pods[0].namespace}/{name}", "")
         check = next((one for one in self.checks.get(cluster_queue, ()) if one in self.requesting), "")
         found = {key: value for key, value in annotations.items() if key.startswith(labels.PROVREQ_PREFIX)}
-        found |= {_CHECK: check} if check else {}
-        return tuple(replace(pod, annotations=pod.annotations.with_items(found)) for pod in pods) if found else pods
+        found |= {labels.KUEUE_QUEUE: name} | ({_CHECK: check} if check else {})
+        return tuple(replace(pod, annotations=pod.annotations.with_items(found)) for pod in pods)
 
     def admitted(self, pods: tuple[Pod, ...], name: str, problems: Problems) -> tuple[Pod, ...]:
         """The pods of one workload as the queue of their namespace lets them start."""
