@@ -73,7 +73,9 @@ SOMETHING_LEFT_OUT = 3
     help="Multiply the work budget, for pods whose selectors or searches exceed it.  [default: 1]",
 )
 @skip_unknown_option
-@click.option("--strict", is_flag=True, help="Treat unknown fields as errors, and ignored pods as not placed.")
+@click.option(
+    "--strict", is_flag=True, help="Treat unknown fields as errors, and ignored pods and patches as not placed."
+)
 @click.option(
     "--replay",
     "ties",
@@ -125,8 +127,8 @@ def plan(
       foreslice plan -f deploy/ --replay adversarial
       foreslice plan -f deploy/ --what-if spot --what-if 'without p5.48xlarge'
 
-    Exit code 0: every pod in scope is placed, and with --strict none is ignored; 3: some are not; 1: the input cannot
-    be used.
+    Exit code 0: every pod in scope is placed, and with --strict none is ignored and no object looks like a patch; 3:
+    some are not; 1: the input cannot be used.
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
@@ -144,8 +146,9 @@ def plan(
         sys.exit(0 if print_what_if(found, questions, output) else SOMETHING_LEFT_OUT)
     if html is not None:
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
-    _print(found, helping, output, cost_by, incomplete=0 if live else loaded.incomplete)
-    if found.plan.left_out or (strict and found.plan.outside):
+    incomplete = 0 if live else loaded.incomplete
+    _print(found, helping, output, cost_by, incomplete=incomplete)
+    if found.plan.left_out or (strict and (found.plan.outside or incomplete)):
         sys.exit(SOMETHING_LEFT_OUT)
 
 

@@ -17,7 +17,15 @@ from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.manifests.names import check_names
 from autoscaler.manifests.plan_context import PlanContext
-from autoscaler.manifests.references import check_ray_cluster, check_references, check_use, lacking, patch, pods_in
+from autoscaler.manifests.references import (
+    check_ray_cluster,
+    check_references,
+    check_use,
+    half,
+    lacking,
+    patch,
+    pods_in,
+)
 from autoscaler.manifests.removed import parameters_of, warn_of_betas
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
@@ -164,6 +172,9 @@ def _classified(
                 check_names(document.value, kind.name, pods_in(Fields(document.value)), problems)
             if problems.errors and (instead := patch(Fields(document.value), problems)):
                 yield document.located(instead)
+            elif kind is not None and not problems.errors and (patched := half(Fields(document.value))):
+                severity = Severity.WARNING if skip_unknown else Severity.ERROR
+                yield replace(document.located(patched), severity=severity)
             elif kind is None:
                 yield from (document.located(problem) for problem in problems)
             else:

@@ -29,6 +29,8 @@ RENDERED: Final = (
     "give what Kustomize makes of it: `kubectl kustomize DIR | foreslice plan -f -`, where DIR is an overlay that uses "
     "it"
 )
+# By which a pod says which machine it needs.
+_CHOOSING: Final = ("nodeSelector", "affinity", "nodeName", "resourceClaims")
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -97,6 +99,32 @@ def patch(fields: Fields, problems: Problems) -> Diagnostic | None:
         signs += [one.message for one in wrong]
         said = "looks like a patch of Kustomize, and no whole object"
     return Diagnostic(f"{said}: {', and '.join(signs)}", RENDERED, ("metadata", "name"))
+
+
+def half(fields: Fields) -> Diagnostic | None:
+    """What to say of a patch whose pods ask for devices and say nothing about which: what it changes may name them, and
+    the cheapest machine would be a guess. None of pods, of DaemonSets, for which nothing is bought, and of what names a
+    machine or claims its devices."""
+    lacks = lacking(fields)
+    if lacks is None or fields.text("kind") in ("Pod", "DaemonSet"):
+        return None
+    found = [(pod.child("spec"), name) for pod in pods_in(fields) for name in _devices(pod.child("spec"))]
+    if not found or any(name in spec for spec, _ in found for name in _CHOOSING):
+        return None
+    said = (
+        f"looks like a patch of Kustomize, or a template that a tool completes: {lacks[1]}, so the API server refuses "
+        f"it. It asks for {found[0][1]}, and which one its program needs is in what it changes: nothing is planned for "
+        "it"
+    )
+    return Diagnostic(said, f"{RENDERED}; --skip-unknown plans for the rest of the files", lacks[0])
+
+
+def _devices(spec: Fields) -> Iterator[str]:
+    """The extended resources of the containers of a pod."""
+    for part in ("initContainers", "containers"):
+        for container in spec.children(part):
+            for amounts in ("limits", "requests"):
+                yield from (name for name in container.child("resources").child(amounts).names() if "/" in name)
 
 
 def _check_complete(fields: Fields, problems: Problems) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
+from autoscaler.manifests.load import load
 from tests.unit.manifests.texts import loaded
 
 PATCH = """
@@ -14,7 +17,7 @@ spec:
   SELECTOR
   template:
     metadata: {labels: {app: x}}
-    spec: {containers: [{name: main, IMAGE resources: {limits: {nvidia.com/gpu: 1}}}]}
+    spec: {nodeSelector: {kind: gpu}, containers: [{name: main, IMAGE resources: {limits: {nvidia.com/gpu: 1}}}]}
 """
 IMAGE, SELECTOR = "image: i,", "selector: {matchLabels: {app: x}}"
 
@@ -117,6 +120,29 @@ def test_a_whole_object_keeps_the_problem_with_its_name() -> None:
 def test_what_looks_like_a_patch_is_counted(image: str, number: int) -> None:
     text = PATCH.replace("KIND", "Deployment").replace("SELECTOR", SELECTOR)
     assert loaded(text.replace("IMAGE", image)).incomplete == number
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "asked", "refused"),
+    [
+        ("Deployment", "", "nvidia.com/gpu", True),
+        ("StatefulSet", "tolerations: [],", "google.com/tpu", True),
+        ("Deployment", "nodeSelector: {kind: gpu},", "nvidia.com/gpu", False),
+        ("Deployment", "affinity: {nodeAffinity: {}},", "nvidia.com/gpu", False),
+        ("Deployment", "", "cpu", False),
+        ("DaemonSet", "", "nvidia.com/gpu", False),
+    ],
+)
+def test_no_machine_is_guessed_for_a_patch_that_names_none(kind: str, spec: str, asked: str, refused: bool) -> None:
+    text = PATCH.replace("KIND", kind).replace("SELECTOR", SELECTOR).replace("nvidia.com/gpu", asked)
+    text = text.replace("nodeSelector: {kind: gpu},", spec)
+    found = loaded(text.replace("IMAGE", ""))
+    assert [f"asks for {asked}" in one.message for one in found.errors] == [True] * refused
+    assert all("--skip-unknown" in one.next_step for one in found.errors)
+    left_out = load(["-"], stdin=io.StringIO(text.replace("IMAGE", "")), skip_unknown=True)
+    assert left_out.ok
+    assert (not left_out.snapshot.pods) == (refused or kind == "DaemonSet")
+    assert loaded(text.replace("IMAGE", IMAGE)).ok
 
 
 def test_json_patches_are_named_once_and_are_no_values_of_a_chart() -> None:
