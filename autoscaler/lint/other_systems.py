@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import Final
 
 from autoscaler.lint.advice import surprise
+from autoscaler.lint.pods.other_clouds import cloud_named, other_cloud_advice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
@@ -59,6 +60,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog, having), _absent)
     given = {name for node in snapshot.nodes for name in node.allocatable} | served_resources(snapshot)
     yield from _of_first(snapshot, lambda pod: _of_nobody(pod, given, catalog), _unknown)
+    yield from other_cloud_advice(snapshot, catalog)
     there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
@@ -233,7 +235,7 @@ def _of_nobody(pod: Pod, given: Set[str], catalog: Catalog) -> str:
         return ""
     told = shared_gpu_resources().keys() | _HARDWARE.keys() | given
     asked = (name for name in requested_resources(pod) if "/" in name and name not in told)
-    unknown = [name for name in asked if not (is_plugin_resource(name) or retired(name))]
+    unknown = [name for name in asked if not (is_plugin_resource(name) or retired(name) or cloud_named(name))]
     had = {name for one in catalog for name in (*one.allocatable, *one.extended_resources)} if unknown else set()
     return next((name for name in unknown if name not in had), "")
 
