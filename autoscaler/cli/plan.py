@@ -14,6 +14,7 @@ import click
 
 from autoscaler.advice.asked_for_kinds import SoldOtherwise, cheaper_if_asked_for
 from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
+from autoscaler.advice.model_memory import TooSmall, too_small
 from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.decided import Decided
@@ -34,6 +35,7 @@ from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.lint.tpu_advice import tpu_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.meant import as_meant
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
@@ -43,6 +45,7 @@ from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.words import money
 from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.kubernetes.labels import ACCELERATOR
 from instance_catalog.types.catalog import Catalog
 
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
@@ -74,7 +77,9 @@ SOMETHING_LEFT_OUT = 3
 )
 @skip_unknown_option
 @click.option(
-    "--strict", is_flag=True, help="Treat unknown fields as errors, and ignored pods and patches as not placed."
+    "--strict",
+    is_flag=True,
+    help="Treat unknown fields as errors; patches, and pods that are ignored or do not work, as not placed.",
 )
 @click.option(
     "--replay",
@@ -127,8 +132,8 @@ def plan(
       foreslice plan -f deploy/ --replay adversarial
       foreslice plan -f deploy/ --what-if spot --what-if 'without p5.48xlarge'
 
-    Exit code 0: every pod in scope is placed, and with --strict none is ignored and no object looks like a patch; 3:
-    some are not; 1: the input cannot be used.
+    Exit code 0: every pod in scope is placed, and with --strict none is ignored or where it does not work, and no
+    object looks like a patch; 3: some are not; 1: the input cannot be used.
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
@@ -148,8 +153,13 @@ def plan(
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
     incomplete = 0 if live else loaded.incomplete
     _print(found, helping, output, cost_by, incomplete=incomplete)
-    if found.plan.left_out or (strict and (found.plan.outside or incomplete)):
+    if found.plan.left_out or (strict and (incomplete or _falls_short(found.plan))):
         sys.exit(SOMETHING_LEFT_OUT)
+
+
+def _falls_short(decided: Plan) -> bool:
+    """Whether pods are ignored, or are where they do not work."""
+    return bool(decided.outside) or any("not_working" in warning.detail for warning in decided.warnings)
 
 
 def _read_files(
@@ -208,7 +218,7 @@ def _decide(
         *_of_clouds(used, policy, clouds_of(decided, catalog), snapshot),
         *_asked_for(cheaper_if_asked_for(decided, snapshot, catalog, used, now)),
     )
-    useless = not_working(snapshot, decided)
+    useless = (*not_working(snapshot, decided), *_models(too_small(decided, snapshot, catalog, used, now)))
     decided = replace(decided, warnings=(*useless, *map(reason_of, told), *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)
     if ties is not None:
@@ -234,6 +244,24 @@ def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
             f"for {money(found.usd_per_hour)} $/h",
             f"if yours are that large, say so: `{steps}`, and plan with --catalog DIR",
         )
+
+
+def _models(found: TooSmall | None) -> Iterator[Reason]:
+    """That models do not fit into the GPUs that their pods get, and which ones hold them at what price."""
+    if found is None:
+        return
+    step = "ask for more GPUs for it, or select such as have more memory (`foreslice catalog list`)"
+    if found.instead is not None:
+        keys = " or ".join(f"{ACCELERATOR}: {key}" for key in found.instead.accelerators)
+        nodes = " and ".join(f"{count} × {name}" for name, count in found.instead.launches)
+        step = f"with {keys} in nodeSelector the plan is {nodes} for {money(found.instead.usd_per_hour)} $/h"
+    more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
+    problem = (
+        f"the weights of {found.model} take about {found.weights:.0f}Gi in 16 bits, and its {found.gpus} "
+        f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi{more}: kube-scheduler puts it there, "
+        f"and unless they are quantised the model does not load; {step}"
+    )
+    yield Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem, not_working=found.pods)
 
 
 def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], snapshot: Snapshot) -> Iterator[Diagnostic]:

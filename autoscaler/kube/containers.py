@@ -43,6 +43,12 @@ _SIZE: Final = re.compile(r"[-_.]([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9]
 # Weights in fewer than 16 bits, or of a model that is published so.
 _SMALLER: Final = re.compile(
     r"(?i)awq|gptq|fp8|fp4|int4|int8|[48]-?bit|w[48]a(?:8|16)|gguf|bnb|bitsandbytes|quantiz|-q[48]|gpt-oss|ollama"
+    # deepseek-ai/DeepSeek-V3 and -R1 themselves, MoonshotAI/Kimi-K2: model cards (2026-11).
+    r"|deepseek-(?:v3|r1)(?!-distill)|kimi-k2"
+)
+# One pod has not all of the weights on its GPUs: options of vLLM, SGLang and torchrun, and of Transformers.
+_SPREAD: Final = re.compile(
+    r"(?i)pipeline[-_]parallel|nnodes|node[-_]rank|dist-init-addr|cpu[-_]offload|offload_folder"
 )
 # Characters of commands, arguments and variables in which a model is looked for: every pod of a cluster is read so.
 _MOST_TEXT: Final = 4_000
@@ -78,7 +84,8 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
 
 def _model(fields: Fields) -> NamedModel | None:
     """The largest model that the container's command, arguments or variables name with its number of parameters, such
-    as Qwen3-32B; None where they name none, or say that its weights have fewer than 16 bits."""
+    as Qwen3-32B; None where they name none, or say that its weights have fewer than 16 bits or are not all on its GPUs.
+    """
     found, left = list[str](), _MOST_TEXT
     for text in _texts(fields):
         found.append(text[:left])
@@ -91,7 +98,7 @@ def _model(fields: Fields) -> NamedModel | None:
 @lru_cache(maxsize=256)
 def _named(text: str) -> NamedModel | None:
     """The same of their text, which pods of one workload share."""
-    if not _SIZE.search(text) or _SMALLER.search(text):
+    if not _SIZE.search(text) or _SMALLER.search(text) or _SPREAD.search(text):
         return None
     found = [NamedModel(word, float(size[1])) for word in _WORD.findall(text) if (size := _SIZE.search(word))]
     return max(found, key=lambda model: model.billions, default=None)

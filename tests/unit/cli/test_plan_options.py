@@ -131,3 +131,16 @@ def test_nor_does_that_of_a_pod_for_which_nothing_is_bought(tmp_path: Path) -> N
     file, plain = tmp_path / "pods.yaml", POD.replace(", limits: {nvidia.com/gpu: 1}", "").replace("name: p", "name: q")
     file.write_text(plain + "  volumes: [{name: v, csi: {driver: gcsfuse.csi.storage.gke.io}}]\n---\n" + POD)
     assert "note: buying in" not in run("-f", str(file)).stderr
+
+
+def test_a_model_that_its_gpu_does_not_hold_is_told_first(tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(POD.replace("name: c,", "name: c, image: i, args: [--model, org/Qwen3-32B],"))
+    found = run("-f", str(path), "--cloud", "aws")
+    said = " ".join(found.stdout.split())
+    assert found.exit_code == 0
+    assert "1 pod placed (1 of them where they do not work: see the warnings)" in said
+    assert "the weights of Qwen3-32B take about 60Gi in 16 bits, and its 1 × T4 has 15Gi: kube-scheduler puts" in said
+    assert re.search(r"with foreslice.dev/accelerator: \S+ in nodeSelector the plan is 1 × \S+ for [0-9.]+ \$/h", said)
+    assert "not_working" not in said
+    assert run("-f", str(path), "--cloud", "aws", "--strict").exit_code == 3

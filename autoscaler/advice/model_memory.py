@@ -1,0 +1,176 @@
+"""Models whose weights are larger than the GPUs that their pods get, and the GPUs that would hold them.
+
+kube-scheduler knows no memory of GPUs: it puts the pod of a 32B model on a node with a T4 if that is all it asks for,
+and so does a plan. The program then ends with an error, so nobody shall take such a plan for a working one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.pod import Container, NamedModel, Pod
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.images import requiring
+from autoscaler.planning.one_cloud import cost_of, plan_in_one_cloud
+from autoscaler.planning.policy import Policy
+from instance_catalog.kubernetes.labels import ACCELERATOR
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import Accelerator
+
+_GPU_VENDORS: Final = ("NVIDIA", "AMD")
+_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
+_ALONE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "")  # each of whose pods has the whole model
+_MOST_PODS: Final = 100  # of a plan that is made again
+# What a program has of each GPU before it loads a weight: the context of CUDA alone takes 128 to 256 MiB, measured in
+# invoke-ai/InvokeAI pull request 9447 (2026-08), and PyTorch's kernels come on top (pytorch/pytorch issue 34323).
+_CONTEXT: Final = 2**28
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    """A pod, its model, and the GPUs that the pods with which it shares the weights have together."""
+
+    pod: Pod
+    model: NamedModel
+    card: Accelerator
+    gpus: int
+    own: int  # of these, its own
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """The plan in which the pods select GPUs that hold their models: the accelerators, what it launches and costs."""
+
+    accelerators: tuple[str, ...]
+    launches: tuple[tuple[str, int], ...]  # instance types with the number of nodes
+    usd_per_hour: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class TooSmall:
+    """Pods of a plan whose GPUs do not hold their models: the first and how many there are, what the `weights` of its
+    model take and what its GPUs `have`, in GiB, and what would hold all of them, where that was found."""
+
+    pod: str
+    pods: int
+    model: str
+    weights: float
+    gpus: str  # "2 × T4 of its group"
+    have: float
+    instead: Holding | None
+
+
+def too_small(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> TooSmall | None:
+    """The pods of a plan that get GPUs on which the 16-bit weights of the model that they name surely have no room."""
+    found = list(_misfits(plan, snapshot, catalog))
+    if not found:
+        return None
+    first, holding = found[0], {one.pod.key: _holding(one, catalog) for one in found}
+    tried = all(holding.values()) and len(snapshot.pods) <= _MOST_PODS
+    return TooSmall(
+        first.pod.key,
+        len(found),
+        first.model.name,
+        _weights(first.model) / 2**30,
+        f"{first.gpus} × {first.card.model}{' of its group' if first.gpus > first.own else ''}",
+        first.gpus * _memory(first.card) / 2**30,
+        _tried(holding, snapshot, catalog, policy, now) if tried else None,
+    )
+
+
+def _misfits(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[_Misfit]:
+    pods = {pod.key: pod for pod in snapshot.pods}
+    devices = {p.pod: sum(len(found.devices) for found in p.allocations.values()) for p in plan.placements}
+    got: dict[str, tuple[Accelerator, int]] = {}
+    for node in plan.launches:
+        card = _card(node, catalog)
+        for key in node.pods if card is not None else ():
+            if key in pods and (number := devices.get(key, 0) or _requested(pods[key])):
+                assert card is not None
+                got[key] = card, number
+    groups = Counter[object]()
+    for key, (_, number) in got.items():
+        groups[_sharing(pods[key])] += number
+    for key, (card, number) in got.items():
+        pod, model = pods[key], _model(pods[key])
+        gpus = groups[_sharing(pod)]
+        if model is not None and _weights(model) > gpus * (_memory(card) - _CONTEXT):
+            yield _Misfit(pod, model, card, gpus, number)
+
+
+def _card(node: PlannedNode, catalog: Catalog) -> Accelerator | None:
+    """Its GPUs, where their memory is known."""
+    machine = catalog.types.get(node.offering.instance_type)
+    card = machine.accelerator if machine is not None and not machine.share else None
+    return card if card is not None and card.vendor in _GPU_VENDORS and _memory(card) else None
+
+
+def _memory(card: Accelerator) -> int:
+    """Bytes, the most that it may have; 0 if that is not known."""
+    known = card.memory or (card.memory_bounds[1] if card.memory_bounds else None) or card.api_memory
+    return known.int64_value() if known is not None else 0
+
+
+def _sharing(pod: Pod) -> object:
+    """Which pods may divide one model among themselves: those of a gang or of a workload that is no set of replicas."""
+    if pod.gang is not None:
+        return pod.gang
+    return pod.key if pod.owner.partition("/")[0] in _ALONE else (pod.namespace, pod.owner)
+
+
+def _requested(pod: Pod) -> int:
+    return sum(amount.int64_value() for one in pod.containers for amount in _gpus(one))
+
+
+def _gpus(container: Container) -> list[Quantity]:
+    return [amount for name, amount in container.requests.items() if name in _RESOURCES]
+
+
+def _model(pod: Pod) -> NamedModel | None:
+    """The largest of those that its containers with GPUs name."""
+    found = [one.model for one in pod.containers if one.model is not None and (one.claims or _gpus(one))]
+    return max(found, key=lambda model: model.billions, default=None)
+
+
+def _weights(model: NamedModel) -> float:
+    """Bytes."""
+    return model.billions * 2e9
+
+
+def _holding(small: _Misfit, catalog: Catalog) -> tuple[str, ...]:
+    """Keys of the accelerators of its vendor of which as many hold the weights."""
+    cards = {one.accelerator.key: one.accelerator for one in catalog if one.accelerator and not one.share}
+    needed, vendor = _weights(small.model), small.card.vendor
+    return tuple(
+        sorted(
+            key
+            for key, card in cards.items()
+            if card.vendor == vendor and small.gpus * (_memory(card) - _CONTEXT) >= needed
+        )
+    )
+
+
+def _tried(
+    holding: Mapping[str, tuple[str, ...]], snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
+) -> Holding | None:
+    """The plan in which these pods select such GPUs; None where one of them gets no place then."""
+    pods = tuple(
+        requiring(pod, Requirement(ACCELERATOR, "In", holding[pod.key])) if pod.key in holding else pod
+        for pod in snapshot.pods
+    )
+    quick = replace(policy, considered=0, shown_fits=0, explains=False)
+    after, _ = plan_in_one_cloud(replace(snapshot, pods=pods), catalog, quick, now)
+    cost, nodes = cost_of(after), {key: node for node in after.launches for key in node.pods}
+    if cost is None or not holding.keys() <= nodes.keys():
+        return None
+    cards = (catalog.types[nodes[key].offering.instance_type].accelerator for key in holding)
+    counts = Counter(node.offering.instance_type for node in after.launches)
+    return Holding(tuple(dict.fromkeys(one.key for one in cards if one)), tuple(sorted(counts.items())), cost)

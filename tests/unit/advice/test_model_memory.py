@@ -1,0 +1,87 @@
+"""Models that do not fit into the GPUs that their pods get: a plan says so, and which GPUs hold them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.advice.model_memory import Holding, TooSmall, too_small
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.pod import GangRef, NamedModel, Pod
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
+from tests.builders import NOW, claim, gang, gpus, pod, shipped, snapshot
+
+CATALOG = shipped("g4dn.xlarge", "g6.xlarge", "g6.12xlarge", "p5.48xlarge")
+POLICY = Policy()
+
+
+def serving(billions: float, name: str = "p", **fields: object) -> Pod:
+    found = pod(name, f"c-{name}")
+    model = NamedModel(f"Qwen3-{billions:g}B", billions)
+    containers = tuple(replace(one, model=model, claims=(f"c-{name}",)) for one in found.containers)
+    return replace(found, containers=containers, **fields)  # type: ignore[arg-type]
+
+
+def given(*pods: Pod, count: int = 1, pools: tuple[CapacityPool, ...] = ()) -> Snapshot:
+    return snapshot(pods, [claim(f"c-{one.name}", gpus(count)) for one in pods], pools=pools)
+
+
+def told(state: Snapshot) -> TooSmall | None:
+    plan = plan_for(state, CATALOG, POLICY, NOW)
+    assert not plan.left_out
+    return too_small(plan, state, CATALOG, POLICY, NOW)
+
+
+def test_a_model_on_a_gpu_that_does_not_hold_it() -> None:
+    found = told(given(serving(32)))
+    assert found is not None
+    assert (found.pod, found.pods, found.model, found.gpus) == ("default/p", 1, "Qwen3-32B", "1 × T4")
+    assert (round(found.weights), round(found.have)) == (60, 15)
+    assert isinstance(found.instead, Holding)
+    assert (found.instead.accelerators, found.instead.launches) == (("nvidia-h100-80gb",), (("p5.48xlarge", 1),))
+    assert told(given(serving(32, node_selector=FrozenMap({labels.ACCELERATOR: "nvidia-h100-80gb"})))) is None
+
+
+@pytest.mark.parametrize(
+    ("billions", "count", "instead"),
+    [
+        (7, 1, None),
+        (8, 1, "nvidia-l4"),  # the context of CUDA leaves less than its 16e9 bytes
+        (14, 2, None),  # two of the four L4 in g6.12xlarge
+        (32, 2, "nvidia-h100-80gb"),
+        (32, 4, None),
+        (671, 8, ""),
+    ],
+)
+def test_what_has_room(billions: float, count: int, instead: str | None) -> None:
+    found = told(given(serving(billions), count=count))
+    assert (found is None) == (instead is None)
+    if found is not None:
+        assert (found.instead.accelerators[0] if found.instead else "") == instead
+
+
+def test_pods_that_divide_a_model_count_together() -> None:
+    job = [serving(14, name, owner="Job/train") for name in ("a", "b")]
+    assert told(given(*job)) is None
+    replicas = [serving(14, name, owner="Deployment/serve") for name in ("a", "b")]
+    found = told(given(*replicas))
+    assert found is not None
+    assert found.pods == 2
+    state = given(*(replace(one, gang=GangRef("default", "g")) for one in replicas))
+    assert told(replace(state, gangs=gang("g", 2))) is None
+    large = told(given(*(serving(70, name, owner="Job/train") for name in ("a", "b"))))
+    assert large is not None
+    assert large.gpus == "2 × T4 of its group"
+
+
+def test_a_pool_that_has_no_such_gpu() -> None:
+    small = CapacityPool("gpu", requirements=(Requirement(labels.ACCELERATOR, "In", ("nvidia-t4",)),))
+    found = told(given(serving(32), pools=(small,)))
+    assert found is not None
+    assert found.instead is None
