@@ -123,6 +123,8 @@ def _component(part: Fields, workload: Workload, kind: str) -> Expansion:
         _runtime_adds(part, server, "its ServingRuntime")
         others = pod_spec.get("containers")
         pod_spec["containers"] = [_served(given[server]), *(others if isinstance(others, list) else [])]
+    elif isinstance(own := pod_spec.get("containers"), list) and own and isinstance(own[0], dict):
+        pod_spec["containers"] = [_named(own[0]), *own[1:]]
     labels = {**part.text_map("labels"), keys.KSERVE_SERVICE: workload.metadata.name, "component": kind}
     name, pods, workers = f"{workload.metadata.name}-{kind}", _least(part), Expansion()
     if "workerSpec" in part:
@@ -163,7 +165,7 @@ def _least(part: Fields) -> int:
 def _served(server: object) -> dict[str, object]:
     """The container of a model server, with KServe's resources where it names none."""
     given = server if isinstance(server, dict) else {}
-    container = {"name": "kserve-container", **{key: value for key, value in given.items() if key not in _OF_MODELS}}
+    container = _named({key: value for key, value in given.items() if key not in _OF_MODELS})
     resources = container.get("resources", {})
     if isinstance(resources, dict):
         asked = resources.get("requests", {})
@@ -172,6 +174,11 @@ def _served(server: object) -> dict[str, object]:
         requests = {**missing, **asked} if isinstance(asked, dict) else asked
         container["resources"] = {**resources, "requests": requests}
     return container
+
+
+def _named(container: Mapping[str, object]) -> dict[str, object]:
+    """With KServe's name where it has none, or the empty one that dashboards write."""
+    return {**container, "name": container.get("name") or "kserve-container"}
 
 
 def _gpus(containers: object) -> int:

@@ -45,6 +45,15 @@ def test_the_container_of_a_model_server_has_its_resources_and_those_of_kserve()
     assert "of its ServingRuntime are not read" in problems[0]
 
 
+@pytest.mark.parametrize(
+    "predictor", [{"model": {**MODEL, "name": ""}}, {"containers": [{"image": "i"}, {"name": "b"}]}]
+)
+def test_kserve_names_the_first_container_where_the_service_does_not(predictor: dict[str, Any]) -> None:
+    found, problems = expanded(expand_inference_service, {"predictor": predictor})
+    assert found.pods[0].containers[0].name == "kserve-container"
+    assert not any("name" in text.partition(": ")[0] for text in problems)
+
+
 def test_what_a_server_asks_for_wins_over_what_kserve_gives() -> None:
     resources = {"limits": {"cpu": "4"}, "requests": {"memory": "8Gi"}}
     found, _ = expanded(expand_inference_service, {"predictor": {"triton": {"resources": resources}}})
