@@ -193,7 +193,8 @@ def without_requests(asked: Situation, resources: tuple[str, ...]) -> Change:
 
     def edit(pod: Pod) -> Pod:
         kept = tuple(_asking(c, least) for c in pod.containers)
-        return replace(pod, containers=kept, pod_requests=None)
+        before = tuple(_asking(c, least) for c in pod.init_containers)  # sidecars among them, which clouds add
+        return replace(pod, containers=kept, init_containers=before, pod_requests=None)
 
     return Change.of(ChangeKind.LOWER_REQUEST, _subject(asked), on_pods(asked.keys, edit))
 

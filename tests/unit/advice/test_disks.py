@@ -114,3 +114,11 @@ def test_a_disk_that_changes_nothing_is_not_named() -> None:
     given, policy = wanting(L4, disk="10Gi"), Policy()
     found = plan_for(given, CATALOG, policy, NOW)
     assert cheaper_with_larger_disks(found, given, CATALOG, policy, NOW) is None
+
+
+def test_the_disk_of_a_sidecar_is_enlarged_too() -> None:
+    """Clouds add sidecars, which are init containers: the pod asks for the disk through them."""
+    (waiting,) = wanting(L4, disk="0").pods
+    sidecar = Container("fuse", FrozenMap({"ephemeral-storage": Quantity.parse("80Gi")}), sidecar=True)
+    given = snapshot([replace(waiting, init_containers=(sidecar,))], [claim("c", gpus(4))])
+    assert advice_lines(advice(given)) == [DISK]
