@@ -68,19 +68,9 @@ from instance_catalog.types.clouds import made_by_cloud, queue_labels
 _PAIRS = 10  # tried at most, of the smallest changes
 _PREPARING = frozenset(
     {
-        ChangeKind.ADD_LABELS,
-        ChangeKind.ADD_REQUIREMENT,
-        ChangeKind.ADD_SCHEDULER,
-        ChangeKind.WIDEN_SCOPE,
-        ChangeKind.RUN_PLUGIN,
-    }
-    | {
-        ChangeKind.REWRITE_LABEL,
-        ChangeKind.REWRITE_TYPE,
-        ChangeKind.DROP_ANNOTATION,
-        ChangeKind.TOLERATE,
-        ChangeKind.ADD_VOLUME_CLAIMS,
-        ChangeKind.SET_DRIVERS,
+        *(ChangeKind.ADD_LABELS, ChangeKind.ADD_REQUIREMENT, ChangeKind.ADD_SCHEDULER, ChangeKind.WIDEN_SCOPE),
+        *(ChangeKind.RUN_PLUGIN, ChangeKind.REWRITE_LABEL, ChangeKind.REWRITE_TYPE, ChangeKind.DROP_ANNOTATION),
+        *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
     }
 )
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
@@ -165,7 +155,8 @@ def advise(
         if len(found) >= most:
             break
     left = [change for change in tried if change not in pursued]
-    return tuple(found) or _onward(left, trials, budget) or _pair(tried, trials, budget)
+    found = found or list(_onward(left, trials, budget) or _pair(tried, trials, budget))
+    return tuple(found) or _onward([change for change in tried if keys_dropped(change)], trials, budget, dropping=True)
 
 
 def _no_news(change: Change, found: Sequence[Advice]) -> bool:
@@ -188,9 +179,11 @@ def _kept(
     return ()
 
 
-def _onward(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
+def _onward(
+    tried: Sequence[Change], trials: Replanner, budget: Budget, *, dropping: bool = False
+) -> tuple[Advice, ...]:
     """What a pool lacks, with what the plan after that lacks: the next obstacle shows only once the first is gone."""
-    for first in (change for change in tried if _prepares(change) or keys_allowed(change, trials.asked)):
+    for first in (one for one in tried if dropping or _prepares(one) or keys_allowed(one, trials.asked)):
         found = _after(first, trials, budget, deeper=True)
         if found or budget.spent >= budget.plans:
             return found

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind
-from autoscaler.advice.pod_changes import leaving_others, missing_volume_claims
+from autoscaler.advice.pod_changes import leaving_others, missing_volumes
 from autoscaler.advice.pool_changes import (
     add_labels,
     add_scheduler,
@@ -40,7 +40,7 @@ def openings(asked: Situation) -> Iterator[Change]:
     devices = any("/" in name for pod in asked.pods for name in requested_resources(pod))
     if not worth_serving(asked.left_out) and not (devices and not network_card_alone(asked.pod)):
         return
-    volumes = tuple(missing_volume_claims(asked))
+    volumes = tuple(missing_volumes(asked))
     plugins = tuple(_plugins(asked, managed=False))
     for pool in asked.pools:
         serving, labelling = tuple(_serving(asked, pool)), tuple(add_labels(asked, pool))
