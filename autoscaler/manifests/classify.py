@@ -78,7 +78,8 @@ def classify(
             problems.error(*gone)
             return None
     if kind is not None:
-        problems.error(("apiVersion",), f"{name} of {version} is not known", _write(kind, value))
+        fields = ", with the fields of that version: other versions may have others"
+        problems.error(("apiVersion",), f"{name} of {version} is not known", _write(kind, value, fields))
         return None
     if is_parameters(value):
         problems.warn((), "ignored: parameters of a ResourceClaim of v1alpha2, which v1 writes into the claim")
@@ -131,16 +132,19 @@ def _other_file(file: str, value: dict[str, Any]) -> str:
     return ""
 
 
-def _write(kind: Kind, value: object) -> str:
-    """The next step to the apiVersion of a kind, with what that requires and earlier versions did not."""
+def _write(kind: Kind, value: object, more: str = "") -> str:
+    """The next step to the apiVersion of a kind, with what that requires and earlier versions did not, else `more`."""
     step = f"write apiVersion: {'/'.join(part for part in (kind.group, kind.versions[0]) if part)}"
     added = selector_to_add(Fields(value), kind.name)
-    return f"{step}, and below spec `{added}`, which apps/v1 requires" if added else step
+    return f"{step}, and below spec `{added}`, which apps/v1 requires" if added else step + more
 
 
 def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], str, str]:
     """Names are compared within the groups that are read here: the Job of another group is another thing."""
     group = version.rpartition("/")[0]
+    if (group, name) in MAKES_PODS:
+        step = "give what its controller makes (kubectl get pods -o yaml), or pass --skip-unknown to plan for the rest"
+        return ("kind",), f"{name} of {version} makes pods by rules of its own, which Foreslice does not know", step
     if group in _GROUPS:
         for kind in KINDS:
             if kind.name == name:
@@ -148,9 +152,6 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
         near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group})
         if near:
             return ("kind",), f"unknown kind {name!r}", near
-    if (group, name) in MAKES_PODS:
-        step = "give what its controller makes (kubectl get pods -o yaml), or pass --skip-unknown to plan for the rest"
-        return ("kind",), f"{name} of {version} makes pods by rules of its own, which Foreslice does not know", step
     if group == "simulation.foreslice.dev":
         return ("kind",), f"{name} is no object of a cluster", "give the file to `foreslice simulate`"
     step = "if it does, give the pods instead (kubectl get pods -o yaml); otherwise remove it, or pass --skip-unknown"

@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from autoscaler.kube.kinds import BY_NAME
 from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
 from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service
+from autoscaler.kube.workloads.other_projects import (
+    expand_dynamo_graph,
+    expand_knative_service,
+    expand_pod_clique_set,
+    templates_at,
+)
 from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
 from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_cron_job, expand_ray_job, expand_ray_service
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_job
@@ -38,6 +44,20 @@ _OURS = "foreslice.dev"
 _REQUESTED = "autoscaling.x-k8s.io"
 _KUEUE = "kueue.x-k8s.io"
 _QUEUED = ("v1beta2", "v1beta1")
+
+# The containers that Agones and Knative add ask for little: values.yaml of the chart agones v1.50, config-deployment.
+_AGONES = {"agones-gameserver-sidecar": "30m"}
+_OF_OTHERS = {
+    ("agones.dev", "Fleet"): (("v1",), templates_at("template", "spec", "template", least=0, sidecar=_AGONES)),
+    ("agones.dev", "GameServer"): (("v1",), templates_at("template", sidecar=_AGONES)),
+    ("apps.kruise.io", "CloneSet"): (("v1alpha1",), templates_at("template")),
+    ("apps.kruise.io", "StatefulSet"): (("v1beta1", "v1alpha1"), expand_stateful_set),
+    ("argoproj.io", "Rollout"): (("v1alpha1",), templates_at("template")),
+    ("grove.io", "PodCliqueSet"): (("v1alpha1",), expand_pod_clique_set),
+    ("kubeflow.org", "Notebook"): (("v1", "v1beta1", "v1alpha1"), templates_at("template")),
+    ("nvidia.com", "DynamoGraphDeployment"): (("v1beta1", "v1alpha1"), expand_dynamo_graph),
+    ("serving.knative.dev", "Service"): (("v1",), expand_knative_service),
+}
 
 # In the order in which they are read: contexts and priorities first, since pods are resolved against them.
 KINDS = (
@@ -97,8 +117,9 @@ KINDS = (
         Kind("kubeflow.org", name, versions, readers.workload(expand_training_job), expands=True)
         for name, versions in ((name, ("v2beta1", "v1") if name == "MPIJob" else ("v1",)) for name in TRAINING_JOBS)
     ),
-    Kind(
-        "serving.kserve.io", "InferenceService", ("v1beta1",), readers.workload(expand_inference_service), expands=True
+    *(  # KServe had the other group before v0.7
+        Kind(group, "InferenceService", ("v1beta1",), readers.workload(expand_inference_service), expands=True)
+        for group in ("serving.kserve.io", "serving.kubeflow.org")
     ),
     Kind(
         "serving.kserve.io",
@@ -106,6 +127,10 @@ KINDS = (
         ("v1alpha2", "v1alpha1"),
         readers.workload(expand_llm_inference_service),
         expands=True,
+    ),
+    *(
+        Kind(group, name, versions, readers.workload(expand), expands=True)
+        for (group, name), (versions, expand) in _OF_OTHERS.items()
     ),
     _of_snapshot(_OURS, "CapacityPool", ("v1alpha1",), namespaced=False),
     Kind("karpenter.sh", "NodePool", ("v1", "v1beta1"), readers.read_node_pool, namespaced=False),
@@ -129,6 +154,7 @@ MAKES_PODS = frozenset(
     {
         ("agent.k8s.elastic.co", "Agent"),
         ("agents.x-k8s.io", "Sandbox"),
+        *(("apps.kruise.io", kind) for kind in ("AdvancedCronJob", "BroadcastJob", "DaemonSet", "UnitedDeployment")),
         ("apps.nvidia.com", "NIMCache"),
         *(("apps.nvidia.com", f"Nemo{part}") for part in _NEMO),
         ("apps.nvidia.com", "NIMPipeline"),
@@ -136,7 +162,6 @@ MAKES_PODS = frozenset(
         ("argoproj.io", "Application"),
         ("argoproj.io", "ApplicationSet"),
         ("argoproj.io", "CronWorkflow"),
-        ("argoproj.io", "Rollout"),
         ("argoproj.io", "Workflow"),
         ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
         ("elastic.pytorch.org", "ElasticJob"),
@@ -145,7 +170,6 @@ MAKES_PODS = frozenset(
         ("extensions.agents.x-k8s.io", "SandboxWarmPool"),
         ("flink.apache.org", "FlinkDeployment"),
         ("flow.volcano.sh", "JobFlow"),
-        ("grove.io", "PodCliqueSet"),
         ("helm.toolkit.fluxcd.io", "HelmRelease"),
         ("inference.llmaz.io", "Playground"),
         ("inference.llmaz.io", "Service"),
@@ -156,8 +180,9 @@ MAKES_PODS = frozenset(
         ("kaito.sh", "Workspace"),
         ("kibana.k8s.elastic.co", "Kibana"),
         ("kubeai.org", "Model"),
-        ("kubeflow.org", "Notebook"),
-        ("nvidia.com", "DynamoGraphDeployment"),
+        *(("kubeflow.org", kind) for kind in ("Experiment", "Suggestion", "Trial")),
+        ("machinelearning.seldon.io", "SeldonDeployment"),
+        ("mlops.seldon.io", "Server"),
         ("nvidia.com", "DynamoComponentDeployment"),
         ("ome.io", "BenchmarkJob"),
         ("ome.io", "InferenceService"),
@@ -171,7 +196,6 @@ MAKES_PODS = frozenset(
         ("production-stack.vllm.ai", "VLLMRouter"),
         ("production-stack.vllm.ai", "VLLMRuntime"),
         ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"),
-        ("serving.knative.dev", "Service"),
         ("serving.kserve.io", "InferenceGraph"),
         ("sparkoperator.k8s.io", "ScheduledSparkApplication"),
         ("sparkoperator.k8s.io", "SparkApplication"),
@@ -196,6 +220,8 @@ _NODE_SOFTWARE = (
     "sriovnetwork.k8snetworkplumbingwg.io k8snetworkplumbingwg.io "
     "machineconfiguration.openshift.io sriov.openshift.io"
 )
+_FORMS = "dashboard.opendatahub.io infrastructure.opendatahub.io"
+_OLM = "operators.coreos.com"
 
 
 def _groups(reason: str, names: str) -> dict[tuple[str, str], str]:
@@ -213,6 +239,7 @@ IGNORED = {
         ("argoproj.io", kind): "it is a template, of which a Workflow makes pods: give those (kubectl get pods -o yaml)"
         for kind in ("WorkflowTemplate", "ClusterWorkflowTemplate")
     },
+    ("autoscaling.agones.dev", "FleetAutoscaler"): _OWN_REPLICAS,
     ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
     ("cloud.google.com", "ComputeClass"): "GKE makes nodes of it; for nodes of Foreslice write its label "
     "cloud.google.com/compute-class into spec.labels of a CapacityPool",
@@ -225,6 +252,10 @@ IGNORED = {
     "they run",
     ("karpenter.k8s.aws", "EC2NodeClass"): "Karpenter's nodes have their image, disks and network of it, which a plan "
     "does not consider",
+    **_groups("it is a form of a dashboard, of which notebooks and model servers are made: give those", _FORMS),
+    ("kubeflow.org", "Profile"): f"it makes a namespace; {_NO_QUOTA}",
+    ("llmd.ai", "VariantAutoscaling"): _OWN_REPLICAS,
+    **_groups("it installs an operator: give its pods (kubectl get pods -o yaml) if they ask for devices", _OLM),
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("production-stack.vllm.ai", "LoraAdapter"): _NO_PLACEMENT,

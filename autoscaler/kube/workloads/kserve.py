@@ -12,7 +12,7 @@ from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander
-from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, count, stamp
+from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, SpecAsTemplate, Workload, count, stamp
 from instance_catalog.kubernetes import labels as keys
 
 _COMPONENTS: Final = ("predictor", "transformer", "explainer")
@@ -40,22 +40,6 @@ _DEFAULTS: Final = {"cpu": "1", "memory": "2Gi"}
 _LLM_IGNORED: Final = ("baseRefs", "model", "router", "storageInitializer", "tracing")
 _PODS: Final = "give the pods that KServe makes instead (kubectl get pods -o yaml)"
 _GPU: Final = "nvidia.com/gpu"
-
-
-class _PodSpec(Fields):
-    """A pod template that is made of a pod spec, in `field` of an object or among its other fields, so that problems
-    name the field that a person sees."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, spec: object, labels: Mapping[str, str], annotations: Mapping[str, str], at: Fields, field: str = ""
-    ) -> None:
-        template = {"metadata": {"labels": dict(labels), "annotations": dict(annotations)}, "spec": spec}
-        super().__init__(template, at.problems, (*at.path, field) if field else at.path)
-
-    def child(self, name: str) -> Fields:
-        return Fields(self.raw(name), self.problems, self.path if name == "spec" else (*self.path, name))
 
 
 @expander
@@ -109,7 +93,7 @@ def _llm_workload(spec: Fields, workload: Workload, part: str) -> Expansion:
     found = Expansion()
     for field, pods in (("template", leaders), ("worker", workers)):
         if field in spec:
-            template = _PodSpec(spec.raw(field), labels, annotations, spec, field)
+            template = SpecAsTemplate(spec.raw(field), labels, annotations, spec, field)
             found += stamp(template, workload, pods)
     return found
 
@@ -130,7 +114,7 @@ def _component(part: Fields, workload: Workload, kind: str) -> Expansion:
     if "workerSpec" in part:
         rest, workers = _workers(part.child("workerSpec"), workload, f"{name}-worker", labels)
         pods, pod_spec["containers"] = 1, _with_gpus(pod_spec.get("containers"), rest)
-    template = _PodSpec(pod_spec, labels, part.text_map("annotations"), part)
+    template = SpecAsTemplate(pod_spec, labels, part.text_map("annotations"), part)
     return stamp(template, workload, [f"{name}-{index}" for index in range(pods)]) + workers
 
 
@@ -148,7 +132,7 @@ def _workers(spec: Fields, workload: Workload, name: str, labels: Mapping[str, s
         spec.error("pipelineParallelSize", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
         nodes = 1
     pod_spec = {field: spec.raw(field) for field in spec.names() if field not in _OF_WORKERS}
-    template = _PodSpec(pod_spec, {**labels, "component": "worker"}, {}, spec)
+    template = SpecAsTemplate(pod_spec, {**labels, "component": "worker"}, {}, spec)
     workers = stamp(template, workload, [f"{name}-{index}" for index in range(nodes - 1)])
     return max(total - each * (nodes - 1), 1), workers
 

@@ -52,6 +52,22 @@ class Workload:
         return replace(self.origin, owner=f"{self.kind} {self.metadata.namespace}/{self.metadata.name}")
 
 
+class SpecAsTemplate(Fields):
+    """A pod template that is made of a pod spec, in `field` of an object or among its other fields, so that problems
+    name the field that a person sees."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, spec: object, labels: Mapping[str, str], annotations: Mapping[str, str], at: Fields, field: str = ""
+    ) -> None:
+        template = {"metadata": {"labels": dict(labels), "annotations": dict(annotations)}, "spec": spec}
+        super().__init__(template, at.problems, (*at.path, field) if field else at.path)
+
+    def child(self, name: str) -> Fields:
+        return Fields(self.raw(name), self.problems, self.path if name == "spec" else (*self.path, name))
+
+
 def stamp(
     template: Fields,
     workload: Workload,

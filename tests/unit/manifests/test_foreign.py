@@ -313,7 +313,7 @@ def test_a_mistake_in_a_component_is_told_with_its_line() -> None:
     ("version", "kind"),
     [
         ("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"),
-        ("nvidia.com/v1alpha1", "DynamoGraphDeployment"),
+        ("nvidia.com/v1alpha1", "DynamoComponentDeployment"),
         ("apps.nvidia.com/v1alpha1", "NemoCustomizer"),
         ("ome.io/v1beta1", "InferenceService"),
         ("extensions.agents.x-k8s.io/v1beta1", "SandboxWarmPool"),

@@ -1,0 +1,67 @@
+"""Objects of other projects: workloads that are their pods, and kinds beside them that stop no plan."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from autoscaler.manifests.load import Loaded, load
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
+
+
+def read(text: str) -> Loaded:
+    return load(["-"], stdin=io.StringIO(text))
+
+
+def problems(found: Loaded) -> str:
+    return "\n".join(f"{one.severity.value}: {one.block}" for one in found.problems)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "spec", "pods"),
+    [
+        ("argoproj.io/v1alpha1", "Rollout", "replicas: 2, template: {spec: %s}", 2),
+        ("agones.dev/v1", "Fleet", "replicas: 1, template: {spec: {template: {spec: %s}}}", 1),
+        ("serving.knative.dev/v1", "Service", "template: {spec: %s}", 1),
+        ("kubeflow.org/v1", "Notebook", "template: {spec: %s}", 1),
+        ("apps.kruise.io/v1beta1", "StatefulSet", "replicas: 2, template: {spec: %s}", 2),
+        ("nvidia.com/v1beta1", "DynamoGraphDeployment", "components: [{name: a, podTemplate: {spec: %s}}]", 1),
+        ("grove.io/v1alpha1", "PodCliqueSet", "template: {cliques: [{name: a, spec: {podSpec: %s}}]}", 1),
+        ("serving.kubeflow.org/v1beta1", "InferenceService", "predictor: %s", 1),
+    ],
+)
+def test_workloads_of_other_projects_are_their_pods(version: str, kind: str, spec: str, pods: int) -> None:
+    inner = spec % "{containers: [{name: c, image: i}]}"
+    found = read(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{{inner}}}\n")
+    assert len(found.snapshot.pods) == pods
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("apps.kruise.io/v1alpha1", "DaemonSet"),
+        ("kubeflow.org/v1beta1", "Experiment"),
+        ("mlops.seldon.io/v1alpha1", "Server"),
+    ],
+)
+def test_a_kind_with_the_name_of_another_group_is_not_taken_for_a_mistake(version: str, kind: str) -> None:
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n"
+    assert f"{kind} of {version} makes pods by rules of its own" in problems(read(text))
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("autoscaling.agones.dev/v1", "FleetAutoscaler"),
+        ("dashboard.opendatahub.io/v1", "AcceleratorProfile"),
+        ("kubeflow.org/v1", "Profile"),
+        ("llmd.ai/v1alpha1", "VariantAutoscaling"),
+        ("operators.coreos.com/v1alpha1", "Subscription"),
+    ],
+)
+def test_objects_beside_workloads_do_not_stop_a_plan(version: str, kind: str) -> None:
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n---\n" + POD
+    assert "ignored: " in problems(read(text))
+    assert len(read(text).snapshot.pods) == 1
