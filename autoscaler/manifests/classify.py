@@ -78,7 +78,7 @@ def classify(
             problems.error(*gone)
             return None
     if kind is not None:
-        fields = ", with the fields of that version: other versions may have others"
+        fields = ", with the fields of that version: other versions may have others" if "." in group else ""
         problems.error(("apiVersion",), f"{name} of {version} is not known", _write(kind, value, fields))
         return None
     if is_parameters(value):
