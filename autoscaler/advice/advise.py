@@ -26,6 +26,7 @@ from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
     gives_up_accelerator,
     keys_dropped,
+    labels_of_auto_mode,
     lower_requests,
     node_selectors,
     renamed_types,
@@ -62,6 +63,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
+from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
 
@@ -71,6 +73,7 @@ _PREPARING = frozenset(
         *(ChangeKind.ADD_LABELS, ChangeKind.ADD_REQUIREMENT, ChangeKind.ADD_SCHEDULER, ChangeKind.WIDEN_SCOPE),
         *(ChangeKind.RUN_PLUGIN, ChangeKind.REWRITE_LABEL, ChangeKind.REWRITE_TYPE, ChangeKind.DROP_ANNOTATION),
         *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
+        ChangeKind.RENAME_LABELS,
     }
 )
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
@@ -309,6 +312,8 @@ def _gives_up(change: Change, found: Change) -> bool:
     """Whether it drops the label for which another has been found that selects the same accelerator or the nearest, or
     has nodes carry a label that is not true of them."""
     dropped = keys_dropped(change)
+    if any(part.kind is ChangeKind.RENAME_LABELS for part in found.parts or (found,)):
+        return any(str(key).startswith(labels.EKS_AUTO_INSTANCE) for key in dropped)
     if dropped and found.kind in (ChangeKind.REWRITE_LABEL, ChangeKind.NEAREST_MODEL):
         return found.detail["key"] in dropped
     given = [label for part in change.parts or (change,) for label in labels_given(part)]
@@ -332,6 +337,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from rewritten_selectors(asked)
     yield from renamed_capacities(asked)
     yield from renamed_types(asked)
+    yield from labels_of_auto_mode(asked)
     yield from feature_discovery(asked)
     yield from renamed_products(asked)
     yield from renamed_models(asked)

@@ -40,6 +40,7 @@ class ChangeKind(Enum):
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     RENAME_CAPACITY = "RenameCapacity"  # was, value: the name under capacity.requests
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
+    RENAME_LABELS = "RenameLabels"  # labels, was: keys of labels that only a cloud's own autoscaler gives
     REWRITE_LABEL = "RewriteLabel"  # key, was, label, accelerators: a label of somebody else's nodes
     NEAREST_MODEL = "NearestModel"  # as RewriteLabel, with accelerators that the label does not name
     ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told

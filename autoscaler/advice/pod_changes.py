@@ -22,7 +22,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.prediction.device_plugins import is_plugin_resource
-from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS
+from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, SYSTEM_KEYS
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
@@ -101,6 +101,27 @@ def unconsumed_requests(asked: Situation) -> Iterator[Change]:
 
 def _without_annotations(pod: Pod, keys: Collection[str]) -> Pod:
     return replace(pod, annotations=FrozenMap({k: v for k, v in pod.annotations.items() if k not in keys}))
+
+
+def labels_of_auto_mode(asked: Situation) -> Iterator[Change]:
+    """Karpenter's labels of an instance in the place of those that only nodes of EKS Auto Mode have."""
+    mine = {key: key.replace(labels.EKS_AUTO_INSTANCE, labels.KARPENTER_INSTANCE) for key in asked.pod.selected_labels}
+    new = {key: name for key, name in sorted(mine.items()) if name != key and name in SYSTEM_KEYS}
+    if new:
+        edit = on_pods(asked.keys, partial(_renamed, new=new))
+        facts = {"labels": tuple(new.values()), "was": tuple(new)}
+        yield Change.of(ChangeKind.RENAME_LABELS, _subject(asked), edit, **facts)
+
+
+def _renamed(pod: Pod, new: Mapping[str, str]) -> Pod:
+    selector = {new.get(key, key): value for key, value in pod.node_selector.items()}
+    terms = pod.affinity.terms if pod.affinity else ()
+    renamed = tuple(
+        replace(t, match_expressions=tuple(replace(r, key=new.get(r.key, r.key)) for r in t.match_expressions))
+        for t in terms
+    )
+    affinity = NodeSelector(renamed) if pod.affinity else None
+    return replace(pod, node_selector=FrozenMap(selector), affinity=affinity)
 
 
 def renamed_types(asked: Situation) -> Iterator[Change]:

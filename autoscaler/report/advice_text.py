@@ -41,6 +41,10 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.RENAME_CAPACITY: "write {value} instead of {was} in capacity.requests",
     ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",
+    ChangeKind.RENAME_LABELS: (
+        "select {labels} instead of {was}, which only nodes of EKS Auto Mode have (it launches them itself: leave the "
+        "pod to it there)"
+    ),
     ChangeKind.REWRITE_LABEL: (
         "require {label} In [{accelerators}] instead of {key} In [{was}], a label that no node of the plan has"
     ),
