@@ -19,6 +19,12 @@ from instance_catalog.spelling import did_you_mean
 
 _NONE: Final[Parameters] = {}
 _VARIABLE: Final = re.compile(r"\$\{[A-Za-z_]\w*\}")
+# Of the configuration of NVIDIA's device plugin, by which it hands out each GPU to several pods.
+_SHARING: Final = re.compile(r"^\s*(?:timeSlicing|mps):", re.MULTILINE)
+_SHARED: Final = (
+    "where NVIDIA's device plugin reads it, each GPU counts several times, which a plan knows of only by the catalog: "
+    "`foreslice catalog set TYPE allocatable.nvidia.com/gpu=… --into DIR --reason WHY` says how many a node hands out"
+)
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
 _JSON_PATCH: Final = frozenset({"op", "path", "value", "from"})  # RFC 6902
 _PATCHES: Final = (
@@ -84,7 +90,7 @@ def classify(
     if is_parameters(value):
         problems.warn((), "ignored: parameters of a ResourceClaim of v1alpha2, which v1 writes into the claim")
         return None
-    reason = reason_to_ignore(group, name)
+    reason = _SHARED if _shares_gpus(group, name, value) else reason_to_ignore(group, name)
     if reason is None:
         report(*_unknown(version, name, value))
         return None
@@ -92,6 +98,13 @@ def classify(
     if left := sorted({*_variables(value.get("spec")), *_variables(value.get("metadata"))}):
         problems.warn((), f"has {', '.join(left)} as values", UNREPLACED)
     return None
+
+
+def _shares_gpus(group: str, name: str, value: dict[str, Any]) -> bool:
+    if (group, name) != ("", "ConfigMap"):
+        return False
+    data = Fields(value).child("data")
+    return any(_SHARING.search(str(data.raw(key))) for key in data.names())
 
 
 def _headless(version: str, name: str) -> tuple[tuple[str, ...], str, str]:

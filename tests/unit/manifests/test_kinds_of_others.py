@@ -65,3 +65,10 @@ def test_objects_beside_workloads_do_not_stop_a_plan(version: str, kind: str) ->
     text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n---\n" + POD
     assert "ignored: " in problems(read(text))
     assert len(read(text).snapshot.pods) == 1
+
+
+@pytest.mark.parametrize(("sharing", "said"), [("timeSlicing", True), ("mps", True), ("other", False)])
+def test_a_config_by_which_gpus_are_shared_is_told_apart(sharing: str, *, said: bool) -> None:
+    data = f"{{any: 'sharing:\n\n  {sharing}:\n\n    resources: []'}}"
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\ndata: {data}\n"
+    assert ("each GPU counts several times" in problems(read(text))) is said
