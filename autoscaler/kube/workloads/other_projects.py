@@ -143,14 +143,15 @@ def expand_dynamo_graph(fields: Fields, workload: Workload) -> Expansion:
     """The pods of each component (v1beta1) or service (v1alpha1), <graph>-<component>-<index>, `nodeCount` of them for
     each replica. Ported rules: ai-dynamo/dynamo v1.4, deploy/operator/api/v1beta1 and v1alpha1."""
     spec = fields.child("spec")
-    spec.ignore("annotations", "backendFramework", "env", "envs", "labels", "priorityClassName", "pvcs", "restart")
+    spec.ignore("annotations", "backendFramework", "env", "envs", "labels", "priorityClassName", "restart")
     _topology(spec)
     services = spec.child("services")
+    claims = frozenset(entry.text("name") for entry in spec.children("pvcs") if entry.raw("create") is not True)
     named = [*((entry.required("name"), entry) for entry in spec.children("components"))]
     named += [(name, services.child(name)) for name in services.names()]
     found = Expansion()
     for name, part in named:
-        found += _dynamo(part, workload, f"{workload.metadata.name}-{name.lower()}")
+        found += _dynamo(part, workload, f"{workload.metadata.name}-{name.lower()}", claims)
     if found.pods:
         message = "planned with what is written here: what Dynamo's operator adds to the pods is not read"
         spec.warn("services" if services else "components", message, f"to be sure, {_PODS}")
@@ -158,7 +159,7 @@ def expand_dynamo_graph(fields: Fields, workload: Workload) -> Expansion:
     return found
 
 
-def _dynamo(part: Fields, workload: Workload, name: str) -> Expansion:
+def _dynamo(part: Fields, workload: Workload, name: str, claims: frozenset[str]) -> Expansion:
     part.ignore(*_OF_DYNAMO)
     _topology(part)
     _refuse(part, "checkpoint", "device", "experimental", "failover", "gpuMemoryService")
@@ -168,14 +169,15 @@ def _dynamo(part: Fields, workload: Workload, name: str) -> Expansion:
         part.error("replicas", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
         number = 0
     pods = [f"{name}-{index}" for index in range(number)]
-    template = part.child("podTemplate") if "podTemplate" in part else _of_service(part)
+    template = part.child("podTemplate") if "podTemplate" in part else _of_service(part, claims)
     found = stamp(template, workload, pods)
     part.unread()
     return found
 
 
-def _of_service(part: Fields) -> Fields:
-    """The template of a service of v1alpha1: its main container has the resources that the service names."""
+def _of_service(part: Fields, claims: frozenset[str]) -> Fields:
+    """The template of a service of v1alpha1: its main container has the resources that the service names, and mounts
+    those of these PersistentVolumeClaims, which are there."""
     extra, metadata = part.child("extraPodSpec"), part.child("extraPodMetadata")
     main, resources = extra.child("mainContainer"), part.child("resources")
     asked: dict[str, object] = {field: resources.raw(field) for field in ("claims",) if field in resources}
@@ -185,6 +187,10 @@ def _of_service(part: Fields) -> Fields:
     container = {**own, "name": "main", "resources": {**asked, **(given if isinstance(given, dict) else {})}}
     pod_spec = {field: extra.raw(field) for field in extra.names() if field != "mainContainer"}
     pod_spec["containers"] = [container, *(others if isinstance(others, list) else [])]
+    mounted = [name for mount in part.children("volumeMounts") if (name := mount.text("name")) in claims]
+    given = pod_spec.get("volumes")
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in mounted]
+    pod_spec["volumes"] = [*(given if isinstance(given, list) else []), *volumes]
     labels, annotations = metadata.text_map("labels"), metadata.text_map("annotations")
     return SpecAsTemplate(pod_spec, labels, annotations, part, "extraPodSpec")
 

@@ -106,7 +106,7 @@ def test_components_of_dynamo_have_a_pod_for_each_node_of_each_replica() -> None
 
 def test_a_service_of_dynamo_gives_its_resources_to_the_main_container() -> None:
     main = {"image": "i", "args": ["--model", "org/m"]}
-    services = {
+    services: dict[str, dict[str, Any]] = {
         "decode": {
             "componentType": "worker",
             "resources": {"requests": {"cpu": "4"}, "limits": {"gpu": "2", "custom": {"rdma/ib": "1"}}},
@@ -115,8 +115,11 @@ def test_a_service_of_dynamo_gives_its_resources_to_the_main_container() -> None
         },
         "amd": {"resources": {"limits": {"gpu": "1", "gpuType": "amd.com/gpu"}}, "replicas": 1},
     }
-    found, _ = expanded(expand_dynamo_graph, {"services": services})
+    services["decode"]["volumeMounts"] = [{"name": "models"}, {"name": "made"}]
+    claims = [{"name": "models", "create": False}, {"name": "made", "create": True}]
+    found, _ = expanded(expand_dynamo_graph, {"services": services, "pvcs": claims})
     decode, amd = found.pods
+    assert decode.volumes == ("models",)
     assert [container.name for container in decode.containers] == ["main", "side"]
     assert decode.containers[0].requests == {
         "cpu": Quantity.of(4),
