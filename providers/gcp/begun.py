@@ -1,8 +1,8 @@
-"""Groups in which a launch may have begun although its GCPNodeTemplate does not name them any more.
+"""Finds a launch in groups that its GCPNodeTemplate no longer lists.
 
-A template may lose a group while the outcome of a launch is unknown. The repetition would choose another group, and the
-machines would come twice. So before names are asked for, the project is searched: for machines of the launch, and for
-groups that are making machines, since a name without a machine is in no list of machines.
+A user may remove a group from the template while the outcome of a launch is unknown. A repetition would then choose
+another group, and the machines would start twice. So before names are requested, the project is searched for machines
+of the launch, and for groups that are creating machines: a name without a machine is in no list of machines.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ def begun_in(
     but: Container[GroupRef],
     asked: Callable[[GroupRef], bool],
 ) -> Iterator[GroupRef]:
-    """The groups of a zone, other than `but`, that have a name of the launch, or hold a request of it (`asked`). A
-    launch that leaves the zone to the group is looked for in all of them."""
+    """The groups of a zone, other than `but`, that have a name of the launch, or a resize request of it (`asked`).
+
+    With ANY_ZONE the groups of all zones are searched.
+    """
     for one in listed(gcp, cluster):
         name, group = read(one.name, cluster), group_of(one)
         if name is None or group is None or group in but:
@@ -37,14 +39,14 @@ def begun_in(
             yield group
     for one in _groups(gcp, zone):
         group = _ref(one)
-        if group in but or not group.zone:  # no template names a regional group
+        if group in but or not group.zone:  # templates cannot name regional groups
             continue
         if (_makes(one) and _has(gcp, group, cluster, launched)) or asked(group):
             yield group
 
 
 def making(gcp: Gcp, zone: str) -> Iterator[GroupRef]:
-    """The groups of a zone that are making machines."""
+    """The groups of a zone that are creating machines."""
     return (_ref(one) for one in _groups(gcp, zone) if _makes(one))
 
 
@@ -76,7 +78,7 @@ def _has(gcp: Gcp, group: GroupRef, cluster: str, launched: Callable[[Launched],
                 if name is not None and launched(name):
                     return True
     except GoneError as error:
-        # As it stands it would say that nothing of the launch exists.
+        # The error itself would mean that nothing of the launch exists.
         step = "Nothing to do: the launch is repeated."
         raise AmbiguousError(f"group {group} was deleted while it was read", next_step=step) from error
     return False

@@ -1,7 +1,7 @@
-"""Every call of Google Cloud that this adapter makes for machines, in one table: its permissions, and who needs them.
+"""Every call of Google Cloud that the adapter makes for machines, with its permissions and its callers.
 
-The table is enforced where calls leave: session.py refuses a method that is not listed here, so it cannot fall behind
-the code; and a test compares it with the role of deploy/gcp. It knows no client.
+session.py refuses a method that this table does not list, so the table cannot become incomplete. A test compares it
+with the role of deploy/gcp. This module imports no client.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`method` as the REST reference spells it. `changes` marks calls that start or end machines, `by_person` those
-    that only commands make, with the permissions of whoever types them."""
+    """One method, spelled as in the REST reference, with the permissions that it needs.
+
+    `changes`: it starts or ends machines. `by_person`: only commands call it, with the permissions of their user.
+    """
 
     method: str
     permissions: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Machines as Compute Engine describes them, read back into the contract's words, and whose they are.
+"""Converts machines of Compute Engine into instances of the provider contract, and decides which ones belong to us.
 
-A machine is ours when its name is one that a launch of this cluster has chosen and a group made it. Its labels prove
-nothing: every machine of a group has those of the instance template.
+A machine belongs to Foreslice if a launch of this cluster has chosen its name and a group created it. Labels do not
+identify it: every machine of a group has the labels of the instance template.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from providers.gcp.node_template.tpu import hosts_of, kube_labels, topology_of
 from providers.gcp.reserved.parts import Ref, ref_of
 from providers.gcp.session import Gcp
 
-# Instance.status. What Google calls TERMINATED has been stopped, and still exists. STOPPING is a stop as well as a
-# deletion: until the machine is gone, or an event says that it was taken back, it may be started again.
+# Instance.status. A machine that Google calls TERMINATED is stopped and still exists. STOPPING is either a stop or a
+# deletion: until the machine is gone, or an event reports a preemption, somebody may start it again.
 STATES: Final[Mapping[str, InstanceState]] = {
     "PENDING": InstanceState.PENDING,
     "PROVISIONING": InstanceState.PENDING,
@@ -38,7 +38,7 @@ STATES: Final[Mapping[str, InstanceState]] = {
     "TERMINATED": InstanceState.STOPPED,
     "DEPROVISIONING": InstanceState.TERMINATING,
 }
-# On its way to a stop or an end.
+# Stopping, or being deleted.
 LEAVING: Final = frozenset({"PENDING_STOP", "STOPPING", "DEPROVISIONING"})
 _MODELS: Final = {
     "SPOT": CapacityType.SPOT,
@@ -46,7 +46,7 @@ _MODELS: Final = {
     "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK,
 }
 Held = Callable[[Ref], Reservation | None]
-# So many ids fit into a URL.
+# The ids that fit into one URL.
 _IDS: Final = 50
 _CREATED_BY: Final = "created-by"
 
@@ -59,7 +59,7 @@ def listed(gcp: Gcp, cluster: str) -> Iterator[Any]:
 
 
 def by_id(gcp: Gcp, ids: Sequence[str]) -> Mapping[str, Any]:
-    """The machines with these ids that exist, whoever they belong to."""
+    """The machines with these ids that exist, whoever created them."""
     numbers = [one for one in ids if one.isdecimal()]
     found: dict[str, Any] = {}
     for start in range(0, len(numbers), _IDS):
@@ -74,7 +74,7 @@ def owned(found: Any, cluster: str) -> bool:
 
 
 def group_of(found: Any) -> GroupRef | None:
-    """The managed instance group that made a machine, as the machine's metadata names it."""
+    """The managed instance group that created a machine, from the machine's metadata."""
     for item in found.metadata.items:
         parts = item.value.split("/")
         if item.key == _CREATED_BY and len(parts) > 3 and parts[-2] == "instanceGroupManagers" and parts[-4] == "zones":
@@ -83,12 +83,12 @@ def group_of(found: Any) -> GroupRef | None:
 
 
 def is_host(found: Any) -> bool:
-    """Whether a machine is a host of a slice of several, which end together."""
+    """True for a host of a TPU slice of several hosts, which end together."""
     return hosts_of(found.machine_type.rpartition("/")[2], topology_of(kube_labels(found.metadata))) > 1
 
 
 def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str], *, held: Held) -> Mapping[str, Instance]:
-    """The machines behind these provider ids. One that no launch of this cluster made has no tags."""
+    """The machines with these provider ids. A machine that no launch of this cluster started has no tags."""
     found: dict[str, Instance] = {}
     for asked in provider_ids:
         project, _, rest = asked.removeprefix("gce://").partition("/")
@@ -106,7 +106,7 @@ def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str], *, held: Held
 
 
 class Tags:
-    """The tags of machines. A name has its batch as a hash; which LaunchBatch that is, the written ones say."""
+    """The tags of machines. A name contains only a hash of its batch; the stored LaunchBatches resolve the hash."""
 
     def __init__(self, cluster: str, asked: Mapping[str, str], written: Callable[[], Iterable[Batch]]) -> None:
         self._cluster = cluster
@@ -115,7 +115,7 @@ class Tags:
         self._batches: dict[int, Batch] | None = None
 
     def of(self, found: Any) -> FrozenMap[str, str] | None:
-        """The tags of a machine of ours; None when it lacks those that were asked for."""
+        """The tags of a machine of this cluster; None if the machine lacks one of the requested tags."""
         launched = read(found.name, self._cluster)
         if launched is None:
             return None
@@ -135,7 +135,7 @@ class Tags:
 
 
 def reserved(found: Any, project: str) -> Ref | None:
-    """The reservation that a machine was started in by name."""
+    """The reservation that the instance template of a machine names."""
     affinity = found.reservation_affinity
     if affinity.consume_reservation_type != "SPECIFIC_RESERVATION" or not affinity.values:
         return None
@@ -150,7 +150,7 @@ def instance_of(
     tags: FrozenMap[str, str] = EMPTY,
     held: Held = lambda _: None,
 ) -> Instance:
-    """A machine with what has happened to it, or is announced. `held` finds the reservation that it started in."""
+    """A machine as an Instance, with its interruptions. `held` returns the reservation that it started in."""
     zone = found.zone.rpartition("/")[2]
     if not found.id or not zone or not found.name:
         raise ValueError("id, zone or name is missing")
@@ -160,7 +160,7 @@ def instance_of(
     state = STATES[found.status]
     notice = interrupted(found, events)
     if notice.over and found.status in LEAVING:
-        state = InstanceState.TERMINATING  # and STOPPED afterwards, until somebody deletes it: it keeps its disks
+        state = InstanceState.TERMINATING  # then STOPPED, until somebody deletes it: it keeps its disks
     named = reserved(found, project)
     of = held(named) if named is not None else None
     ends = [moment for moment in (notice.at, of.reclaim_at if of is not None else None) if moment is not None]
@@ -183,7 +183,7 @@ def instance_of(
 
 
 def moment(text: str) -> datetime:
-    """A moment of Google's, whatever its offset. Raises ValueError."""
+    """Parse one of Google's timestamps, with any offset. Raises ValueError."""
     found = datetime.fromisoformat(text)
     if found.tzinfo is None:
         raise ValueError(f"{text!r} has no offset")

@@ -1,11 +1,12 @@
-"""What Google's error codes mean: one table from codes to Foreslice's errors, whose class says what is left alone.
+"""Maps Google's error codes to the provider contract's errors, whose class decides what is not launched for a while.
 
-A code comes in three ways: as the reason of an HTTP error, inside an operation, and in a managed instance's last
-attempt. Inside of operations it has capitals, as RESOURCE_IN_USE_BY_ANOTHER_RESOURCE, and as a reason it is written
-resourceInUseByAnotherResource: each code is in the table once. Sources: Compute Engine's troubleshooting pages; Cluster
-Autoscaler's GCE client, and GKE's for resize requests, read 2026-11-27; google-cloud-compute 1.56. A code that is not
-here refuses the offering when it comes with 4xx, in an operation or in an attempt. Only 5xx and lost answers are
-uncertain.
+Google reports a code in three places: as the reason of an HTTP error, inside an operation, and in the last attempt of a
+managed instance. Operations use capitals (RESOURCE_IN_USE_BY_ANOTHER_RESOURCE), reasons use camel case
+(resourceInUseByAnotherResource): the table lists each code once. A code that is not in the table refuses the offering
+if it has a status of 4xx, or is in an operation or an attempt. Only 5xx and lost answers are uncertain.
+
+Sources: Compute Engine's troubleshooting pages; Cluster Autoscaler's GCE client, and GKE's for resize requests, read
+2026-11-27; google-cloud-compute 1.56.
 """
 
 from __future__ import annotations
@@ -42,32 +43,32 @@ from providers.errors import (
 from providers.gcp.quotas import quota_of
 
 MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
-    # The zone has none.
+    # The zone has no capacity.
     "ZONE_RESOURCE_POOL_EXHAUSTED": ShortageError,
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": ShortageError,
     "RESOURCE_POOL_EXHAUSTED": ShortageError,
     "INSUFFICIENT_CAPACITY": ShortageError,
-    "QUEUING_INFEASIBLE_NO_CAPACITY": ShortageError,  # a resize request that could only wait in vain
-    "UNSUPPORTED_OPERATION": ShortageError,  # a Spot machine that was taken back while it was being created
+    "QUEUING_INFEASIBLE_NO_CAPACITY": ShortageError,  # a resize request that would wait forever
+    "UNSUPPORTED_OPERATION": ShortageError,  # a Spot machine that was preempted during its creation
     # Quotas.
     "QUOTA_EXCEEDED": QuotaError,
     "LIMIT_EXCEEDED": QuotaError,
     # Networks.
     "IP_SPACE_EXHAUSTED": AddressesExhaustedError,
     "IP_SPACE_EXHAUSTED_WITH_DETAILS": AddressesExhaustedError,
-    # The API is under pressure; nothing happened.
+    # The API is overloaded; nothing happened.
     "RESOURCE_OPERATION_RATE_EXCEEDED": ThrottledError,
     "OPERATION_RATE_EXCEEDED": ThrottledError,
     "CONCURRENT_OPERATIONS_QUOTA_EXCEEDED": ThrottledError,
     "rateLimitExceeded": ThrottledError,
     "userRateLimitExceeded": ThrottledError,
-    # What is named is being changed or made; nothing happened.
+    # The resource is being changed or created; nothing happened.
     "RESOURCE_NOT_READY": BusyError,
     "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": BusyError,
-    # A name that exists already: the call was made before.
+    # The name exists already: an earlier call succeeded.
     "alreadyExists": AmbiguousError,
     "RESOURCE_ALREADY_EXISTS": AmbiguousError,
-    # Not there.
+    # Missing resources.
     "notFound": GoneError,
     "RESOURCE_NOT_FOUND": TemplateError,
     # Configuration.
@@ -86,11 +87,11 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "SERVICE_ACCOUNT_ACCESS_DENIED": PermissionDeniedError,
     "authError": PermissionDeniedError,
     "required.login": PermissionDeniedError,
-    # A fault of the server: it may have happened.
+    # Server errors: the call may have had its effect.
     "INTERNAL_ERROR": AmbiguousError,
     "backendError": AmbiguousError,
 }
-# What a message says although its code says less. The first that matches counts.
+# Messages that are more specific than their code. The first match counts.
 _PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
     (("gpus-all-regions",), AccountLimitError),  # of the project, whatever the region, type and capacity type
     (("cpus-all-regions",), AccountLimitError),
@@ -127,9 +128,9 @@ _NEXT_STEPS: Final[Mapping[type[ProviderError], str]] = {
     ),
     AddressesExhaustedError: "Add a secondary range to the subnet of the node pool, or another node pool.",
 }
-# The client begins messages with the request, which `what` names already.
+# The client's messages begin with the request, which `what` contains already.
 _REQUEST: Final = re.compile(r"\A[A-Z]+ https?://\S+: ")
-# Google names the project by its number, which gcloud takes as well.
+# Google's messages contain the project's number, which gcloud accepts as well.
 _DISABLED: Final = re.compile(r"in project (\S+) before or it is disabled")
 _CREDENTIALS: Final = (
     "Give this process credentials of the project: Workload Identity Federation in a pod (docs/gcp.md), "
@@ -138,13 +139,14 @@ _CREDENTIALS: Final = (
 
 
 _APIS: Final = ("compute.googleapis.com", "container.googleapis.com")
-# Codes of credentials that Google does not accept: no role helps there.
+# Google does not accept the credentials: no role corrects this.
 _NOBODY: Final = frozenset({"authError", "required.login", "401"})
 
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Raise what Google's clients raise as ProviderErrors, the cause chained. `what` names the call in the message."""
+    """Raise the errors of Google's clients as ProviderErrors, with the cause chained. `what` is the call in the
+    message."""
     try:
         yield
     except (auth.GoogleAuthError, api.Unauthorized) as error:
@@ -157,19 +159,19 @@ def translated(what: str) -> Iterator[None]:
         step = "Nothing to do if it passes. If it stays, check the network to compute.googleapis.com."
         raise AmbiguousError(f"{what}: {told(error)}", code=type(error).__name__, next_step=step) from error
     except (ParseError, ValueError, TypeError) as error:
-        # The clients read answers into their types, and raise such errors for what does not fit.
+        # The clients raise these errors if an answer does not match their types.
         message = f"{what}: the answer cannot be read: {type(error).__name__} {error}"
         raise AmbiguousError(message, code="UnreadableAnswer") from error
 
 
 def told(error: Exception) -> str:
-    """What an error says. Google's and requests' errors have the words first, and objects for programs after them."""
+    """The text of an error. Errors of Google and of requests have the text first, and objects for programs after it."""
     first = error.args[0] if error.args else error
     return told(first) if isinstance(first, Exception) and first is not error else str(first)
 
 
 def enabled(code: str, message: str, *apis: str) -> str:
-    """The command that enables APIs in the project that a refusal names; "" where it says something else."""
+    """The command that enables the APIs that a refusal names; "" for other refusals."""
     found = _DISABLED.search(message)
     if found is None and code != "accessNotConfigured":
         return ""
@@ -189,19 +191,22 @@ def of_http(what: str, status: int, reason: str, message: str) -> ProviderError:
         elif not 400 <= status < 500:
             kind = ThrottledError if status == 503 else AmbiguousError
     elif kind is AmbiguousError and status == 503:
-        kind = ThrottledError  # asked again more slowly; a call that had its effect finds it then
+        kind = ThrottledError  # the repetition finds the effect of the first call, if there was one
     return _error(kind, what, reason or str(status), message)
 
 
 def of_code(what: str, code: str, message: str) -> ProviderError:
-    """The error of a code inside an operation or an attempt: there it is an outcome, and nobody need repeat the call
-    to learn it. What is not there, is what a machine would be made of."""
+    """The error for a code inside an operation or an attempt. There the code is the outcome: no call is repeated to
+    learn it.
+
+    A missing resource is one that the machine would be created from.
+    """
     kind = meaning(code, message)
     return _error(TemplateError if kind is GoneError else kind, what, code, message)
 
 
 def meaning(code: str, message: str = "") -> type[ProviderError]:
-    """The class of error that a code stands for; UnknownRefusalError for one that is in no table."""
+    """The class of error for a code; UnknownRefusalError for a code that is in no table."""
     lowered = message.lower()
     for words, kind in _PHRASES:
         if all(word in lowered for word in words):
@@ -227,7 +232,7 @@ def _error(kind: type[ProviderError], what: str, code: str, message: str) -> Pro
 
 
 def _reason(error: api.GoogleAPICallError) -> str:
-    """The word that Google's JSON errors have for a machine."""
+    """The machine-readable reason of Google's JSON errors."""
     rows: Any = error.errors or ()
     for row in rows:
         found = row.get("reason") if isinstance(row, Mapping) else None

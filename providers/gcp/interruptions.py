@@ -1,8 +1,9 @@
-"""What happens to machines without our asking: preemption, host errors, repairs, and maintenance that is announced.
+"""Reads interruptions of machines: preemption, host errors, repairs, and announced maintenance.
 
-Compute Engine writes them down as operations that nobody asked for, and keeps them for weeks. They name the machine by
-its id: what happened to an earlier machine of the same name says nothing of this one. That a group has made it anew is
-seen by its id alone (autoscaler/lifecycle/recreation.py), since not every way to do so leaves such an operation.
+Compute Engine records them as system operations and keeps these for weeks. An operation has the id of the machine, so
+an event of an earlier machine with the same name does not apply to the current one. Whether a group has recreated a
+machine is decided by its id alone (autoscaler/lifecycle/recreation.py), because not every way to recreate one leaves
+such an operation.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ MAINTAINED: Final = "compute.instances.terminateOnHostMaintenance"
 _KINDS: Final = "preempted|hostError|repair.recreateInstance|terminateOnHostMaintenance"
 _FILTER: Final = f'operationType eq "compute.instances.({_KINDS})"'
 _ENDS: Final = frozenset({PREEMPTED, RECREATED})
-# On its way to run, or running. Neither a machine that stops nor one that Google repairs is.
+# Starting or running. Not a machine that stops or that Google repairs.
 _UP: Final = frozenset({"PROVISIONING", "STAGING", "RUNNING"})
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to the machine `id`."""
+    """A system event of the machine with the id `id`."""
 
     kind: str
     id: str
@@ -36,7 +37,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """When a machine is, or was, taken from us and why. `over`: it does not start again by itself."""
+    """The time at which Google takes, or took, a machine away, and the reason. `over`: it does not start again by
+    itself."""
 
     at: datetime | None = None
     message: str = ""
@@ -44,7 +46,7 @@ class Notice:
 
 
 def events(gcp: Gcp) -> Iterator[Event]:
-    """What has happened in the project."""
+    """The system events of the project."""
     for page in gcp.pages("globalOperations.aggregatedList", filter=_FILTER):
         for scoped in page.items.values():
             for one in scoped.operations:
@@ -53,7 +55,7 @@ def events(gcp: Gcp) -> Iterator[Event]:
 
 
 def interrupted(found: Any, happened: Iterable[Event]) -> Notice:
-    """The notice of a machine: the earliest moment that holds."""
+    """The notice of a machine: the earliest one that applies."""
     notices = [_of_event(found, event) for event in happened if event.id == str(found.id)]
     notices += _announced(found)
     known = [(one.at, index) for index, one in enumerate(notices) if one.at is not None]
@@ -71,7 +73,8 @@ def _of_event(found: Any, event: Event) -> Notice:
 
 
 def _maintained(found: Any, event: Event) -> Notice:
-    """Whether a machine starts again after its host's maintenance is up to its scheduling: a Spot machine does not.
+    """The notice of a machine after maintenance of its host. Its scheduling decides whether it starts again: Spot does
+    not.
 
     Source: Scheduling.automaticRestart of Compute Engine's API.
     """
@@ -84,11 +87,11 @@ def _maintained(found: Any, event: Event) -> Notice:
 
 
 def _started_since(found: Any, at: datetime) -> bool:
-    """Whether somebody has started the machine again since Google stopped it: its id stays, and it is no more over.
+    """True if somebody has started the machine again since Google stopped it. Its id stays the same.
 
-    lastStartTimestamp may be that of the earlier start while the machine boots; then it has stopped since, and is up.
-    Source: Instance.lastStartTimestamp and lastStopTimestamp of Compute Engine's API. A machine that starts again by
-    itself, after a host error, looks the same: that notice stays.
+    While the machine boots, lastStartTimestamp may still be that of the earlier start; then the machine has stopped
+    after `at` and is up. A machine that starts again by itself, after a host error, looks the same: that notice stays.
+    Source: Instance.lastStartTimestamp and lastStopTimestamp of Compute Engine's API.
     """
     started, stopped = found.last_start_timestamp, found.last_stop_timestamp
     if started and _moment(started) > at:
@@ -97,16 +100,16 @@ def _started_since(found: Any, at: datetime) -> bool:
 
 
 def _warning(found: Any) -> timedelta:
-    """How long a Spot machine runs on after Google has begun to take it back, before its system is told to shut down.
+    """The time from the preemption of a Spot machine to the shutdown of its operating system.
 
-    Nothing unless its instance template says so. Source: Scheduling.preemptionNoticeDuration of Compute Engine's API.
+    Zero unless the instance template sets it. Source: Scheduling.preemptionNoticeDuration of Compute Engine's API.
     """
     notice = found.scheduling.preemption_notice_duration
     return timedelta(seconds=notice.seconds, microseconds=notice.nanos // 1000)
 
 
 def _announced(found: Any) -> Iterator[Notice]:
-    """Maintenance for which the machine stops, and the end of a run duration."""
+    """The notices of maintenance for which the machine stops, and of the end of its run duration."""
     upcoming = found.resource_status.upcoming_maintenance
     if upcoming.window_start_time and found.scheduling.on_host_maintenance == "TERMINATE":
         yield Notice(_moment(upcoming.window_start_time), "maintenance of its host is announced")

@@ -1,11 +1,11 @@
-"""From a LaunchRequest to one createInstances call with names of our own, and from what the group does to an answer.
+"""Carries out a LaunchRequest with one createInstances call, with names that Foreslice chooses, and reads the outcome.
 
-The operation is DONE once the group has accepted the names; errors come later, in the members' last attempt, and the
-group tries again for ever. So a launch waits, within one call's patience, until every name has a machine that its host
-has taken, or an error. Names that failed are deleted, and only then the launch says so: what is not deleted would still
-become a machine. A repetition finds its names in the group and goes on from there.
+The operation is DONE once the group has accepted the names. Errors appear later, in the last attempt of each member,
+and the group retries without end. So a launch waits, at most as long as one call may take, until every name has an
+error or a machine with a host. Names that failed are deleted before the launch reports them: otherwise they could still
+become machines. A repetition finds its names in the group and continues from there.
 
-What one group makes of a launch is in in_group/attempt.py.
+in_group/attempt.py has the part of a launch that concerns one group.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from providers.gcp.reserved.capacity import Reservations
 from providers.gcp.session import Gcp
 from providers.gcp.sharing import Exceeded, sharing
 
-# What a group says that has no room for a launch; another one of the offering may have some.
+# Errors of a group without room for a launch. Another group of the offering may have room.
 _NO_ROOM: Final = frozenset({SLICE_IN_USE, DOMAIN_IN_USE})
 
 
@@ -60,7 +60,8 @@ class Launcher:
     cluster: str
 
     def launch(self, request: LaunchRequest, template: GroupTemplate) -> LaunchAnswer:
-        """Machines of the first offering that can be had. Names that a group has already say where a launch began."""
+        """Machines of the first offering with capacity. Names that a group already has show where an earlier call
+        began."""
         if len(request.nodes) > MAX_NODES:
             raise TemplateError(f"a launch has at most {MAX_NODES} nodes, found {len(request.nodes)}")
         refused: list[OfferingFailure] = []
@@ -93,7 +94,8 @@ class Launcher:
         return LaunchAnswer(missing=request.nodes, failures=_told(failures))
 
     def _also(self, failure: ProviderError, group: Group, template: GroupTemplate) -> tuple[OfferingKey, ...]:
-        """What else the template's groups cannot start for the same reason. One that cannot be read is left out."""
+        """The other offerings that the template's groups cannot start for the same reason. Groups that cannot be read
+        are left out."""
         if not isinstance(failure, AcceleratorQuotaError | FamilyQuotaError | RegionQuotaError):
             return ()
         found = (one for one, _ in self.groups.existing(template) if one is not None)
@@ -103,7 +105,8 @@ class Launcher:
         return Attempt(self.gcp, self.clock, self.cluster, request, group)
 
     def _closed(self, offering: OfferingKey, group: Group) -> ProviderError | None:
-        """Why nothing is asked for in a reservation: a group would try for ever before it begins, and after its end."""
+        """The reason why nothing is requested in a reservation before it begins and after it ends: a group would retry
+        forever."""
         if not offering.reservation or group.reserved is None:
             return None
         held = self.reservations.of(group.reserved, group.instance_type)
@@ -123,7 +126,8 @@ class Launcher:
     def _elsewhere(
         self, request: LaunchRequest, template: GroupTemplate, *, but: Sequence[GroupRef]
     ) -> Iterator[Attempt]:
-        """Where the launch began before the group got another instance template, or left the GCPNodeTemplate."""
+        """The launch in a group that has got another instance template, or has left the GCPNodeTemplate, since it
+        began."""
         looked = set(but)
         for group in self.groups.of(template):
             if group.ref not in looked:
@@ -134,7 +138,7 @@ class Launcher:
         yield from self._in_zone(request, but=looked)
 
     def _in_zone(self, request: LaunchRequest, *, but: Collection[GroupRef] = ()) -> Iterator[Attempt]:
-        """The launch in the groups of its zone, whatever a GCPNodeTemplate says of them."""
+        """The launch in all groups of its zone, whether or not a GCPNodeTemplate lists them."""
         names = Names(self.cluster, request.tags.get(TAG_BATCH, ""), request.token, "", "")
         name = name_of(self.cluster, request)
 
@@ -146,13 +150,15 @@ class Launcher:
             yield self._attempt(request, self.groups.group(ref))
 
     def waits(self, request: LaunchRequest) -> bool:
-        """Whether a group holds a request of this launch."""
+        """True if a group has a resize request of this launch."""
         found = [attempt.asked() for attempt in self._in_zone(request)]
         return any(one is not None and one.waits for one in found)
 
     def withdraw(self, request: LaunchRequest) -> LaunchAnswer:
-        """Cancel what waits of this launch. It is looked for in all groups of the zone: its GCPNodeTemplate may be gone
-        by now. Answers with the machines that came all the same."""
+        """Cancel the waiting resize requests of this launch, and return the machines that started nevertheless.
+
+        All groups of the zone are searched, because the GCPNodeTemplate may be deleted already.
+        """
         machines: list[Instance] = []
         for attempt in self._in_zone(request):
             found = attempt.withdraw()
@@ -164,8 +170,8 @@ class Launcher:
 
 
 def _told(failures: Iterable[OfferingFailure]) -> tuple[OfferingFailure, ...]:
-    """Of each offering one failure of a kind, whatever the number of its groups: each one told lengthens the back-off.
-    What the cloud lacks is told before what a group has no room for."""
+    """One failure of each kind for each offering, whatever the number of its groups: each reported failure lengthens
+    the back-off. Missing capacity in the cloud is reported before missing room in a group."""
     found: dict[tuple[OfferingKey, type[ProviderError]], OfferingFailure] = {}
     for one in failures:
         key = (one.offering, type(one.error))

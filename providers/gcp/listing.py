@@ -1,8 +1,8 @@
-"""What Compute Engine sells to a project: machine types with accelerators, by zone, and what they cost. Reads only.
+"""Lists what Compute Engine sells to a project: machine types with accelerators, by zone, with prices. Read-only.
 
 Calls: zones.list, acceleratorTypes.aggregatedList, machineTypes.aggregatedList, and services.skus.list of the Cloud
-Billing catalogue. Shapes as in google-cloud-compute 1.56 and google-cloud-billing. Accelerators that are attached to a
-machine (N1) are no machine types: of the pairs that the catalog knows, the zones are those that have both.
+Billing catalogue. Shapes as in google-cloud-compute 1.56 and google-cloud-billing. N1 machines with attached
+accelerators are no machine types of Google: the pairs that the catalog knows are listed in the zones that have both.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ C = TypeVar("C")
 
 @contextmanager
 def translated(what: str, permission: str, host: str = _COMPUTE) -> Iterator[None]:
-    """Raise ProviderErrors, the cause chained. `permission` is the IAM permission (or API) that `what` needs, and
+    """Raise ProviderErrors, with the cause chained. `permission` is the IAM permission (or API) that `what` needs, and
     `host` the API that it calls."""
     try:
         yield
@@ -77,10 +77,9 @@ def translated(what: str, permission: str, host: str = _COMPUTE) -> Iterator[Non
 
 
 class GcpListing:
-    """The listing of a project. `known` are types of the catalog, which are listed whatever they have.
+    """The listing of a project. Types of the catalog (`known`) are listed even without accelerators.
 
-    `prices` is a file that counts instead of the billing catalogue. `endpoint` replaces Google itself, for tests, which
-    ask as nobody.
+    `prices` is a file that replaces the billing catalogue. `endpoint` replaces Google in tests, without credentials.
     """
 
     cloud: Final = "gcp"
@@ -103,11 +102,11 @@ class GcpListing:
 
     @property
     def scope(self) -> str:
-        """The project."""
+        """The id of the project."""
         return self._project
 
     def page(self, step: str, token: str, so_far: Rows) -> ListingPage:
-        """One page. Raises ProviderErrors; PermissionDeniedError names the permission that is missing."""
+        """One page. Raises ProviderErrors; PermissionDeniedError names the missing permission."""
         match step:
             case "zones":
                 return self._zones(token)
@@ -119,7 +118,7 @@ class GcpListing:
                 return self._skus(token) if self._prices is None else ListingPage(prices_of_file(self._prices))
 
     def interpreted(self, rows: Rows, *, date: str) -> CloudListing:
-        """A type for each name, with the zones that are up and have both the machine and its accelerator."""
+        """One entry for each type name, with the zones that are up and have both the machine and its accelerator."""
         up = {row["zone"] for row in rows[ZONES]}
         sold = {(row["accelerator"], row["zone"]) for row in rows[ACCELERATORS]}
         by_name: dict[str, list[Row]] = {}
@@ -204,7 +203,7 @@ class GcpListing:
         return ListingPage(tuple(row for row in rows if row is not None), answer.next_page_token)
 
     def _answer(self, kind: Callable[..., Any], method: str, permission: str, **request: Any) -> Any:
-        """The first page of a pager, which is one call."""
+        """The first page of a pager: one call."""
         host = _BILLING if kind is billing_v1.CloudCatalogClient else _COMPUTE
         with translated(f"{kind.__name__}.{method}", permission, host):
             client = self._clients.get(kind.__name__) or self._client(kind)
@@ -263,6 +262,6 @@ def _is_hourly(sku: billing_v1.Sku) -> bool:
 
 
 def _hourly(sku: billing_v1.Sku) -> Decimal:
-    """The price that holds now, of its last tier: the first is sometimes free."""
+    """The current price, from its last tier: the first tier is sometimes free."""
     rate = sku.pricing_info[-1].pricing_expression.tiered_rates[-1].unit_price
     return Decimal(rate.units) + Decimal(rate.nanos) / _NANO

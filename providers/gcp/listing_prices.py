@@ -1,7 +1,7 @@
-"""Prices of machine types from the parts that Google bills (cores, memory, GPUs), or from a file.
+"""Computes prices of machine types from the parts that Google bills (cores, memory, GPUs), or reads them from a file.
 
-No feed of Google's prices agrees with another one, which is why a file counts instead of the catalogue and people's own
-overlays count before both.
+Google's price feeds contradict each other. So a file replaces the billing catalogue, and overlays of users override
+both.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _PLACE: Final = " running in "
 _ON_SPOT: Final = "Spot Preemptible "
 _GPU_ON_SPOT: Final = " attached to Spot Preemptible VMs"
 _PREEMPTIBLE: Final = "Preemptible"
-# Flex-start is what the catalogue calls Defined Duration of the Dynamic Workload Scheduler.
+# The billing catalogue calls flex-start "Defined Duration" of the Dynamic Workload Scheduler.
 _ON_FLEX: Final = "DWS Defined Duration "
 _GPU_ON_FLEX: Final = " attached to DWS Defined Duration VMs"
-# In the descriptions of SKUs that are not billed to who just starts a machine.
+# In the descriptions of SKUs that do not apply to a machine without a contract.
 _OTHER_TERMS: Final = frozenset(
     {"Commitment", "Committed", "Reservation", "Reserved", "DWS", "Calendar", "Defined", "Flex", "Pod"}
 )
 _WORD: Final = re.compile(r"\w+")
 _CHIPS: Final = re.compile(r"-(\d{1,2})t\Z")  # ct6e-standard-4t
 _GIB: Final = 2**30
-# Machine types do not say how they are sold; what has a price can be bought so.
+# Machine types do not contain their capacity types; a type is sold as every capacity type with a price.
 _SOLD: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT, CapacityType.FLEX_START)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The SKUs that a machine of a family is billed by: per vCPU, per GiB and per GPU and hour."""
+    """The SKUs that bill a machine of a family: per vCPU, per GiB and per GPU and hour."""
 
     core: str
     ram: str
-    gpus: tuple[str, ...]  # names of one SKU, which regions differ in
+    gpus: tuple[str, ...]  # names of one SKU, which differ between regions
 
 
 @cache
 def families() -> Mapping[str, Parts]:
-    """By machine family, such as a3-highgpu; of GPUs that are attached, such as n1-standard+nvidia-tesla-t4."""
+    """The parts by machine family, such as a3-highgpu; for attached GPUs, such as n1-standard+nvidia-tesla-t4."""
     found = {
         name: Parts(parts["core"], parts["ram"], _names(parts["gpu"])) for name, parts in _table()["families"].items()
     }
@@ -64,13 +64,13 @@ def families() -> Mapping[str, Parts]:
 
 @cache
 def slices() -> Mapping[str, str]:
-    """By machine family, the SKU that bills a GPU and its share of the machine."""
+    """By machine family, the SKU that bills a GPU, and the share of a GPU that the machine has."""
     return {str(name): str(part) for name, part in _table()["slices"].items()}
 
 
 @cache
 def tpus() -> Mapping[str, str]:
-    """By machine family, the word by which its SKU is known, per chip and hour."""
+    """By machine family, the word that identifies its SKU, per chip and hour."""
     return {str(name): str(word) for name, word in _table()["tpus"].items()}
 
 
@@ -79,7 +79,7 @@ def _names(given: str | list[str]) -> tuple[str, ...]:
 
 
 def service() -> str:
-    """Compute Engine, as the catalogue names it."""
+    """The name of Compute Engine in the billing catalogue."""
     return str(_table()["service"])
 
 
@@ -91,7 +91,7 @@ def _table() -> Mapping[str, Any]:
 
 
 def sku_row(description: str, regions: Sequence[str], usd: Decimal) -> Row | None:
-    """A SKU as a row, if a family is billed by it; None for all others."""
+    """A SKU as a row of prices; None if it bills no family."""
     head, found, _ = description.partition(_PLACE)
     spot = head.startswith(_ON_SPOT) or head.endswith(_GPU_ON_SPOT)
     part = head.removeprefix(_ON_SPOT).removesuffix(_GPU_ON_SPOT)
@@ -107,7 +107,7 @@ def sku_row(description: str, regions: Sequence[str], usd: Decimal) -> Row | Non
 
 
 def _flexible(head: str) -> str:
-    """The part that a flex-start SKU bills; "" of others. Cores and memory lack a word in it, TPUs a prefix."""
+    """The part that a flex-start SKU bills; "" for other SKUs. Cores and memory lack a word, TPUs lack a prefix."""
     if head.endswith(_GPU_ON_FLEX):
         part = head.removesuffix(_GPU_ON_FLEX)
         return part if part in _billed() else ""
@@ -118,7 +118,7 @@ def _flexible(head: str) -> str:
 
 
 def _chip(description: str) -> str:
-    """The word of a TPU that is billed by the hour without any commitment; "" for everything else."""
+    """The word of a TPU that is billed by the hour without a commitment; "" for everything else."""
     words = _WORD.findall(description)
     return "" if _OTHER_TERMS & set(words) else next((word for word in words if word in tpus().values()), "")
 
@@ -130,9 +130,10 @@ def _billed() -> frozenset[str]:
 
 
 def composed(types: Sequence[ListedType], rows: Sequence[Row]) -> Iterator[ListedPrice]:
-    """The price of every type in every region of its zones, where the catalogue has all its parts once.
+    """The price of every type in every region of its zones, if the billing catalogue has each of its parts exactly
+    once.
 
-    A part with two prices in a region has none here: nobody knows which of them would be billed.
+    A part with two prices in a region has no price there, because it is not known which one applies.
     """
     amounts: dict[tuple[str, str, str], set[Decimal]] = {}
     for row in rows:
@@ -152,7 +153,7 @@ def composed(types: Sequence[ListedType], rows: Sequence[Row]) -> Iterator[Liste
 
 
 def _shares(one: ListedType) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
-    """What a machine is billed by, with how much of it; () if that is not known."""
+    """The SKUs that bill a machine, with the amount of each; () if they are not known."""
     machine, attached, _ = one.name.partition("+")
     family = machine.rpartition("-")[0]
     chips = _CHIPS.search(one.name)
@@ -173,7 +174,7 @@ def _shares(one: ListedType) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
 
 
 def _dollars(amount: Fraction) -> Decimal:
-    """To a millionth."""
+    """The amount in dollars, rounded to a millionth."""
     return (Decimal(amount.numerator) / Decimal(amount.denominator)).quantize(Decimal("0.000001")).normalize()
 
 

@@ -1,15 +1,15 @@
-"""Names of machines: `<baseInstanceName>-<suffix>`, chosen before the launch. The suffix says whose a machine is.
+"""Names of machines: `<baseInstanceName>-<suffix>`. Foreslice chooses the suffix before the launch.
 
-A group gives a machine nothing but its name that another machine of the group does not have as well: labels come from
-the instance template. So ownership and idempotency are in the name. The suffix is a number in base 36, of parts that
-follow from the request alone:
+The name is the only property by which a machine differs from others of its group: labels are those of the instance
+template. So the name must show the owner, and make a repeated launch harmless. The suffix is a number in base 36 that
+contains, derived from the request alone:
 
     owner | batch 20 bits | token 20 bits | parameters 6 bits | node 7 bits
 
-A suffix has 16 digits where the base leaves room for them, which are 29 bits for the owner. After longer bases it has
-12 to 14 digits, a token of 10 bits, and 19 to 29 bits for the owner: fewer would take machines of other clusters of the
-project for our own. Names of that form were chosen for all groups once, and are read wherever they are. GKE's own
-suffixes have four digits.
+A suffix has 16 digits if the base leaves room for them, which leaves 29 bits for the owner. After longer bases it has
+12 to 14 digits, a token of 10 bits, and 19 to 29 bits for the owner: with fewer bits, machines of other clusters of the
+project could be taken for our own. Older releases used this short form for all groups, and it is still read everywhere.
+GKE's own suffixes have four digits.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from providers.errors import TemplateError
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 SHORTEST: Final = 12
 LONGEST: Final = 16
-# The longest suffix of the form with the short token.
+# The longest suffix in the form with the short token.
 _LONGEST_BRIEF: Final = 14
-# What Google calls an instance may have so many characters.
+# The longest name of an instance.
 _NAME: Final = 63
 _BATCH, _PARAMETERS, _NODE = 20, 6, 7
 _TOKEN, _BRIEF_TOKEN = 20, 10
 MAX_NODES: Final = 1 << _NODE
-# A filter of instances.list: names that may be ours. RE2, as the API takes it.
+# A filter of instances.list, in RE2: names that a launch may have chosen.
 FILTER: Final = f'name eq ".*-[0-9a-z]{{{SHORTEST},{LONGEST}}}"'
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What the name of a machine says. Numbers are hashes but `node`, the index of the node in its request.
+    """The content of a machine's name. All numbers are hashes except `node`, the index of the node in its request.
 
-    `token_bits` is how much of the token's hash the name has.
+    `token_bits` is the number of bits of the token's hash.
     """
 
     owner: int
@@ -52,8 +52,11 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of one launch in a group with this base. Raises TemplateError when the base leaves no room, or has
-    Google number the machines (`vm-###`; InstanceGroupManager.baseInstanceName, google-cloud-compute 1.56)."""
+    """The names of one launch in a group with this base.
+
+    Raises TemplateError if the base leaves no room, or lets Google number the machines (`vm-###`;
+    InstanceGroupManager.baseInstanceName, google-cloud-compute 1.56).
+    """
 
     cluster: str
     batch: str
@@ -63,7 +66,7 @@ class Names:
 
     @property
     def width(self) -> int:
-        """How many digits a suffix has."""
+        """The number of digits of a suffix."""
         if "#" in self.base:
             text = f"the base name {self.base} lets the group number its machines, and takes no names of our own"
             step = (
@@ -80,7 +83,7 @@ class Names:
         return LONGEST if room >= LONGEST else min(room, _LONGEST_BRIEF)
 
     def of(self, node: int) -> str:
-        """The name of the machine of a node, by its index in the request."""
+        """The machine name of the node with this index in the request."""
         width = self.width
         number = _bits(_owner_bits(width), "owner", self.cluster)
         number = number << _BATCH | batch_of(self.cluster, self.batch)
@@ -90,17 +93,17 @@ class Names:
         return f"{self.base}-{_written(number << _NODE | node, width)}"
 
     def has(self, found: Launched) -> bool:
-        """Whether a machine of this cluster comes from this token, with whatever parameters."""
+        """True if the machine was launched with this token, whatever its parameters."""
         of_token = _bits(found.token_bits, "token", self.token)
         return (found.batch, found.token) == (batch_of(self.cluster, self.batch), of_token)
 
     def alike(self, found: Launched) -> bool:
-        """Whether it was asked for with these parameters."""
+        """True if the machine was requested with the same parameters."""
         return found.parameters == _bits(_PARAMETERS, "parameters", self.parameters)
 
 
 def read(name: str, cluster: str) -> Launched | None:
-    """What a name says, None for one that no launch of this cluster has chosen."""
+    """The content of a name; None if no launch of this cluster has chosen it."""
     _, dash, suffix = name.rpartition("-")
     brief = SHORTEST <= len(suffix) <= _LONGEST_BRIEF
     if not dash or not (brief or len(suffix) == LONGEST) or not set(suffix) <= set(_DIGITS):
@@ -118,12 +121,12 @@ def read(name: str, cluster: str) -> Launched | None:
 
 
 def batch_of(cluster: str, batch: str) -> int:
-    """The part of a name that says which LaunchBatch a machine belongs to."""
+    """The part of a name that identifies the LaunchBatch of a machine."""
     return _bits(_BATCH, "batch", f"{cluster}/{batch}")
 
 
 def provider_id(project: str, zone: str, name: str) -> str:
-    """What the Google cloud controller writes into a Node's spec.providerID."""
+    """The spec.providerID that the Google cloud controller writes into a Node."""
     return f"gce://{project}/{zone}/{name}"
 
 

@@ -1,4 +1,4 @@
-"""Operations: an answer of 200 says that a call was understood, and its operation says what came of it."""
+"""Operations: an HTTP answer of 200 only means that Google accepted the call; its operation has the outcome."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ _LOOK: Final = timedelta(seconds=1)
 
 
 def finished(gcp: Gcp, clock: Clock, operation: Any, *, zone: str, what: str) -> None:
-    """Wait until the group has accepted the call. Raises the operation's error, and what `outcome` raises."""
+    """Wait until the group has accepted the call. Raises the error of the operation, and the errors of `outcome`."""
     error = outcome(gcp, clock, operation, zone=zone, what=what)
     if error is not None:
         raise error
 
 
 def outcome(gcp: Gcp, clock: Clock, operation: Any, *, zone: str, what: str) -> ProviderError | None:
-    """The error that the operation ended with. Raises what keeps it from being read, which says nothing about it, and
-    AmbiguousError when it takes too long."""
+    """The error that the operation ended with, or None.
+
+    If the operation cannot be read, raises the error of that call: the outcome stays unknown. Raises AmbiguousError if
+    the operation takes too long.
+    """
     deadline = clock.monotonic() + _PATIENCE.total_seconds()
     while operation.status != compute_v1.Operation.Status.DONE:
         if clock.monotonic() >= deadline:

@@ -1,4 +1,4 @@
-"""What `foreslice gcp check` looks at: the project, what is permitted in it, and every group that a template names."""
+"""The checks of `foreslice gcp check`: the project, its permissions, and every group that a template lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RESOURCE_MANAGER: Final = "cloudresourcemanager.googleapis.com"
 
 
 def findings(gcp: Gcp, verdicts: Verdicts) -> tuple[Finding, ...]:
-    """Reads only. A project that cannot be called ends the check: nothing else could be seen."""
+    """The results, read-only. The check ends if the project cannot be called, because all other calls would fail."""
     project = _project(gcp)
     if not project.passed:
         return (project,)
@@ -38,7 +38,7 @@ def _project(gcp: Gcp) -> Finding:
 
 
 def _permitted(gcp: Gcp) -> Finding:
-    """Whether all calls of the controller are permitted, those that change something among them; none is made."""
+    """Check that the caller has the permissions of all the controller's calls, without making these calls."""
     needed = {name for call in CALLS if not call.by_person for name in call.permissions}
     subject = "permissions"
     try:
@@ -60,7 +60,7 @@ def _sold(gcp: Gcp, verdicts: Verdicts) -> tuple[Finding, ...]:
     try:
         return tuple(not_sold(gcp, verdicts.readable_groups()))
     except ProviderError:
-        return ()  # the templates' own findings say so
+        return ()  # the templates' own findings report it
 
 
 def _templates(verdicts: Verdicts) -> Iterator[Finding]:

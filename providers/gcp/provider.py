@@ -1,4 +1,4 @@
-"""Google Cloud as a provider: machines of groups that exist already, each with a name of our own."""
+"""The provider of Google Cloud: machines of existing groups, each with a name that Foreslice chooses."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from providers.gcp.session import Gcp
 from providers.gcp.terminate import terminate
 from providers.ttl_cache import TtlCache
 
-# How far lists lag behind a launch.
+# The delay after which lists contain a launch.
 WINDOW: Final = timedelta(minutes=3)
-# Which blocks, and which reservations of other projects, the groups name changes rarely.
+# The groups rarely change the blocks and reservations of other projects that they name.
 _NAMED: Final = timedelta(minutes=5)
-# Records of many machines ask for the same names in one reconcile.
+# Many machines request the same tags in one reconcile.
 _RECONCILE: Final = timedelta(seconds=5)
 TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, max_nodes=min(100, MAX_NODES), reserves=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What the provider of one cluster works with. `cluster` is the uid of the namespace kube-system."""
+    """The settings of the provider of one cluster. `cluster` is the uid of the namespace kube-system."""
 
     gcp: Gcp
     clock: Clock
@@ -58,7 +58,7 @@ class Project:
 
 
 class GcpProvider:
-    """Machines of managed instance groups. Also a Preflight, a TemplateJudge, a Withdrawer and a NameKeeper."""
+    """Machines of managed instance groups. Implements Preflight, TemplateJudge, Withdrawer and NameKeeper as well."""
 
     name: Final = "gcp"
 
@@ -70,8 +70,8 @@ class GcpProvider:
         written: Callable[[], Iterable[Batch]] = tuple,
         expected: Callable[[], Iterable[PoolNodes]] = tuple,
     ) -> None:
-        """`written` are the launches that are written down: a name has its batch as a hash only. `expected` is what
-        plans assume of nodes."""
+        """`written` returns the stored launches, because a name contains only a hash of its batch. `expected` returns
+        the properties that plans assume for nodes."""
         self._gcp = project.gcp
         self._clock = project.clock
         self._cluster = project.cluster
@@ -98,7 +98,7 @@ class GcpProvider:
         return self._launcher.launch(request, self._templates.template(request.template))
 
     def waits(self, request: LaunchRequest) -> bool:
-        """Whether a resize request of the launch waits."""
+        """True if a resize request of the launch waits."""
         return self._launcher.waits(request)
 
     def withdraw(self, request: LaunchRequest) -> LaunchAnswer:
@@ -115,22 +115,22 @@ class GcpProvider:
         return InstancePage(tuple(sorted(found, key=lambda one: one.id)))
 
     def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
-        """Machines by their ids, with or without our names."""
+        """Machines by their ids, whoever chose their names."""
         return looked_up(self._gcp, self._cluster, provider_ids, held=self._reservations.of)
 
     def place(self) -> str:
-        """The project; calls reach all its regions."""
+        """The project. Calls cover all its regions."""
         return f"{self._gcp.project}/"
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         return terminate(self._gcp, self._clock, self._cluster, ids)
 
     def release(self, provider_ids: Sequence[str]) -> None:
-        """Delete names whose machines are gone from the groups that make others under them."""
+        """Delete the names of machines that are gone from groups that would recreate them under these names."""
         release(self._gcp, self._clock, self._groups, self._cluster, provider_ids)
 
     def kept(self, provider_ids: Sequence[str]) -> tuple[str, ...]:
-        """Those of names that a group keeps without a machine."""
+        """The provider ids whose names a group keeps without a machine."""
         found: set[str] = set()
         for zone, names in by_zone(provider_ids, self._gcp.project).items():
             there = self._nameless.get(zone, partial(nameless, self._gcp, self._cluster, zone))
@@ -138,8 +138,8 @@ class GcpProvider:
         return tuple(one for one in provider_ids if one in found)
 
     def reservations(self) -> tuple[Reservation, ...]:
-        """Those of the project, future ones among them; and the blocks, sub-blocks, and reservations of other projects
-        that a group starts machines in."""
+        """Reservations and future reservations of the project, and the blocks, sub-blocks and reservations of other
+        projects in which a group starts machines."""
         return self._reservations.all(self._started.get("", self._named))
 
     def _named(self) -> tuple[tuple[Ref, str], ...]:
@@ -147,14 +147,14 @@ class GcpProvider:
         return tuple((one.reserved, one.instance_type) for one in groups if one.reserved is not None)
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
-        """What the groups start; prices are the catalog's, and what is reserved costs nothing more."""
+        """The offerings of the groups, with the catalog's prices. Reserved capacity costs nothing more."""
         return tuple(map(_offered, self._verdicts.usable_groups()))
 
     def template_statuses(self) -> tuple[TemplateStatus, ...]:
         return self._verdicts.all()
 
     def check(self) -> tuple[Finding, ...]:
-        """Whether the project can be called, and the groups can be used."""
+        """Check that the project can be called and the groups can be used."""
         return findings(self._gcp, self._verdicts)
 
 

@@ -1,4 +1,4 @@
-"""Google's allocation quotas by name: what each of them counts, and so what its being used up means."""
+"""Google's allocation quotas by name: the resource that each one counts, and so the error if it is exhausted."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from providers.errors import (
 )
 
 PREEMPTIBLE: Final = "PREEMPTIBLE_"
-# As messages have it: Quota 'A2_CPUS' exceeded ..., or with the metric: compute.googleapis.com/cpus_per_vm_family.
+# In messages: Quota 'A2_CPUS' exceeded ..., or with the metric: compute.googleapis.com/cpus_per_vm_family.
 _NAMED: Final = re.compile(
     r"(?:quota '|metric name = compute\.googleapis\.com/)(preemptible_|committed_)?([a-z0-9_]+)", re.IGNORECASE
 )
-# Limit: 24.0 in region us-central1, or dimensions = map[region:us-central1 vm_family:C4]; of others: globally.
+# Limit: 24.0 in region us-central1, or dimensions = map[region:us-central1 vm_family:C4]; otherwise: globally.
 _WHERE: Final = re.compile(r"(?:\bin region |\bregion:)([a-z0-9-]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A quota by name; `prefix` is PREEMPTIBLE_, COMMITTED_ or "", `region` where it holds, "" if that is not said."""
+    """A quota by name. `prefix` is PREEMPTIBLE_, COMMITTED_ or "". `region` is where it applies, "" if the message has
+    none."""
 
     prefix: str
     name: str
@@ -39,7 +40,7 @@ class Quota:
 
     @property
     def error(self) -> type[ProviderError]:
-        """What its being used up means."""
+        """The class of error if the quota is exhausted."""
         known = facts()
         if self.name in known["everywhere"]:
             return AccountLimitError
@@ -51,7 +52,7 @@ class Quota:
 
 
 def quota_of(message: str) -> Quota | None:
-    """The quota that a message of Google's names."""
+    """The quota that a message of Google names."""
     found, where = _NAMED.search(message), _WHERE.search(message)
     if found is None:
         return None
@@ -60,6 +61,6 @@ def quota_of(message: str) -> Quota | None:
 
 @cache
 def facts() -> Mapping[str, Any]:
-    """quotas.yaml."""
+    """The content of quotas.yaml."""
     found: Mapping[str, Any] = yaml.safe_load((Path(__file__).parent / "quotas.yaml").read_text(encoding="utf-8"))
     return found

@@ -1,8 +1,8 @@
-"""Clients of Google Cloud: REST, one attempt for each call, and nothing that calls.py does not list.
+"""Clients of Google Cloud: REST, one attempt per call, and only the calls that calls.py lists.
 
-Google's clients would repeat some calls by themselves and poll operations at an address that ignores the endpoint; so
-calls that change something use the `_unary` methods, and operations are read one by one. Nothing happens at import:
-credentials are looked for at the first call.
+Google's clients would repeat some calls, and poll operations at an address that ignores the endpoint. So calls that
+change something use the `_unary` methods, and operations are read one by one. An import has no effect: credentials are
+looked up at the first call.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _CONTAINER: Final = "https://container.googleapis.com"
 _RESOURCES: Final = "https://cloudresourcemanager.googleapis.com"
 _SECONDS: Final = 60.0
 _PAGE: Final = 500
-# What a warning beside a whole list, or of a scope in it, says where nothing is missing; others of a list are remarks.
+# Codes of warnings that mean that a list, or a scope of it, is complete. Other warnings of a list are remarks.
 _NOTHING: Final = frozenset({"", "NO_RESULTS_ON_PAGE"})
 _MISSING: Final = frozenset({"UNREACHABLE", "PARTIAL_SUCCESS", "LIST_OVERHEAD_QUOTA_EXCEED"})
-# What the API calls a method, and which method of which client it is.
+# The API's name of a method, with the client and its method.
 _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "instanceGroupManagers.get": (compute_v1.InstanceGroupManagersClient, "get"),
     "instanceGroupManagers.list": (compute_v1.InstanceGroupManagersClient, "list"),
@@ -67,11 +67,11 @@ _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
 
 
 class UnlistedCallError(AssertionError):
-    """A call that no role knows of; list it in providers/gcp/calls.py and in deploy/gcp."""
+    """A call that no role permits; list it in providers/gcp/calls.py and in deploy/gcp."""
 
 
 class Gcp:
-    """One project. `endpoint` replaces Google itself, for tests, which ask as nobody."""
+    """One project. `endpoint` replaces Google in tests, without credentials."""
 
     def __init__(self, project: str = "", *, endpoint: str = "") -> None:
         self._project = project or os.environ.get("GOOGLE_CLOUD_PROJECT", "")
@@ -80,8 +80,11 @@ class Gcp:
 
     @property
     def project(self) -> str:
-        """The id of the project that calls go to. Raises PermissionDeniedError when none is configured, TemplateError
-        for a number, with which the API works as well, and no machine would be found to be that of its Node."""
+        """The id of the project of all calls.
+
+        Raises PermissionDeniedError if none is configured, and TemplateError for a project number: the API accepts a
+        number, but the provider ids of Nodes contain the id, so no machine would match its Node.
+        """
         if not self._project:
             self._project = str(self._found[1] or "")
         if not self._project:
@@ -94,7 +97,7 @@ class Gcp:
         return self._project
 
     def call(self, method: str, *, about: str = "", **request: Any) -> Any:
-        """The answer of one call. Raises ProviderErrors."""
+        """Make one call and return its answer. Raises ProviderErrors."""
         if method == "instanceGroupManagers.resize" and request.get("size") != 0:
             raise UnlistedCallError(f"{method} to {request.get('size')}: Google would choose which machines go")
         what = f"{method} {about}".strip()
@@ -102,7 +105,7 @@ class Gcp:
             return self._method(method)(request={"project": self.project, **request}, retry=None, timeout=_SECONDS)
 
     def pages(self, method: str, *, about: str = "", **request: Any) -> Iterator[Any]:
-        """The pages of a list, each one call. Raises ProviderErrors; UnclassifiedError for a list that is not whole."""
+        """The pages of a list, one call each. Raises ProviderErrors; UnclassifiedError if the list is incomplete."""
         what = f"{method} {about}".strip()
         page = ""
         while True:
@@ -120,16 +123,17 @@ class Gcp:
                 return
 
     def container(self, method: str, path: str) -> Mapping[str, Any]:
-        """What GKE says of a cluster or a node pool. There is no client for it that speaks REST."""
+        """GKE's answer about a cluster or a node pool. Google has no client for this that speaks REST."""
         _listed(method)
         url = f"{self._endpoint or _CONTAINER}/v1/projects/{self.project}/{path}"
         with translated(method):
             return _read(method, self._http.get(url, timeout=_SECONDS))
 
     def granted(self, permissions: Iterable[str]) -> frozenset[str]:
-        """Those permissions that the caller has in the project, inherited ones among them. Raises ProviderErrors.
+        """The permissions, of those given, that the caller has in the project, inherited ones included. Raises
+        ProviderErrors.
 
-        Nobody needs a permission to ask. Source: Resource Manager API v1, projects.testIamPermissions, read 2026-11-27.
+        The call needs no permission. Source: Resource Manager API v1, projects.testIamPermissions, read 2026-11-27.
         """
         method = "projects.testIamPermissions"
         _listed(method)
@@ -153,7 +157,7 @@ class Gcp:
 
     @cached_property
     def _found(self) -> tuple[Any, str | None]:
-        """The credentials, and the project that they name."""
+        """The credentials, and the project that they contain."""
         if self._endpoint:
             return AnonymousCredentials(), None  # type: ignore[no-untyped-call]  # not annotated
         with translated("credentials"):
@@ -176,7 +180,7 @@ def _read(method: str, answer: Any) -> Mapping[str, Any]:
 
 
 def _unreachable(page: Any) -> Iterator[str]:
-    """Parts of a list that are missing in it. A scope that has nothing says so with a warning of its own."""
+    """The parts that are missing in a list. An empty scope has a warning of its own that means nothing."""
     yield from getattr(page, "unreachables", ())
     code = getattr(getattr(page, "warning", None), "code", "")
     if code in _MISSING:

@@ -1,8 +1,8 @@
-"""Which offerings share a quota of Google's, so that one refusal rests them all and no others.
+"""Finds offerings that share one of Google's quotas, so that one refusal pauses all of them and no others.
 
-What a quota counts is in its name, and a machine of the refused offering is counted in it: so machines with the same
-accelerator, or of the same family, in the same region are counted in it, too; and so are all machines in a region of
-which Google says that its quota of what all need is used up.
+The name of a quota contains what it counts, and it counts the machine of the refused offering. So it also counts
+machines with the same accelerator, or of the same family, in the same region. A quota of a resource that all machines
+need counts all machines in the region that Google's message names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from providers.gcp.quotas import PREEMPTIBLE, facts, quota_of
 
 @dataclass(slots=True)
 class Exceeded:
-    """The quotas that a launch has met, each with the group whose machine it refused."""
+    """The exhausted quotas of a launch, each with the group whose machine it refused."""
 
     met: list[tuple[ProviderError, Group]] = field(default_factory=list)
 
@@ -27,12 +27,12 @@ class Exceeded:
         self.met.append((error, group))
 
     def refuses(self, group: Group) -> ProviderError | None:
-        """Why nothing need be asked of this group."""
+        """The reason why the launch requests nothing of this group."""
         return next((error for error, refused in self.met if shares(error, refused, group)), None)
 
 
 def sharing(error: ProviderError, refused: Group, groups: Iterable[Group]) -> tuple[OfferingKey, ...]:
-    """What else of these groups the quota keeps from starting which refused a machine of `refused`."""
+    """The other offerings of these groups that the quota which refused a machine of `refused` stops as well."""
     return tuple(
         dict.fromkeys(
             one.offering for one in groups if one.offering != refused.offering and shares(error, refused, one)
@@ -41,7 +41,7 @@ def sharing(error: ProviderError, refused: Group, groups: Iterable[Group]) -> tu
 
 
 def shares(error: ProviderError, refused: Group, other: Group) -> bool:
-    """Whether machines of both groups are counted in the quota that refused one of `refused`."""
+    """True if the quota that refused a machine of `refused` counts machines of both groups."""
     region = region_of(refused.ref.zone)
     if isinstance(error, AcceleratorQuotaError):
         alike = bool(_accelerator(refused)) and _accelerator(refused) == _accelerator(other)
@@ -55,8 +55,11 @@ def shares(error: ProviderError, refused: Group, other: Group) -> bool:
 
 
 def _counted(error: ProviderError, refused: Group, other: Group) -> bool:
-    """Whether the quota counts machines of the other's capacity type. On-demand machines have one of their own beside a
-    PREEMPTIBLE_ one; and that Spot was counted in the plain one says that the project has no other."""
+    """True if the quota counts machines of the other group's capacity type.
+
+    Beside a PREEMPTIBLE_ quota, on-demand machines have a quota of their own. If Google counted a Spot machine in the
+    plain quota, the project has no PREEMPTIBLE_ quota.
+    """
     quota, preemptible = quota_of(error.message), facts()["preemptible"]
     if other.capacity_type == refused.capacity_type:
         return True
@@ -66,7 +69,7 @@ def _counted(error: ProviderError, refused: Group, other: Group) -> bool:
 
 
 def _accelerator(group: Group) -> str:
-    """What tells its accelerator from others; "" where that is not known."""
+    """The key of the group's accelerator; "" if it is not known."""
     known: Mapping[str, str] = facts()["accelerators"]
     kind = next((name for prefix, name in known.items() if group.instance_type.startswith(f"{prefix}-")), "")
     return kind or ",".join(sorted(group.accelerators))

@@ -1,4 +1,4 @@
-"""Ending machines: only those that a launch of this cluster made, by name, after their id was checked."""
+"""Ends machines by name: only those that a launch of this cluster started, and only after a check of their ids."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from providers.gcp.session import Gcp
 
 
 def terminate(gcp: Gcp, clock: Clock, cluster: str, ids: Sequence[str]) -> TerminateAnswer:
-    """Terminate machines of a cluster. The names of ids that no machine has may be others' by now, and are left. The
-    hosts of a slice end in one call or not at all."""
+    """Terminate machines of a cluster. The hosts of a slice end in one call or not at all.
+
+    An id without a machine is skipped: its name may belong to another machine by now.
+    """
     wanted = tuple(dict.fromkeys(ids))
     found = by_id(gcp, wanted)
     going: list[str] = []
@@ -31,7 +33,7 @@ def terminate(gcp: Gcp, clock: Clock, cluster: str, ids: Sequence[str]) -> Termi
         if group is None or not owned(found[machine], cluster):
             failures[machine] = _foreign(machine)
         elif found[machine].status in LEAVING and not is_host(found[machine]):
-            going.append(machine)  # a stop looks the same; a machine that stops so is asked to end once it has stopped
+            going.append(machine)  # a stop has the same status; a stopped machine is ended in a later call
         else:
             asked.setdefault(group, []).append(machine)
     gone = [machine for machine in wanted if machine not in found]
@@ -54,7 +56,7 @@ def _ask(
     asked: list[str],
     failures: dict[str, ProviderError],
 ) -> None:
-    """Ask a group to end machines; `asked` gets those that it has accepted."""
+    """Call a group to end machines, and add those that it has accepted to `asked`."""
     request_id = str(uuid5(NAMESPACE_URL, f"{' '.join(machines)} {clock.now().isoformat()}"))
     names = [found[one].name for one in machines]
     try:
@@ -73,8 +75,11 @@ def _ask(
 def _left(
     gcp: Gcp, cluster: str, group: GroupRef, machines: Sequence[str], found: Mapping[str, Any]
 ) -> Mapping[str, ProviderError]:
-    """Those that the group has passed over: they were abandoned, so they are no members of it, and run on. A member
-    stays one until its machine is gone. What cannot be read says nothing: the next call looks again."""
+    """The machines that the group has ignored. They were abandoned: they run, but are no members of the group.
+
+    A member stays in the list until its machine is gone. If the list cannot be read, the result is empty and the next
+    call checks again.
+    """
     try:
         members = {member.name for member in listed(gcp, group, cluster)}
         apart = [machine for machine in machines if found[machine].name not in members]

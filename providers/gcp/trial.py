@@ -1,10 +1,10 @@
-"""`foreslice gcp trial`: a few machines of one group for some minutes, and what Google made of each promise.
+"""`foreslice gcp trial`: starts a few machines of one group for some minutes, and tests each of Google's promises.
 
-What no fake can show is tried once: whether a group takes our names, whether a repetition finds them, how long lists
-lag, what ending does, and whether a name is left in the group. The trial's machines belong to a cluster of their own,
-so the controller takes none of them for its own. Whatever happens, every name of a trial is deleted: at the end, after
-an error or Ctrl-C, and before the next trial begins, in whichever group it ran. Nothing else ends machines of a trial
-that was killed: they run, and cost, until then. On GKE the machines join the cluster meanwhile.
+It tests what a fake cannot show: whether a group takes names that Foreslice chooses, whether a repetition finds them,
+how old lists are, how machines end, and whether a name stays in the group. The machines belong to a cluster uid of
+their own, so the controller does not adopt them. Every name of a trial is deleted: at the end, after an error or
+Ctrl-C, and before the next trial begins, in whichever group it ran. Nothing else ends the machines of a trial that was
+killed: they run, and cost money, until then. On GKE the machines join the cluster meanwhile.
 """
 
 from __future__ import annotations
@@ -35,26 +35,29 @@ from providers.gcp.provider import WINDOW
 from providers.gcp.terminate import terminate
 from providers.trials import Outcome, without_secrets
 
-# One, and a gang of two.
+# One machine, and a gang of two.
 MACHINES: Final = 3
-# Those of a resize request.
+# The machines of a resize request.
 QUEUED: Final = 2
-# The time for which the cost is stated. It is no bound: the trial is over then, or says what is left, unless killed.
+# The cost is stated for this time, which is no limit: by then the trial is over or reports what is left, unless it was
+# killed.
 _LONGEST: Final = timedelta(hours=1)
-_LOOK: Final = 2.0  # seconds between two looks
+_LOOK: Final = 2.0  # seconds between two reads
 _LONGEST_LAUNCH: Final = timedelta(minutes=10)
 _LONGEST_LAG: Final = timedelta(minutes=5)
 _LONGEST_END: Final = timedelta(minutes=10)
 
 
 def cluster_of_trials(cluster: str) -> str:
-    """The owner of a trial's machines. The controller of the cluster reads other names as its own."""
+    """The owner of a trial's machines. The controller of the cluster ignores names with this owner."""
     return f"{cluster} trial"
 
 
 def chosen_group(groups: Groups, template: GroupTemplate, instance_type: str, *, queued: bool) -> Group:
-    """The first group of a template that a trial can use, of this machine type where one is given. Raises what keeps
-    the first other one from it, or a TemplateError that names the types there are."""
+    """The first group of a template that a trial can use, with the given machine type if there is one.
+
+    Raises the error of the first group that it cannot use, or a TemplateError that lists the machine types.
+    """
     usable: list[Group] = []
     errors: list[ProviderError] = []
     for group, missing in groups.existing(template):
@@ -73,7 +76,7 @@ def chosen_group(groups: Groups, template: GroupTemplate, instance_type: str, *,
 
 
 def _unfit(groups: Groups, template: GroupTemplate, group: Group, *, queued: bool) -> ProviderError | None:
-    """Why a trial cannot use a group, which launches in it would say as well; None if it can."""
+    """The reason why a trial cannot use a group, which applies to launches in it as well; None if it can."""
     what = f"group {group.ref}"
     if group.unsupported:
         return TemplateError(f"{what}: {group.unsupported}", code=group.reason, next_step=instead(group))
@@ -89,8 +92,10 @@ def _unfit(groups: Groups, template: GroupTemplate, group: Group, *, queued: boo
 
 @dataclass
 class Trial:
-    """A trial in one group. `launcher` is that of `cluster_of_trials`; `outcomes` is what is known so far.
-    `queued`: it tries resize requests, with two machines."""
+    """A trial in one group. `launcher` is that of `cluster_of_trials`. `outcomes` are the results so far.
+
+    `queued`: it tests resize requests, with two machines.
+    """
 
     launcher: Launcher
     template: GroupTemplate
@@ -104,8 +109,8 @@ class Trial:
         self._mark = f"{self.launcher.cluster} {self.launcher.clock.now().isoformat()}"
 
     def cost(self) -> Decimal:
-        """What an hour of all its machines costs, in dollars. Raises TemplateError where no price
-        is known: nothing is bought on a guess."""
+        """The price of one hour of all machines, in dollars. Raises TemplateError if no price is known: nothing is
+        bought on a guess."""
         if self.usd_per_hour is None:
             step = "choose another type with --type, or set its price with an InstanceTypeOverlay or a catalog file"
             raise TemplateError(f"the price of {self.group.instance_type} is not known", next_step=step)
@@ -118,16 +123,16 @@ class Trial:
 
     @property
     def _queued(self) -> int:
-        """How many machines a resize request of the trial asks for: of a slice all hosts, which alone can be had."""
+        """The number of machines of a resize request of the trial: two, or all hosts of a slice."""
         return self.group.hosts if self.group.hosts > 1 else QUEUED
 
     @property
     def proven(self) -> bool:
-        """Whether resize requests have done in this group all that launches rely on."""
+        """True if resize requests have done everything in this group that launches depend on."""
         return self.queued and bool(self.outcomes) and all(outcome.passed for outcome in self.outcomes)
 
     def run(self) -> None:
-        """Everything. Deletes what it started, whatever is raised meanwhile."""
+        """Run all steps. Deletes what it started, whatever error occurs."""
         self.clean()
         try:
             if self.queued:
@@ -142,7 +147,8 @@ class Trial:
             self.clean()
 
     def clean(self) -> None:
-        """Delete every name of this and of earlier trials of the cluster in the project, and see that they go."""
+        """Delete every name of this trial and of earlier trials of the cluster in the project, and wait until they are
+        gone."""
         began, deleted, trouble = self._monotonic(), set[str](), ""
         groups, searched = {self.group.ref}, False
         while True:
@@ -157,7 +163,7 @@ class Trial:
                 if not searched:
                     groups, searched = groups | self._groups(), True
                     continue
-                groups = set(names)  # the others have none
+                groups = set(names)  # other groups have no resize requests
                 if not names:
                     break
             except ProviderError as error:
@@ -173,7 +179,7 @@ class Trial:
             self._tell("clean-up", f"deleted {', '.join(sorted(deleted))}", began, passed=True)
 
     def _cancel(self, group: GroupRef) -> None:
-        """End the resize requests of trials in a group: one that waits may start machines for weeks."""
+        """End the resize requests of trials in a group: a waiting request may start machines for weeks."""
         gcp, clock = self.launcher.gcp, self.launcher.clock
         try:
             found = tuple(open_of(gcp, group, self.launcher.cluster))
@@ -205,15 +211,17 @@ class Trial:
                 delete(gcp, clock, group, chunk, request_id=again, queued=queued)
 
     def _groups(self) -> set[GroupRef]:
-        """Those of the project that may have names of an earlier trial, which may have crashed in any of them: that
-        of every machine of a trial, and all that have members, since a name without a machine is in no list of
-        machines."""
+        """The groups of the project that may have names of an earlier trial, which may have crashed in any of them.
+
+        These are the groups of all machines of trials, and all groups that have members, since a name without a machine
+        is in no list of machines.
+        """
         gcp = self.launcher.gcp
         found = {ref for one in machines(gcp, self.launcher.cluster) if (ref := group_of(one)) is not None}
         for page in gcp.pages("instanceGroupManagers.aggregatedList"):
             for scoped in page.items.values():
                 for one in scoped.instance_group_managers:
-                    zone = one.zone.rpartition("/")[2]  # "" of a regional group, which no template names
+                    zone = one.zone.rpartition("/")[2]  # "" for a regional group, which templates cannot name
                     ref = GroupRef(zone, one.name)
                     holds = zone and any(open_of(gcp, ref, self.launcher.cluster))
                     if zone and (one.target_size or one.current_actions.deleting or holds):
@@ -221,14 +229,14 @@ class Trial:
         return found
 
     def _names(self, groups: Iterable[GroupRef]) -> dict[GroupRef, set[str]]:
-        """Those in groups, with and without a machine, but those that a group is deleting and rid of otherwise. Groups
-        without any are left out."""
+        """The names in groups, with and without a machine, except those that a group is deleting already. Groups
+        without names are left out."""
         found: dict[GroupRef, set[str]] = {}
         for ref in groups:
             try:
                 names = {member.name for member in listed(self.launcher.gcp, ref, self.launcher.cluster)}
             except GoneError:
-                continue  # a group takes its machines with it
+                continue  # a deleted group deletes its machines
             if names:
                 found[ref] = names
         return found
@@ -236,7 +244,7 @@ class Trial:
     # --- launches ------------------------------------------------------------------------------------------------
 
     def _launched(self, name: str, count: int) -> set[str]:
-        """Start machines and look at them. Their ids."""
+        """Start machines, check them, and return their ids."""
         began, request = self._monotonic(), self._request(name, count)
         answer = self._answered(f"{name}: launch", request, began)
         if answer is None:
@@ -256,7 +264,7 @@ class Trial:
         return ids
 
     def _answered(self, name: str, request: LaunchRequest, began: float) -> LaunchAnswer | None:
-        """As the controller launches: repeated unchanged for as long as nobody knows what came of it."""
+        """Launch like the controller: repeat the call unchanged while its outcome is unknown."""
         while True:
             try:
                 return self.launcher.launch(request, self.template)
@@ -274,7 +282,8 @@ class Trial:
             self.launcher.clock.wait(_LOOK)
 
     def _withdrawing(self) -> None:
-        """Ask for two machines and cancel the request at once. What came all the same, the clean-up deletes."""
+        """Request two machines and cancel the request at once. The clean-up deletes machines that start
+        nevertheless."""
         began, request = self._monotonic(), self._request("withdrawn", self._queued)
         with self._looking("withdraw", began):
             with suppress(WaitingError, UncertainError):
@@ -320,7 +329,7 @@ class Trial:
             self._tell(f"{name}: list", message, began, passed=whole and not late)
 
     def _ending(self, ids: set[str]) -> None:
-        """End all by id, and see that no machine and no name is left."""
+        """End all machines by id, and check that no machine and no name is left."""
         began, gcp, cluster = self._monotonic(), self.launcher.gcp, self.launcher.cluster
         with self._looking("end", began):
             answer = terminate(gcp, self.launcher.clock, cluster, sorted(ids))

@@ -1,7 +1,7 @@
-"""One launch in one group: its names, what the group makes of them, and what is given up.
+"""One launch in one group: requests its names, waits for the outcome, and deletes names that failed.
 
-Once the names may have been accepted, only the group says what came of them. When another call fails, to read the
-operation, to list the group or to delete names, the outcome is unknown, whatever the error is.
+Once the group may have accepted the names, only the group knows the outcome. If a later call fails (reading the
+operation, listing the group, deleting names), the outcome is unknown, whatever the error is.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from providers.gcp.node_template.groups import Group, MissingGroupError
 from providers.gcp.operations import outcome
 from providers.gcp.session import Gcp
 
-# A launch takes no longer than another provider's slowest call.
+# A launch waits at most as long as the slowest call of another provider.
 PATIENCE: Final = timedelta(seconds=45)
 _LOOK: Final = timedelta(seconds=2)
-# Errors that count as those of this launch. A name is that of one launch, but not of one try alone.
+# The age of errors that count for this launch. A name belongs to one launch, but an earlier try may have had it too.
 _OF_LATE: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One request in one group. `cluster` is whose launches they are."""
+    """One request in one group. `cluster` is the uid that the launches belong to."""
 
     gcp: Gcp
     clock: Clock
@@ -69,8 +69,11 @@ class Attempt:
         return Names(self.cluster, batch, self.request.token, fingerprint(self.request), self.group.base)
 
     def members(self) -> dict[str, Member]:
-        """The names of this launch that the group has. Raises TokenReusedError when other parameters chose some, and
-        TemplateError when there is no such group: an earlier call may have launched all the same."""
+        """The names of this launch that the group has.
+
+        Raises TokenReusedError if they were requested with other parameters, and TemplateError if the group does not
+        exist: an earlier call may have launched nevertheless.
+        """
         names = self.names
         try:
             members = tuple(listed(self.gcp, self.group.ref, self.cluster))
@@ -85,7 +88,8 @@ class Attempt:
         return found
 
     def asked(self) -> ResizeRequest | None:
-        """The resize request of this launch. Raises TokenReusedError when other parameters chose its machines."""
+        """The resize request of this launch. Raises TokenReusedError if its machines were requested with other
+        parameters."""
         if not may_wait(self.request):
             return None
         found = find(self.gcp, self.group.ref, name_of(self.cluster, self.request))
@@ -95,13 +99,15 @@ class Attempt:
         return found
 
     def begun(self) -> bool:
-        """Whether the group knows anything of this launch."""
+        """True if the group has a name or a resize request of this launch."""
         return bool(self.members()) or self.asked() is not None
 
     def run(self, *, adopt: bool, queue: bool) -> tuple[list[Instance], ProviderError | None]:
-        """The machines, and why some are missing. Raises what refuses the launch as a whole. `queue`: what has to come
-        together is asked for by a resize request where the group takes any. Flex-start machines are asked for by
-        nothing else."""
+        """The machines, and the error of those that are missing. Raises the errors that refuse the launch as a whole.
+
+        `queue`: machines that must start together are requested by a resize request if the group takes any. Flex-start
+        machines are always requested by a resize request.
+        """
         wanted = {self.names.of(index): node for index, node in enumerate(self.request.nodes)}
         asked = self.asked() if adopt else None
         if not adopt and self.group.hosts > 1:
@@ -129,14 +135,14 @@ class Attempt:
             started, failure = self._over(asked) if asked is not None else self._carried_out(wanted, adopt=adopt)
         if failure is not None and not started and not isinstance(failure, CapacityError):
             if isinstance(failure, RefusedError):
-                failure.settled = True  # the group has no name of this token any more
+                failure.settled = True  # the group has no name of this token left
             raise failure
         return self._machines(started), failure
 
     def _carried_out(
         self, wanted: Mapping[str, str], *, adopt: bool
     ) -> tuple[Mapping[str, Member], ProviderError | None]:
-        """The members that stay, and why others failed. Those are deleted."""
+        """The members that stay, and the errors of the others, which are deleted."""
         found = self._settled(wanted, adopt=adopt)
         started = {name: member for name, member in found.items() if member.started}
         errors = [member.failure for member in found.values() if member.failure is not None]
@@ -147,13 +153,13 @@ class Attempt:
         return started, next(iter(errors), None)
 
     def _settled(self, wanted: Mapping[str, str], *, adopt: bool) -> dict[str, Member]:
-        """The members once each has a machine or an error. Raises AmbiguousError when that takes too long."""
+        """The members, once each has a machine or an error. Raises AmbiguousError if that takes too long."""
         clock, seen = self.clock, set[str]()
         deadline = clock.monotonic() + PATIENCE.total_seconds()
         while True:
             found = self.members()
             seen |= found.keys()
-            # A name that was accepted and is not listed yet is on its way; one that was listed once has left.
+            # An accepted name that was never listed will be listed soon; a name that was listed before is gone.
             expected = set(wanted) if not adopt else set(found)
             open_ = [
                 name
@@ -173,12 +179,12 @@ class Attempt:
             clock.wait(_LOOK.total_seconds())
 
     def _with_errors(self, found: dict[str, Member], names: Sequence[str]) -> dict[str, Member]:
-        """The members with what has failed of late: one that is tried again shows no error meanwhile."""
+        """The members with their recent errors: while the group retries a member, the member itself shows no error."""
         said = failures(self.gcp, self.group.ref, names, since=self.clock.now() - _OF_LATE)
         return {name: replace(one, errors=(*one.errors, *said.get(name, ()))) for name, one in found.items()}
 
     def withdraw(self) -> list[Instance]:
-        """Let it start nothing more. Answers with the machines that it has started."""
+        """Cancel the launch, and return the machines that have started."""
         asked = self.asked()
         with _open(f"group {self.group.ref}"):
             if asked is not None and asked.waits:
@@ -188,7 +194,8 @@ class Attempt:
         return self._machines(started)
 
     def _over(self, asked: ResizeRequest) -> tuple[Mapping[str, Member], ProviderError | None]:
-        """What a resize request has come to. It is deleted once that is known, or its token would be used up."""
+        """The outcome of a resize request. It is deleted once the outcome is known, so that its token can be used
+        again."""
         members = self.members()
         failure = asked.failure
         if failure is None:
@@ -201,7 +208,8 @@ class Attempt:
         return started, failure
 
     def _exists(self, name: str) -> bool:
-        """A list of members may lag, and a machine may have ended since its request succeeded."""
+        """True if the machine exists. A list of members may be old, and a machine may have ended since its request
+        succeeded."""
         try:
             self.gcp.call("instances.get", about=name, zone=self.group.ref.zone, instance=name)
         except GoneError:
@@ -209,7 +217,7 @@ class Attempt:
         return True
 
     def _ask(self, machines: Sequence[str]) -> ResizeRequest:
-        """Ask for the machines by a resize request, and read what the group makes of it. Raises what refuses it."""
+        """Request the machines by a resize request, and read the outcome. Raises the error that refuses it."""
         gcp, group, name = self.gcp, self.group.ref, name_of(self.cluster, self.request)
         lasts = self.group.run_duration
         begun = ask(gcp, group, name, machines, lasts=lasts, request_id=self._request_id("ask"))
@@ -224,8 +232,10 @@ class Attempt:
         raise AmbiguousError(f"{what} is not there yet")
 
     def _create(self, names: Sequence[str]) -> bool:
-        """Ask for the names; whether the group has accepted them all. Raises what refuses them, also when the operation
-        says so later and the group has none of them."""
+        """Request the names, and return True if the group has accepted all of them.
+
+        Raises the error that refuses them, also if the operation reports it later and the group has none of the names.
+        """
         about = str(self.group.ref)
         begun = self.gcp.call(
             "instanceGroupManagers.createInstances",
@@ -243,8 +253,8 @@ class Attempt:
         raise error
 
     def _give_up(self, members: Sequence[Member]) -> None:
-        """Delete names, with or without machines. Raises AmbiguousError unless the group is rid of them: the repetition
-        of the launch deletes them then."""
+        """Delete names, with or without machines. Raises AmbiguousError unless the group has deleted them all: the
+        repetition of the launch deletes the rest."""
         if not members:
             return
         gcp, clock, ref = self.gcp, self.clock, self.group.ref
@@ -254,7 +264,7 @@ class Attempt:
         for queued in (False, True) if self.group.hosts == 1 else ():
             alike = [member.name for member in members if member.queued is queued]
             for start in range(0, len(alike), CHUNK):
-                # Google ignores a second call with an equal id: these names would stay.
+                # Google ignores a second call with the same id, and these names would stay.
                 again = self._request_id(f"delete{' queued' if queued else ''} {start}")
                 delete(gcp, clock, ref, alike[start : start + CHUNK], request_id=again, queued=queued)
         left = [name for name, member in self.members().items() if name in names and member.action not in LEAVING]
@@ -263,13 +273,14 @@ class Attempt:
             raise AmbiguousError(f"group {self.group.ref} still has {', '.join(left)}", next_step=step)
 
     def _request_id(self, what: str) -> str:
-        """Of this call alone: Google ignores a second call with an equal one, and a token that yielded nothing is used
-        again. What makes a repetition harmless are the names."""
+        """An id for this call alone: Google ignores a second call with the same id, and a token that yielded nothing is
+        used again. The names make a repetition harmless."""
         now = self.clock.now().isoformat()
         return str(uuid5(NAMESPACE_URL, f"{what} {self.request.token} {self.group.ref} {now}"))
 
     def _machines(self, started: Mapping[str, Member]) -> list[Instance]:
-        """By the index in the name: a group that got another base since has names that would not be chosen now."""
+        """The machines, by the index in their names: after a change of the group's base name, the names cannot be
+        computed again."""
         zone, now, nodes = self.group.ref.zone, self.clock.now(), self.request.nodes
         return [
             Instance(
@@ -288,7 +299,7 @@ class Attempt:
 
 @contextmanager
 def _open(what: str) -> Iterator[None]:
-    """Around what follows a launch that may have been accepted: no error of these calls settles it."""
+    """Wraps the calls after a launch that may have been accepted: none of their errors settles the outcome."""
     try:
         yield
     except (UncertainError, TokenReusedError):

@@ -1,8 +1,8 @@
-"""A group that is one NVLink domain: all of its machines are in one sub-block, and it never has more than that has.
+"""A group that is one NVLink domain: all its machines are in one sub-block, whose size limits the group.
 
-Google refuses more, and does not say how. So nothing is asked for that does not fit beside what the group has: what has
-to come together goes to a group with room for all of it, and is in one domain then. Source: AI Hypercomputer
-documentation, managed instance groups of A4X and A4X Max.
+Google refuses more machines, and does not document the error. So Foreslice requests only as many machines as the group
+has room for. Machines that must start together are requested in a group with room for all of them, so they are in one
+domain. Source: AI Hypercomputer documentation, managed instance groups of A4X and A4X Max.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ DOMAIN_IN_USE: Final = "DomainInUse"
 
 
 def room(group: Group, wanted: int) -> int:
-    """How many of so many machines fit in the group. `size` counts what it has and what it is making."""
+    """The number of the wanted machines that fit in the group. Its `size` includes machines that it is creating."""
     return min(wanted, max(0, group.domain - group.size)) if group.domain else wanted
 
 
 def too_small(request: LaunchRequest, group: Group) -> ShortageError | None:
-    """Why the launch does not fit in the group; None where as many as have to come together do."""
+    """The reason why the launch does not fit in the group; None if all machines that must start together fit."""
     fits, together = room(group, len(request.nodes)), request.minimum
     if fits >= together:
         return None

@@ -1,4 +1,4 @@
-"""Managed instances: names that a group keeps, with or without machines, and what has become of them."""
+"""Managed instances: the names of a group, with or without machines, and their states."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from providers.gcp.node_template.template import GroupRef
 from providers.gcp.operations import finished
 from providers.gcp.session import Gcp
 
-# Before these have passed a machine has no host, and its creation may still fail.
+# In these states a machine has no host yet, and its creation may still fail.
 _COMING: Final = frozenset({"", "PENDING", "PROVISIONING"})
-# Google takes at most so many machines in one call.
+# The most machines that Google accepts in one call.
 CHUNK: Final = 1000
 LEAVING: Final = frozenset({"DELETING", "ABANDONING"})
-# Errors of an attempt that the group's next attempt may not meet.
+# Errors of an attempt that may not occur in the group's next attempt.
 _PASSING: Final = (ThrottledError, BusyError, UncertainError)
-# Actions whose errors say why there is no machine; "" where Google does not say which action it was.
+# Actions whose errors explain why there is no machine; "" if Google does not name the action.
 _CREATIONS: Final = frozenset({"", "CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING"})
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A name in a group, and what has become of it. `queued`: it has no URL yet."""
+    """A name in a group, with its state. `queued`: it has no URL yet."""
 
     name: str
     launched: Launched
@@ -42,24 +42,24 @@ class Member:
 
     @property
     def started(self) -> bool:
-        """Whether its machine has, or had, a host. One that somebody has stopped since is not given up."""
+        """True if its machine has, or had, a host. A machine that somebody has stopped since is not given up."""
         return bool(self.id) and self.status not in _COMING and self.action not in LEAVING
 
     @property
     def settled(self) -> bool:
-        """Whether it has a machine, an error, or is on its way out."""
+        """True if it has a machine, an error, or is being deleted."""
         return self.started or self.failure is not None or self.action in LEAVING
 
     @property
     def failure(self) -> ProviderError | None:
-        """Why it got no machine; None while it may still get one."""
+        """The reason why it has no machine; None while it may still get one."""
         if self.id:
             return None
         return next((error for error in self.errors if not isinstance(error, _PASSING)), None)
 
 
 def managed(gcp: Gcp, group: GroupRef) -> Iterator[Any]:
-    """What a group has or is making, whoever named it, as Google describes it."""
+    """The members of a group, whoever named them, as Google describes them."""
     pages = gcp.pages(
         "instanceGroupManagers.listManagedInstances",
         about=str(group),
@@ -81,9 +81,11 @@ def listed(gcp: Gcp, group: GroupRef, cluster: str) -> Iterable[Member]:
 def failures(
     gcp: Gcp, group: GroupRef, names: Collection[str], *, since: datetime
 ) -> Mapping[str, list[ProviderError]]:
-    """Why attempts to create these members have failed since then, by name. The group remembers it for weeks; a member
-    shows the errors of its last attempt alone, and none while another one runs. An error without a moment is of no
-    attempt in particular, and left out."""
+    """The errors of attempts to create these members since `since`, by name.
+
+    The group keeps errors for weeks. A member shows only the errors of its last attempt, and none while a new attempt
+    runs. Errors without a timestamp belong to no known attempt and are left out.
+    """
     found: dict[str, list[ProviderError]] = {}
     pages = gcp.pages(
         "instanceGroupManagers.listErrors", about=str(group), zone=group.zone, instance_group_manager=group.name
@@ -102,8 +104,11 @@ def failures(
 def delete(
     gcp: Gcp, clock: Clock, group: GroupRef, names: Sequence[str], *, request_id: str, queued: bool = False
 ) -> None:
-    """Delete members. One that is no member any more keeps none of the others. `queued` ones are known by their names
-    only, and no call may have both: a URL of theirs would be passed over (API reference, deleteInstances)."""
+    """Delete members. A name that is no member any more does not affect the others.
+
+    `queued` members have only names, no URLs, and no call may have both: Google would ignore their URLs (API reference,
+    deleteInstances).
+    """
     about, zone = str(group), group.zone
     begun = gcp.call(
         "instanceGroupManagers.deleteInstances",
@@ -122,7 +127,7 @@ def delete(
 def _member(found: Any, group: GroupRef, cluster: str) -> Member | None:
     name = found.instance.rpartition("/")[2] or found.name
     launched = read(name, cluster)
-    if launched is None:  # the base is no proof: it may have been another when the launch began
+    if launched is None:  # the base name is not compared: it may have changed since the launch
         return None
     errors = tuple(of_code(f"group {group}", error.code, error.message) for error in found.last_attempt.errors.errors)
     machine = str(found.id) if found.id else ""

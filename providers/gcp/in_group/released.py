@@ -1,6 +1,6 @@
-"""Names that groups keep of machines that are gone: a group tries to make each of them anew, for ever.
+"""Deletes names whose machines are gone: a group tries to recreate the machine of each of its names, without end.
 
-Somebody, a rolling update or a health check has had the machine deleted, and the group has not got another one yet.
+A user, a rolling update or a health check has deleted such a machine, and the group has not created another one yet.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def nameless(gcp: Gcp, cluster: str, zone: str) -> frozenset[str]:
 
 
 def release(gcp: Gcp, clock: Clock, groups: Groups, cluster: str, provider_ids: Sequence[str]) -> None:
-    """Delete the names without a machine from their groups. Those of a slice go with the whole of it."""
+    """Delete the names without a machine from their groups. The names of a slice are deleted with the whole slice."""
     for zone, names in by_zone(provider_ids, gcp.project).items():
         for group in making(gcp, zone):
             with suppress(GoneError, MissingGroupError):
@@ -42,7 +42,7 @@ def _delete(gcp: Gcp, clock: Clock, groups: Groups, group: GroupRef, cluster: st
         return
     request = str(uuid5(NAMESPACE_URL, f"release {' '.join(names)} {clock.now().isoformat()}"))
     if groups.group(group).hosts > 1:
-        with suppress(RefusedError):  # its other hosts are there, and end first
+        with suppress(RefusedError):  # its other hosts exist, and end first
             end(gcp, clock, group, [one.name for one in left], cluster=cluster, request_id=request)
         return
     for queued in (False, True):
@@ -57,7 +57,7 @@ def _without_machine(gcp: Gcp, group: GroupRef, cluster: str) -> Iterator[Member
 
 
 def by_zone(provider_ids: Sequence[str], project: str) -> dict[str, list[str]]:
-    """The names in provider ids of the project, by their zone."""
+    """The names in the provider ids of the project, by zone."""
     found: dict[str, list[str]] = {}
     for one in provider_ids:
         owner, _, rest = one.removeprefix("gce://").partition("/")

@@ -1,9 +1,9 @@
 """Resize requests: a group starts all machines of a request at once, or none, and waits until it can.
 
-CREATING, then ACCEPTED, which may last for weeks, then SUCCEEDED, FAILED or CANCELLED. One that is ACCEPTED can be
-cancelled; one that is over can be deleted, and with it its name can be used again. The name follows from the launch's
-token, and the request has the machines' names: whoever repeats a launch finds it. Source: Compute Engine API reference,
-v1, instanceGroupManagerResizeRequests; client google-cloud-compute 1.56.0.
+A request is CREATING, then ACCEPTED, perhaps for weeks, then SUCCEEDED, FAILED or CANCELLED. Only an ACCEPTED request
+can be cancelled. A finished request can be deleted; then its name can be used again. The name is derived from the
+launch's token, and the request contains the machines' names, so a repeated launch finds it. Source: Compute Engine API
+reference, v1, instanceGroupManagerResizeRequests; client google-cloud-compute 1.56.0.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _OVER: Final = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
 
 @dataclass(frozen=True, slots=True)
 class ResizeRequest:
-    """What a group says of a request. `why` is what its last attempt lacked; `error` why it failed for good."""
+    """The state of a request in a group. `why` is the shortage of its last attempt, `error` the reason why it failed
+    for good."""
 
     group: GroupRef
     name: str
@@ -41,19 +42,19 @@ class ResizeRequest:
 
     @property
     def waits(self) -> bool:
-        """Whether it may still start machines. A state that this version does not know may."""
+        """True if it may still start machines. A state that this version does not know counts as waiting."""
         return self.state not in _OVER
 
     @property
     def waiting(self) -> WaitingError:
-        """What a launch says of it."""
+        """The error that the launch raises while the request waits."""
         lacks = f": {self.why}" if self.why else ""
         text = f"group {self.group} holds resize request {self.name} until it can start {len(self.machines)} machines"
         return WaitingError(f"{text} at once{lacks}", code=self.state, since=self.since)
 
     @property
     def failure(self) -> ProviderError | None:
-        """Why it started nothing; None when it has started its machines."""
+        """The reason why it started nothing; None if it has started its machines."""
         if self.state == "CANCELLED":
             text = f"resize request {self.name} in group {self.group} was cancelled"
             return ShortageError(text, code=self.state)
@@ -63,23 +64,23 @@ class ResizeRequest:
 
 
 def together(request: LaunchRequest) -> bool:
-    """Whether a launch is for all of its machines or none, which only matters for several."""
+    """True if a launch needs all of its machines or none, and has several."""
     return 1 < request.minimum == len(request.nodes)
 
 
 def may_wait(request: LaunchRequest) -> bool:
-    """Whether a group may hold a request of the launch: for what comes together, and for flex-start machines."""
+    """True if a group may have a resize request of the launch: for gangs, and for flex-start machines."""
     flexible = CapacityType.FLEX_START
     return together(request) or any(offering.capacity_type == flexible for offering in request.offerings)
 
 
 def name_of(cluster: str, request: LaunchRequest) -> str:
-    """The name of the launch's request in whatever group."""
+    """The name of the launch's request, the same in every group."""
     return Names(cluster, request.tags.get(TAG_BATCH, ""), request.token, "", _PREFIX).of(0)
 
 
 def find(gcp: Gcp, group: GroupRef, name: str) -> ResizeRequest | None:
-    """The request as the group has it; None when it has none, or when there is no such group."""
+    """The request in the group; None if there is none, or the group does not exist."""
     try:
         found = gcp.call(
             "instanceGroupManagerResizeRequests.get",
@@ -94,14 +95,14 @@ def find(gcp: Gcp, group: GroupRef, name: str) -> ResizeRequest | None:
 
 
 def open_of(gcp: Gcp, group: GroupRef, cluster: str) -> Iterator[ResizeRequest]:
-    """The requests of the group that launches of this cluster have made, whatever came of them."""
+    """The requests of the group that launches of this cluster have made, in any state."""
     for one in _listed(gcp, group):
         if one.name.startswith(f"{_PREFIX}-") and read(one.name, cluster) is not None:
             yield _read(group, one)
 
 
 def held_by(gcp: Gcp, group: GroupRef) -> Iterator[str]:
-    """The names of requests that may still start machines, whoever has made them."""
+    """The names in requests that may still start machines, whoever made them."""
     return (one.name for one in _listed(gcp, group) if one.state not in _OVER)
 
 
@@ -128,8 +129,10 @@ def _read(group: GroupRef, found: Any) -> ResizeRequest:
 def ask(
     gcp: Gcp, group: GroupRef, name: str, machines: Sequence[str], *, lasts: timedelta | None, request_id: str
 ) -> Any:
-    """Ask for machines by name, which run so long; None: until they are ended. Answers with the operation; raises what
-    refuses the request at once."""
+    """Request machines by name, and return the operation. Raises the error that refuses the request at once.
+
+    `lasts`: the run duration of the machines; None: they run until they are ended.
+    """
     return gcp.call(
         "instanceGroupManagerResizeRequests.insert",
         about=f"{group} {name}",
@@ -145,13 +148,15 @@ def ask(
 
 
 def cancel(gcp: Gcp, clock: Clock, found: ResizeRequest, *, request_id: str) -> ResizeRequest | None:
-    """Let a request that waits start nothing more; what it is then. It may have succeeded before the group heard of
-    it. Raises AmbiguousError while it still waits, and what the group refuses to cancel it for."""
+    """Cancel a waiting request and return its new state. It may have succeeded before the group processed the call.
+
+    Raises AmbiguousError while it still waits, and the error if the group refuses to cancel it.
+    """
     refused: RefusedError | None = None
     if found.state == "ACCEPTED":
         try:
             _change(gcp, clock, found, "cancel", request_id)
-        except RefusedError as error:  # it may be over by now: only what the group says of it counts
+        except RefusedError as error:  # it may have finished by now: only the group's answer counts
             refused = error
     after = find(gcp, found.group, found.name)
     if after is not None and after.waits:
@@ -164,7 +169,7 @@ def cancel(gcp: Gcp, clock: Clock, found: ResizeRequest, *, request_id: str) -> 
 
 
 def forget(gcp: Gcp, clock: Clock, found: ResizeRequest, *, request_id: str) -> None:
-    """Delete a request that is over: its name is free again."""
+    """Delete a finished request, so that its name is free again."""
     with suppress(GoneError):
         _change(gcp, clock, found, "delete", request_id)
 

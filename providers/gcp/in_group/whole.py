@@ -1,9 +1,9 @@
 """A group that is one TPU slice of several hosts: it has all of its machines or none.
 
-GKE's own autoscaler asks such a group for its machines by a resize request, and ends them by the size 0; it notes that
-deleteInstances does not work there. Both are done here in the same way, with two conditions of ours. Nothing is asked
-for unless the group is empty, so it never gets a second slice. And the size becomes 0 only where everything that the
-group has is to go: then Google has no choice of machines, and nobody else's is ended.
+GKE's own autoscaler starts such a group with a resize request and ends it with the size 0; its source notes that
+deleteInstances does not work there. Foreslice does the same, with two conditions of its own. It requests a slice only
+if the group is empty, so the group never gets a second one. It sets the size 0 only if every machine of the group is to
+end, so Google cannot choose machines and no machine of others ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from providers.gcp.operations import finished
 from providers.gcp.session import Gcp
 
 SLICE_IN_USE: Final = "SliceInUse"
-_MOST: Final = 3  # names that a message lists
+_MOST: Final = 3  # the most names in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def check(request: LaunchRequest, group: Group) -> None:
 
 
 def occupied(gcp: Gcp, group: Group) -> ShortageError | None:
-    """Why no slice can be asked for now: the group has one, or is getting or ending one."""
+    """The reason why no slice can be requested now: the group has one, or one is starting or ending."""
     members = (member.name for member in _members(gcp, group.ref))
     found = [*members, *held_by(gcp, group.ref)]
     if not found and not group.size:
@@ -56,13 +56,16 @@ def occupied(gcp: Gcp, group: Group) -> ShortageError | None:
 
 
 def end(gcp: Gcp, clock: Clock, group: GroupRef, names: Collection[str], *, cluster: str, request_id: str) -> None:
-    """End the slice. `names` are its machines. Raises RefusedError while the group has others, and asks for nothing
-    where it has none of them any more."""
+    """End the slice with the machines `names`.
+
+    Raises RefusedError while the group has other machines, and makes no call if it has none of `names` left.
+    """
     left = [member for member in _members(gcp, group) if member.action not in LEAVING]
     launched = {(one.batch, one.token) for name in names if (one := read(name, cluster)) is not None}
 
     def goes(member: _Member) -> bool:
-        """Asked for, or a name of the same launch for which the group has no machine."""
+        """True if the member ends with the slice: it is one of `names`, or a name of the same launch without a
+        machine."""
         found = read(member.name, cluster)
         mine = found is not None and (found.batch, found.token) in launched
         return member.name in names or (mine and not member.id)
