@@ -1,1 +1,1 @@
-"""What machines of a pool are on Google Cloud: node pools and instance groups that exist already."""
+"""The node template of Google Cloud: node pools and instance groups that exist already."""

@@ -1,4 +1,4 @@
-"""Managed instance groups as Compute Engine describes them, and what their machines are."""
+"""Managed instance groups as Compute Engine describes them, and the properties of their machines."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from providers.gcp.reserved.capacity import Reservations
 from providers.gcp.reserved.parts import Ref, ref_of
 from providers.gcp.session import Gcp
 
-# Instance templates never change under their name; which one a group uses, and what a node pool is, is read again.
+# An instance template never changes under its name. The template of a group, and a node pool, are read again.
 _LIFETIME: Final = timedelta(minutes=5)
-# Several parts of one reconcile, and several launches in it, look for a group among the same ones, and a launch takes
-# seconds. The group that a launch finds is read again.
+# Several parts and launches of one reconcile search the same groups, and a launch takes seconds. A launch reads the
+# group that it chooses again.
 _RECONCILE: Final = timedelta(seconds=30)
 _MODELS: Final = {
     "SPOT": CapacityType.SPOT,
@@ -48,7 +48,7 @@ _MODELS: Final = {
     "": CapacityType.ON_DEMAND,
     "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK,
 }
-# Machines of others come from a reservation or from elsewhere, which is not known before they run.
+# Whether other machines start in a reservation is not known before they run.
 _AFFINITIES: Final = frozenset({"", "UNSPECIFIED", "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION"})
 _HELD: Final = frozenset({CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED})
 V = TypeVar("V")
@@ -56,13 +56,13 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group and what it starts. `unsupported` says why nothing is launched in it; "" when something may be,
-    `reason` is that of the condition, and `step` what to do about it, where that is more than to name another group.
-    `run_duration` is how long its machines run, of flex-start ones. `unreadable` is what to do where its reservation
-    may not be read. `domain`: its machines are in one NVLink domain, and it has this many at most, or 0. `distance`:
-    the SUBBLOCK, BLOCK or CLUSTER that its machines share, by its policy. `queues`: it takes resize requests, as far as
-    that is known. `replaced`: its machines give way to others, unless this command is run. `accelerators`
-    are those that its instance template adds to the machine type."""
+    """A group and what it starts. `unsupported` is the reason why nothing is launched in it, "" if launches are
+    possible; `reason` is the reason of the condition, and `step` the correction, if it is more than to name another
+    group. `run_duration`: of flex-start machines. `unreadable`: the correction if its reservation cannot be read.
+    `domain`: the maximum of machines if all are in one NVLink domain, else 0. `distance`: the SUBBLOCK, BLOCK or
+    CLUSTER that its machines share, by its policy. `queues`: it takes resize requests, as far as is known.
+    `replaced`: Google replaces its machines unless this command is run. `accelerators`: those that its instance
+    template adds to the machine type."""
 
     ref: GroupRef
     base: str
@@ -86,12 +86,14 @@ class Group:
 
     @property
     def hosts(self) -> int:
-        """How many machines it has if it has any: those of one TPU slice; 1 where machines come one by one."""
+        """The number of machines that exist together: the hosts of one TPU slice; 1 for all other groups."""
         return hosts_of(self.instance_type, topology_of(self.labels))
 
     def serves(self, offering: OfferingKey, topology: str = "") -> bool:
-        """Whether its machines are what the offering says. A CapacityBlock may hold any kind of reservation.
-        `topology`: that of the wanted slice."""
+        """True if the group starts machines of the offering, and slices of `topology` if the offering is a slice.
+
+        A CapacityBlock may hold any kind of reservation.
+        """
         kinds = _HELD if self.reservation else {self.capacity_type}
         return (
             not self.unsupported
@@ -112,7 +114,7 @@ class Group:
 
 
 class MissingGroupError(TemplateError):
-    """A group or node pool that the template names does not exist. Its others launch, and nothing runs in it."""
+    """A group or node pool that the template lists does not exist. Launches in the other groups continue."""
 
     scope = BackoffScope.OFFERING
 
@@ -125,9 +127,12 @@ class Groups:
         self._known: dict[object, tuple[float, Any]] = {}
 
     def serving(self, template: GroupTemplate, offering: OfferingKey, topology: str = "") -> tuple[Group, ...]:
-        """The group that starts such machines; where a group is one TPU slice or one NVLink domain all of them, since
-        the room in each is limited. Raises NotInGroupsError when none does, MissingGroupError when one that is gone
-        might have, TemplateError when nothing is launched in any of them."""
+        """The group that starts such machines. For TPU slices and NVLink domains all such groups, since each has
+        limited room.
+
+        Raises NotInGroupsError if no group starts them, MissingGroupError if a group that is gone might have started
+        them, and TemplateError if launches are blocked in all of them.
+        """
         groups, gone = self._there(template)
         chosen: list[Group] = []
         for group in (one for one in groups if one.serves(offering, topology)):
@@ -151,13 +156,13 @@ class Groups:
         return usable if usable[0].hosts > 1 or usable[0].domain else usable[:1]
 
     def _again(self, template: GroupTemplate, group: Group) -> Group:
-        """The group as it is now. Raises MissingGroupError when it is gone."""
+        """The current state of the group. Raises MissingGroupError if it is gone."""
         pool = self.pool(template, group.pool) if group.pool else None
         return _for(template, self.now(group.ref, pool=pool))
 
     def blocked(self, template: GroupTemplate, group: Group) -> TemplateError | None:
-        """Why nothing is launched in a group that is supported: somebody else sizes its node pool, or its base name
-        leaves no room for the names of machines."""
+        """The reason why nothing is launched in a supported group: something else sizes its node pool, or its base
+        name leaves no room for the names of machines."""
         try:
             _ = Names("", "", "", "", group.base).width
         except TemplateError as error:
@@ -170,7 +175,7 @@ class Groups:
         return None
 
     def of(self, template: GroupTemplate) -> Sequence[Group]:
-        """The groups of a template as they are now, without those that are gone. Raises ProviderError where one cannot
+        """The current groups of a template, without groups that are gone. Raises ProviderError if one of them cannot
         be read: a launch may have begun in it."""
         return self._there(template)[0]
 
@@ -187,7 +192,7 @@ class Groups:
         return found, gone
 
     def existing(self, template: GroupTemplate) -> Iterator[tuple[Group | None, ProviderError | None]]:
-        """Each of its groups, or why it cannot be read."""
+        """For each group of the template the group, or the error that prevents reading it."""
         for name in template.node_pools:
             try:
                 pool = self.pool(template, name)
@@ -206,7 +211,7 @@ class Groups:
             return None, error
 
     def pool(self, template: GroupTemplate, name: str) -> Pool:
-        """A node pool. Raises TemplateError when there is none, or when Google sizes the whole cluster."""
+        """A node pool. Raises TemplateError if it does not exist, or if Google sizes the whole cluster (Autopilot)."""
         place = f"locations/{template.location}/clusters/{template.cluster}"
         autopilot = self._remembered(("cluster", place), lambda: self._autopilot(place))
         if autopilot:
@@ -215,12 +220,12 @@ class Groups:
         return self._remembered(("pool", place, name), lambda: self._read_pool(template, place, name))
 
     def group(self, ref: GroupRef, *, pool: Pool | None = None) -> Group:
-        """A group, as it was at most half a minute ago. Raises TemplateError when there is none."""
+        """A group, read at most half a minute ago. Raises TemplateError if it does not exist."""
         name = pool.name if pool is not None else ""
         return self._remembered(("group", ref, name), lambda: self.now(ref, pool=pool), _RECONCILE)
 
     def now(self, ref: GroupRef, *, pool: Pool | None = None) -> Group:
-        """A group as it is now. Raises TemplateError when there is none."""
+        """The current state of a group. Raises TemplateError if it does not exist."""
         found = self._manager(ref)
         url = found.instance_template or next((one.instance_template for one in found.versions), "")
         properties = self._remembered(("template", url), lambda: self._properties(ref, url))
@@ -274,7 +279,7 @@ class Groups:
         self._known.clear()
 
     def _properties(self, ref: GroupRef, url: str) -> Any:
-        named = dict(pairwise(url.split("/")))  # a template may be another project's
+        named = dict(pairwise(url.split("/")))  # a template may belong to another project
         project = {"project": named["projects"]} if "projects" in named else {}
         asked = {"about": str(ref), "instance_template": named["instanceTemplates"], **project}
         if "regions" in named:
@@ -282,7 +287,7 @@ class Groups:
         return self._gcp.call("instanceTemplates.get", **asked).properties
 
     def _placement(self, ref: GroupRef, manager: Any, pool: Pool | None, machine_type: str) -> Placement:
-        """Where its machines are, with the commands that mend what is wrong with its policy."""
+        """The placement of its machines, with the commands that correct a wrong policy."""
         name, needed = policy_of(manager, pool), needs_policy(machine_type)
         found = missing(machine_type) if needed else Placement()
         if name:
@@ -328,8 +333,9 @@ class Groups:
 
 
 def _for(template: GroupTemplate, group: Group) -> Group:
-    """The group as the template lets it be used: flex-start machines and slices of several hosts need resize requests,
-    which Google does not document for the groups of GKE, and gangs have them there once a trial has proven them."""
+    """The group as the template allows its use. Flex-start machines and slices of several hosts need resize
+    requests, which Google does not document for GKE's groups. A trial must have tested them there; gangs use them
+    only after a trial."""
     flexible = group.capacity_type == CapacityType.FLEX_START
     untried = not template.on_trial and group.ref not in template.tried
     group = replace(group, queues=not group.domain and not (untried and group.pool))
@@ -347,18 +353,18 @@ def _for(template: GroupTemplate, group: Group) -> Group:
 
 
 def try_it(template: GroupTemplate, group: Group) -> str:
-    """The command of the trial that shows whether a group takes resize requests."""
+    """The command of the trial that tests whether a group takes resize requests."""
     of = f"--template {template.name} --type {group.instance_type}"
     return f"foreslice gcp trial {of} --resize-requests --max-usd DOLLARS --yes"
 
 
 def instead(group: Group) -> str:
-    """What to do about a group in which nothing is launched."""
+    """The next step for a group in which nothing is launched."""
     return group.step or "name a group that starts on-demand or Spot machines, or those of a reservation (docs/gcp.md)"
 
 
 def _reserved(ref: GroupRef, affinity: Any, project: str) -> Ref | None:
-    """The reservation that the machines of a group start in; None for those that need none."""
+    """The reservation that the machines of a group start in; None if they need none."""
     if affinity.consume_reservation_type != "SPECIFIC_RESERVATION" or not affinity.values:
         return None
     return ref_of(ref.zone, affinity.values[0], project)

@@ -1,10 +1,11 @@
-"""The workload policy of a group of A4X machines: which NVLink domain Google starts them in, and how many at most.
+"""The workload policy of a group: it decides whether the machines are in one NVLink domain, in one block, or anywhere.
 
-Such machines need a policy of the type HIGH_THROUGHPUT with the accelerator topology 1x72. All machines of the group
-are in one sub-block then, which is one NVLink domain of 18 machines with four GPUs each, and the group never has more.
-One policy may serve many groups: each is a domain of its own. A policy never changes. Other types need none. A policy
-with a maximum distance keeps the machines of a group in one block or sub-block: Google starts none that is further
-away. Without one HIGH_THROUGHPUT is a best effort, which promises nothing. TPU slices are read from labels (tpu.py).
+A4X machines need a policy of the type HIGH_THROUGHPUT with the accelerator topology 1x72. Then all machines of the
+group are in one sub-block, which is one NVLink domain of at most 18 machines with four GPUs each. Several groups may
+have the same policy: each is a domain of its own. A policy never changes. Other types need no policy. A policy with a
+maximum distance keeps the machines of a group in one block or sub-block: Google starts no machine that is further away.
+HIGH_THROUGHPUT without a distance is best effort and guarantees nothing. TPU slices are read from labels (tpu.py).
+
 Source: Compute Engine and AI Hypercomputer documentation, workload policies and managed instance groups of A4X; API
 reference v1 (ResourcePolicy.workloadPolicy); client google-cloud-compute 1.56.0 (MaxTopologyDistance: "must").
 """
@@ -28,8 +29,8 @@ MOST: Final = 18
 _FAMILY: Final = "a4x-"
 _TYPE: Final = "HIGH_THROUGHPUT"
 _CONNECTED: Final = frozenset({"", "AUTO_CONNECT"})
-# Labels of GKE's nodes that say where a machine is, by the distance that makes them equal. Source: GKE documentation,
-# topology labels of A3 and later machines, read in November 2026.
+# For each distance, the topology labels of GKE's nodes that are equal within it. Source: GKE documentation, topology
+# labels of A3 and later machines, read in November 2026.
 _LABELS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "BLOCK": frozenset({labels.GCE_TOPOLOGY_BLOCK}),
@@ -41,10 +42,12 @@ _NEW: Final = "foreslice-1x72"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What is known of where the machines of a group are. `domain`: all of them are in one NVLink domain, and this many
-    it has at most; 0: of a type that needs no policy, or refused. `distance` is the maxTopologyDistance of a policy:
-    the machines of the group are in the same SUBBLOCK, BLOCK or CLUSTER. A `refusal` without a step gets that of
-    `remedy`."""
+    """The known placement of a group's machines.
+
+    `domain`: all are in one NVLink domain, and this is its maximum; 0 if the type needs no policy, or the group is
+    refused. `distance`: the maxTopologyDistance of the policy; the machines are in the same SUBBLOCK, BLOCK or CLUSTER.
+    A `refusal` without a step gets the step of `remedy`.
+    """
 
     domain: int = 0
     distance: str = ""
@@ -52,24 +55,26 @@ class Placement:
 
 
 def shared_labels(distance: str, domain: int) -> frozenset[str]:
-    """The labels that all nodes of a group have with one value, whichever it is. An NVLink domain is one sub-block."""
+    """The labels with one value, known or not, on all nodes of a group. An NVLink domain is one sub-block."""
     return _LABELS.get("SUBBLOCK" if domain else distance, frozenset())
 
 
 def needs_policy(machine_type: str) -> bool:
-    """Whether machines of this type form NVLink domains with others, which only a workload policy makes."""
+    """True if machines of this type form NVLink domains, which needs a workload policy."""
     return machine_type.startswith(_FAMILY)
 
 
 def policy_of(manager: Any, pool: Pool | None) -> str:
-    """The name of a group's policy, in the region of the group; "" where it has none. GKE documents that a node pool is
-    made with one, and not whether the group of the pool names it, too."""
+    """The name of a group's policy, in the region of the group; "" if it has none.
+
+    GKE documents that a node pool is created with a policy, but not whether the group of the pool names it as well.
+    """
     url = str(manager.resource_policies.workload_policy)
     return (url or (pool.policy if pool is not None else "")).rpartition("/")[2]
 
 
 def read_distance(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
-    """How far apart a policy lets machines be that need none. One that cannot be read says nothing."""
+    """The placement by a policy of machines that need none. If the policy cannot be read, the placement is unknown."""
     about, region = f"workload policy {name}", _region(ref)
     try:
         found = gcp.call("resourcePolicies.get", about=about, region=region, resource_policy=name)
@@ -80,7 +85,8 @@ def read_distance(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
 
 
 def read_placement(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
-    """What a policy says. What does not exist, or may not be read, is refused as well."""
+    """The placement by the policy of machines that need one. A policy that is missing or cannot be read is a
+    refusal."""
     about, region = f"workload policy {name}", _region(ref)
     try:
         found = gcp.call("resourcePolicies.get", about=about, region=region, resource_policy=name)
@@ -104,13 +110,13 @@ def read_placement(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
 
 
 def missing(machine_type: str) -> Placement:
-    """Of a group that needs a policy and has none."""
+    """The refusal of a group that needs a policy and has none."""
     why = f"it has no workload policy: its {machine_type} machines would be in NVLink domains that nobody knows"
     return Placement(refusal=Refusal(why, "NoWorkloadPolicy"))
 
 
 def remedy(ref: GroupRef, pool: Pool | None, *, project: str, size: int) -> str:
-    """The commands that give a group its policy. That of a node pool is chosen when the pool is made."""
+    """The commands that give a group its policy. The policy of a node pool is chosen when the pool is created."""
     region = _region(ref)
     make = (
         f"gcloud compute resource-policies create workload-policy {_NEW} --type high-throughput "

@@ -1,4 +1,4 @@
-"""GKE node pools: their groups, what their nodes are, and what keeps this provider from sizing them."""
+"""GKE node pools: their groups, the properties of their nodes, and the faults that prevent launches in them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from providers.gcp.node_template.same_shape import kept, sold_as
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import chips_of, slice_topology
 
-# Without the first, GKE's device plugin runs; the kubelet plugin of the NVIDIA DRA driver selects nodes by the second;
-# the third says to GKE and to pods that the GPUs come by claims. Plans assume all of them.
+# Without the first, GKE's device plugin runs. The kubelet plugin of the NVIDIA DRA driver selects nodes by the second.
+# The third tells GKE and pods that the GPUs are allocated by claims. Plans assume all of them.
 _OF_GPUS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT, labels.GKE_NVIDIA_GPU_DRA_DRIVER)
-# Without it GKE's device plugin has the TPUs (kubernetes-sigs/dra-driver-google-tpu, demo/clusters/gke, 2026-11-27).
+# Without it GKE's device plugin manages the TPUs (kubernetes-sigs/dra-driver-google-tpu, demo/clusters/gke,
+# 2026-11-27).
 _OF_TPUS: Final = (labels.GKE_TPU_DRA_DRIVER,)
 _NO_DRIVER: Final = "INSTALLATION_DISABLED"
-# GKE installs its default driver then, since 1.30.1-gke.1156000; claims need 1.34 (gcloud container node-pools create,
-# option --accelerator; Terraform's google_container_node_pool; read 2026-11-27).
+# With these values GKE installs its default driver, since 1.30.1-gke.1156000; claims need 1.34 (gcloud container
+# node-pools create, option --accelerator; Terraform's google_container_node_pool; read 2026-11-27).
 _UNSAID: Final = frozenset({"", "GPU_DRIVER_VERSION_UNSPECIFIED"})
 # Pods on a node that the catalog assumes (instance_catalog/data/nodes.yaml): GKE's default on Standard clusters.
 PODS: Final = 110
-# GKE gives them to pools with GPUs and with TPUs by itself.
+# GKE adds these taints to pools with GPUs and with TPUs.
 _TAINTS_OF_GKE: Final = frozenset({"nvidia.com/gpu", "google.com/tpu"})
 _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A GKE node pool: its groups, and what keeps this provider from sizing it. `policy` is the resource policy that
-    places its machines, `place` its cluster, `sold_as` its capacity (--spot, --flex-start) and `kept` all else, as
-    gcloud's options name them; `accelerators` are those of one machine."""
+    """A GKE node pool, with its groups and everything that may prevent launches in it.
+
+    `policy` is the resource policy that places its machines, `place` its cluster, `sold_as` its capacity (--spot,
+    --flex-start), `kept` all other properties as options of gcloud. `accelerators` are those of one machine.
+    """
 
     name: str
     groups: tuple[GroupRef, ...]
@@ -57,7 +60,7 @@ class Pool:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether its machines have GPUs of NVIDIA."""
+        """True if its machines have GPUs of NVIDIA."""
         return self.accelerator.startswith("nvidia")
 
     @property
@@ -67,7 +70,7 @@ class Pool:
 
 
 def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any], *, project: str) -> Pool:
-    """A node pool as GKE describes it. Raises TemplateError when its groups are not of the project."""
+    """A node pool as GKE describes it. Raises TemplateError if its groups belong to another project."""
     config, placement = found.get("config") or {}, found.get("placementPolicy") or {}
     accelerators: Sequence[Mapping[str, Any]] = config.get("accelerators") or ({},)
     return Pool(
@@ -95,9 +98,9 @@ def pool_of(template: GroupTemplate, name: str, found: Mapping[str, Any], *, pro
 
 @dataclass(frozen=True, slots=True)
 class PoolFault:
-    """What is wrong with a node pool, and the command that corrects it: a TemplateFault to be.
+    """A defect of a node pool and the command that corrects it. It becomes a TemplateFault.
 
-    `blocking`: nothing is launched in it. A TemplateFault has no such field; the launch asks here.
+    `blocking`: nothing is launched in it. TemplateFault has no such field, so launches check it here.
     """
 
     kind: str
@@ -107,8 +110,8 @@ class PoolFault:
 
 
 def pool_faults(pool: Pool, *, hosts: int, wanted: Pool | None = None) -> Iterator[PoolFault]:
-    """What keeps a node pool from being used, or from being used well. `hosts`: of its group. `wanted`: the pool with
-    the labels and taints that it should have, for the commands: each sets all of them."""
+    """The faults that prevent or impair the use of a node pool. `hosts`: of its group. `wanted`: the pool with the
+    labels and taints that it should have; each command sets all of them."""
     yield from _not_ours_to_size(pool, hosts)
     yield from _not_made_for_claims(pool, wanted or with_dra_labels(pool))
 
@@ -186,9 +189,11 @@ def _not_made_for_claims(pool: Pool, wanted: Pool) -> Iterator[PoolFault]:
 
 
 def create(pool: Pool) -> str:
-    """The gcloud command that makes a node pool like this one, but for what cannot be changed in a pool that exists:
-    without GKE's GPU driver and device plugin, of size 0, and for at least PODS pods on a node. Its name is the
-    reader's to choose."""
+    """The gcloud command that creates a node pool like this one, with corrections that an existing pool does not allow.
+
+    The new pool has no GPU driver or device plugin of GKE, the size 0, and at least PODS pods per node. The user
+    chooses its name.
+    """
     zones = ",".join(sorted({group.zone for group in pool.groups}))
     taints = taint_list(taint for taint in pool.taints if taint.key not in _TAINTS_OF_GKE)
     options = (
@@ -207,18 +212,18 @@ def create(pool: Pool) -> str:
 
 
 def _accelerator(pool: Pool) -> str:
-    """As gcloud's option --accelerator has it: without a driver of GKE."""
+    """The value of gcloud's option --accelerator, without a driver of GKE."""
     driver = ",gpu-driver-version=disabled" if pool.has_gpus else ""
     return pool.accelerator and f"type={pool.accelerator},count={pool.accelerators}{driver}"
 
 
 def pairs(found: Mapping[str, str]) -> str:
-    """Labels as gcloud's options take them."""
+    """Labels in the format of gcloud's options."""
     return ",".join(f"{key}={value}" for key, value in sorted(found.items()))
 
 
 def taint_list(found: Iterable[Taint]) -> str:
-    """Taints as gcloud's options take them."""
+    """Taints in the format of gcloud's options."""
     return ",".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in found)
 
 
@@ -233,10 +238,10 @@ def _staying(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ref(url: str, pool: str, project: str) -> GroupRef:
-    """The group of a URL. A group of another project may have the name of one of ours."""
+    """The group of a URL. A group of another project may have the same name as a group of this one."""
     parts = url.split("/")
     owner = parts[parts.index("projects") + 1] if "projects" in parts else ""
-    # A project has a number as well, and which is whose is not known here.
+    # A project also has a number, and this code does not know which project a number belongs to.
     if owner != project and owner.isdecimal() == project.isdecimal():
         raise TemplateError(
             f"the groups of node pool {pool} are in project {owner or '(none)'}: only those of {project} are sized",
@@ -247,6 +252,6 @@ def _ref(url: str, pool: str, project: str) -> GroupRef:
 
 
 def _taint(found: Mapping[str, Any]) -> Taint:
-    """GKE writes the effect as its API's enums are written."""
+    """A taint. GKE spells the effect like the enums of its API."""
     effect = str(found.get("effect", "NO_SCHEDULE"))
     return Taint(str(found.get("key", "")), str(found.get("value", "")), _EFFECTS.get(effect, effect))

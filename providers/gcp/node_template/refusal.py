@@ -1,4 +1,4 @@
-"""Why nothing is launched in a group, and how a person mends that."""
+"""The reasons why nothing is launched in a group, each with its correction."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from providers.gcp.node_template.template import GroupRef
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`why` ends a sentence about the group. `reason` is that of the condition. `step` is "" where the only way is to
-    name another group."""
+    """`why` ends a sentence about the group. `reason` is that of the condition. `step` is "" if the only correction
+    is to name another group."""
 
     why: str
     reason: str = "NotSupported"
@@ -19,7 +19,7 @@ class Refusal:
 
 
 def of_several_kinds(manager: Any) -> Refusal | None:
-    """The refusal of a group that may start machines of more than one kind: which one a name gets, Google chooses.
+    """The refusal of a group that may start several kinds of machines: Google chooses the kind of each name.
 
     Source: InstanceGroupManager.instanceFlexibilityPolicy and .versions of Compute Engine's API.
     """
@@ -33,8 +33,8 @@ def of_several_kinds(manager: Any) -> Refusal | None:
 
 
 def sized_by_google(manager: Any, ref: GroupRef, project: str) -> Refusal | None:
-    """The refusal of a group whose size is not only what is asked for here: an autoscaler of Compute Engine ends
-    machines that it chooses, and a standby pool starts others than those that are named.
+    """The refusal of a group that Google sizes as well: an autoscaler of Compute Engine ends machines that it chooses,
+    and a standby pool starts other machines than the named ones.
 
     Source: InstanceGroupManager.status.autoscaler and .standbyPolicy of Compute Engine's API.
     """
@@ -49,8 +49,8 @@ def sized_by_google(manager: Any, ref: GroupRef, project: str) -> Refusal | None
 
 
 def replaced(manager: Any, ref: GroupRef, project: str) -> str:
-    """The command that keeps a group from replacing its machines once it gets another instance template; "" of those
-    that do not."""
+    """The command that prevents a group from replacing its machines after a change of its instance template; "" if
+    it does not replace them."""
     proactive = manager.update_policy.type_ == "PROACTIVE"
     return f"{_changed(ref, project, 'update')} --update-policy-type opportunistic" if proactive else ""
 
@@ -60,9 +60,9 @@ def _changed(ref: GroupRef, project: str, verb: str) -> str:
 
 
 def preemptible(scheduling: Any) -> Refusal | None:
-    """The refusal of the preemptible machines that were there before Spot: Google stops each after a day at most.
+    """The refusal of preemptible machines of the kind before Spot: Google stops each after a day at most.
 
-    Source: Scheduling.preemptible and .provisioningModel of Compute Engine's API; of Spot machines both are set.
+    Source: Scheduling.preemptible and .provisioningModel of Compute Engine's API; Spot machines have both set.
     """
     if not scheduling.preemptible or scheduling.provisioning_model == "SPOT":
         return None
@@ -71,10 +71,11 @@ def preemptible(scheduling: Any) -> Refusal | None:
 
 
 def in_bulk(manager: Any, ref: GroupRef, pool: str, template: str) -> Refusal | None:
-    """The refusal of a group with the target size policy BULK; None of all others.
+    """The refusal of a group with the target size policy BULK; None for all others.
 
-    It waits until it can start all machines up to its size, and gets names or a size only while it has none. It takes
-    no resize requests, and keeps its mode. Source: Compute Engine documentation, bulk mode of managed instance groups.
+    Such a group waits until it can start its whole size, and accepts names or a size only while it has none. It takes
+    no resize requests, and its mode cannot be changed. Source: Compute Engine documentation, bulk mode of managed
+    instance groups.
     """
     if manager.target_size_policy.mode != "BULK":
         return None

@@ -1,8 +1,8 @@
-"""What nodes of a GKE node pool register with, and what of it a CapacityPool says otherwise.
+"""Compares the labels and taints of GKE nodes with those that a CapacityPool assumes.
 
-A launch cannot add labels or taints: those of the node pool count, and plans know them. What the CapacityPool says
-beside them is not there: a pod that a plan places on such a node for it would stay pending, or one that its taint keeps
-away would come. So each such difference is a fault with the step that ends it.
+A launch cannot add labels or taints: plans use those of the node pool. A label that only the CapacityPool has is
+missing on the nodes, so a pod that selects it stays pending. A taint that only the CapacityPool has does not keep pods
+away. So each such difference is a fault with a correction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from providers.gcp.node_template.pools import PODS, Pool, PoolFault, create, pai
 from providers.gcp.node_template.template import BlockNodes, GroupTemplate, PoolNodes
 from providers.registered import Registered
 
-# Labels below this domain are GKE's own, and nobody sets them but those that its guides have people set.
+# GKE sets labels of this domain. Users set only those that GKE's guides name.
 _GKE: Final = "cloud.google.com/"
 _SETTABLE: Final = frozenset(
     {
@@ -30,14 +30,17 @@ _SETTABLE: Final = frozenset(
 
 
 def registered_of(group: Group, pool: Pool) -> Registered:
-    """What plans know of the nodes of a group. Each has the name of its node pool as a label."""
+    """The labels and taints of the nodes of a group, for plans. Each node has the name of its node pool as a label."""
     of = FrozenMap({**group.labels, **pool.labels, labels.GKE_NODE_POOL: pool.name})
     return Registered(of, pool.taints, shared_labels(group.distance, group.domain))
 
 
 def as_wanted(template: GroupTemplate, group: Group, pool: Pool, expected: Iterable[PoolNodes]) -> Pool:
-    """The node pool with all labels and taints that it should have. gcloud's --node-labels and --node-taints replace
-    what is there, so each command has to have all of them (gcloud container node-pools update, read 2026-11-27)."""
+    """The node pool with all labels and taints that it should have.
+
+    gcloud's --node-labels and --node-taints replace the existing ones, so each command must contain all of them (gcloud
+    container node-pools update, read 2026-11-27).
+    """
     found, taints = dict(with_dra_labels(pool).labels), list(pool.taints)
     for wanted in expected:
         if wanted.template != template.name:
@@ -56,8 +59,8 @@ def as_wanted(template: GroupTemplate, group: Group, pool: Pool, expected: Itera
 def differences(
     template: GroupTemplate, group: Group, pool: Pool, expected: Iterable[PoolNodes], mended: Pool
 ) -> Iterator[PoolFault]:
-    """How the nodes of a group differ from what the CapacityPools of its template assume. None of it blocks. `mended`:
-    the pool as_wanted."""
+    """The differences between the nodes of a group and the assumptions of the CapacityPools of its template. None of
+    them blocks launches. `mended`: the pool of as_wanted."""
     update = f"gcloud container node-pools update {pool.name} {pool.place}"
     relabel = f"{update} --node-labels={pairs(mended.labels)}"
     taint = f"{update} --node-taints={taint_list(mended.taints)}"
@@ -82,7 +85,7 @@ def _lacking(wanted: PoolNodes, registered: Mapping[str, str]) -> Mapping[str, s
 
 
 def _settable(found: Mapping[str, str]) -> Mapping[str, str]:
-    """Those of some labels that people set; the label of Workload Identity comes by an option of its own."""
+    """The labels that users set with --node-labels. The label of Workload Identity has an option of its own."""
     own = {labels.GKE_METADATA_SERVER}
     return {k: v for k, v in found.items() if k in _SETTABLE or not (k.startswith(_GKE) or k in own)}
 
@@ -93,7 +96,7 @@ def _held(wanted: PoolNodes, group: Group) -> tuple[BlockNodes, ...]:
 
 
 def _stale(wanted: PoolNodes, group: Group, pool: Pool) -> str:
-    """The CapacityBlock that the pool's label names and its machines are not of; "" of none."""
+    """The CapacityBlock in the pool's label if the machines do not belong to it; "" otherwise."""
     named = pool.labels.get(labels.CAPACITY_BLOCK, "")
     return named if not group.reservation and any(block.block == named for block in wanted.blocks) else ""
 
@@ -130,7 +133,7 @@ def _of_taints(wanted: PoolNodes, pool: Pool, step: str) -> Iterator[PoolFault]:
 
 
 def _of_block(wanted: PoolNodes, group: Group, pool: Pool, relabel: str, taint: str) -> Iterator[PoolFault]:
-    """The label and the taint of the CapacityBlock that holds the group's reservation."""
+    """The faults of the label and the taint of the CapacityBlock that holds the group's reservation."""
     for block in _held(wanted, group):
         if pool.labels.get(labels.CAPACITY_BLOCK) != block.block:
             yield PoolFault(

@@ -1,8 +1,8 @@
-"""What the command for a new node pool keeps of one that exists, as options of `gcloud container node-pools create`.
+"""The options of `gcloud container node-pools create` that copy an existing node pool.
 
-Left out is what gcloud chooses by itself when it is not told. Metadata, and what gcloud reads from files (settings of
-Linux, of the kubelet and of containerd, sole-tenant nodes), is not kept. Sources: GKE API reference v1 (NodeConfig,
-NodeNetworkConfig, NodeManagement), and gcloud's options and their defaults, read 2026-11-27.
+Options with gcloud's default value are left out. Metadata, and settings that gcloud reads from files (Linux, kubelet,
+containerd, sole-tenant nodes), are not copied. Sources: GKE API reference v1 (NodeConfig, NodeNetworkConfig,
+NodeManagement), and gcloud's options and their defaults, read 2026-11-27.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _DEFAULT_SCOPES: Final = frozenset(
         "trace.append",
     )
 )
-# Those of a node pool that names a service account.
+# The scopes of a node pool that names a service account.
 _ACCOUNT_SCOPES: Final = frozenset((f"{_AUTH}cloud-platform", f"{_AUTH}userinfo.email"))
 
 
 def kept(found: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options, of a node pool as GKE describes it."""
+    """The options, from a node pool as GKE describes it."""
     config, network = found.get("config") or {}, found.get("networkConfig") or {}
     values = (*_of_disks(config), *_of_identity(config), *_of_networks(network), *_of_machines(config))
     switches = (
@@ -44,7 +44,7 @@ def kept(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def sold_as(config: Mapping[str, Any]) -> Iterator[str]:
-    """How the capacity of its machines is sold."""
+    """The option for the capacity of its machines."""
     yield from (option for key, option in (("spot", "--spot"), ("flexStart", "--flex-start")) if config.get(key))
     if config.get("maxRunDuration"):
         yield f"--max-run-duration {config['maxRunDuration']}"
@@ -77,7 +77,7 @@ def _of_identity(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_networks(network: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Where GKE makes the networks for accelerators by itself, they are not named one by one."""
+    """The options for networks. If GKE creates the networks for accelerators, they are not named one by one."""
     profile = network.get("acceleratorNetworkProfile")
     yield "--accelerator-network-profile", profile
     yield "--subnetwork", network.get("subnetwork")
@@ -92,7 +92,7 @@ def _of_networks(network: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_machines(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Resource labels that begin with goog- are GKE's own."""
+    """The options for machines. Resource labels that begin with goog- belong to GKE and are left out."""
     labels = sorted((config.get("resourceLabels") or {}).items())
     yield "--image-type", config.get("imageType")
     yield "--min-cpu-platform", config.get("minCpuPlatform")

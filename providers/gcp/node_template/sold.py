@@ -1,7 +1,7 @@
-"""Whether the zones of groups have the machine types and accelerators that their machines are made of.
+"""Checks whether the zones of groups have the machine types and accelerators of their machines.
 
-Compute Engine's lists say where a project can use a kind at all; whether there is one left, only a launch says. A
-person asks, since the answers change rarely: the controller's role has no permission for it.
+Compute Engine's lists show where a project can use a type; only a launch shows whether capacity is left. This is a
+check for users, since the lists change rarely: the controller's role has no permission for it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from providers.finding import Finding, missing, note
 from providers.gcp.node_template.groups import Group
 from providers.gcp.session import Gcp
 
-_SHOWN: Final = 8  # zones that a message names
+_SHOWN: Final = 8  # the most zones in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A list of Compute Engine: its `method`, the `field` of its answers, and the `word` for what it lists."""
+    """A list of Compute Engine: its `method`, the `field` of its answers, and the `word` for its entries in
+    messages."""
 
     method: str
     field: str
@@ -33,7 +34,7 @@ ACCELERATORS: Final = Kind("acceleratorTypes.aggregatedList", "accelerator_types
 
 
 def not_sold(gcp: Gcp, groups: Iterable[Group]) -> Iterator[Finding]:
-    """A finding for each group whose zone lacks what its machines need, with zones that have it."""
+    """A finding for each group whose zone lacks what its machines need, with the zones that have it."""
     groups = tuple(groups)
     for kind in (TYPES, ACCELERATORS):
         wanted = {name for group in groups for name in _names(kind, group)}
@@ -58,11 +59,11 @@ def not_sold(gcp: Gcp, groups: Iterable[Group]) -> Iterator[Finding]:
 def _names(kind: Kind, group: Group) -> Sequence[str]:
     if kind is ACCELERATORS:
         return group.accelerators
-    return () if "custom-" in group.instance_type else (group.instance_type,)  # custom types are in no list
+    return () if "custom-" in group.instance_type else (group.instance_type,)  # no list contains custom types
 
 
 def _zones(gcp: Gcp, kind: Kind, names: Sequence[str]) -> Mapping[str, set[str]]:
-    """The zones that have each of them."""
+    """The zones that have all of these names."""
     found: dict[str, set[str]] = {name: set() for name in names}
     for page in gcp.pages(kind.method, filter=f'name eq "({"|".join(names)})"'):
         for scope, listed in page.items.items():

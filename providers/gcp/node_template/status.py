@@ -1,4 +1,4 @@
-"""The status of a GCPNodeTemplate: its groups, and what is wrong with them, with the command that corrects it."""
+"""The status of a GCPNodeTemplate: its groups and their faults, with the commands that correct them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LIFETIME: Final = timedelta(minutes=5)
 
 
 class Verdicts:
-    """Judges templates, and remembers what it said for a few minutes."""
+    """Computes the statuses of templates and caches them for a few minutes."""
 
     def __init__(
         self, groups: Groups, templates: GroupTemplates, clock: Clock, expected: Callable[[], Iterable[PoolNodes]]
     ) -> None:
-        """`expected` is what plans for CapacityPools assume of their nodes."""
+        """`expected` returns the properties that plans for CapacityPools assume for their nodes."""
         self._groups = groups
         self._expected = expected
         self._templates = templates
@@ -68,13 +68,13 @@ class Verdicts:
         seen: list[Group] = []
         registers: dict[OfferingKey, Registered] = {}
         launched: list[Group] = []
-        known = True  # whether every group could be read, or is certainly not there
+        known = True  # every group was read, or certainly does not exist
         expected = tuple(self._expected())
         for group, missing in self._groups.existing(template):
             if missing is not None:
                 fault = _fault("spec", missing)
                 known &= fault.certain
-                # What keeps one group from being read keeps the others as well: said once, for a hundred groups too.
+                # An error that prevents reading one group prevents reading all of them: it is reported once.
                 same = [one for one in faults if (one.kind, one.next_step) == (fault.kind, fault.next_step)]
                 faults += [] if same and not fault.certain else [fault]
             if group is None:
@@ -109,8 +109,11 @@ class Verdicts:
 def _near(
     registers: Mapping[OfferingKey, Registered], seen: Iterable[Group], *, known: bool
 ) -> dict[OfferingKey, Registered]:
-    """What nodes register with. What is the same on all of them holds only if these are all groups of an offering:
-    one of no node pool, or one that cannot be read, may be elsewhere."""
+    """The labels and taints of nodes by group.
+
+    A label that is equal on all nodes counts only if all groups of an offering are known: a group without a node pool,
+    or one that cannot be read, may be in another place.
+    """
     apart = {group.offering for group in seen if not group.pool}
     return {
         key: nodes if known and key not in apart else replace(nodes, same=frozenset())
@@ -119,8 +122,11 @@ def _near(
 
 
 def _rooms(groups: Iterable[Group]) -> dict[OfferingKey, Room]:
-    """The room in groups that are one TPU slice or one NVLink domain. Where groups of one offering differ in that, or
-    in the size of their slices, nobody knows which a launch needs, and no bound is given."""
+    """The free room in groups that are one TPU slice or one NVLink domain.
+
+    There is no limit if groups of one offering differ in that, or in the size of their slices: it is not known which of
+    them a launch needs.
+    """
     alike: dict[OfferingKey, list[Group]] = {}
     for group in groups:
         alike.setdefault(group.offering, []).append(group)
@@ -142,7 +148,7 @@ def _of_group(template: GroupTemplate, group: Group) -> Iterator[TemplateFault]:
             "asked for one by one, and deleted where some cannot be had"
         )
         yield TemplateFault(field, "GangsNotTried", message, try_it(template, group))
-    if group.replaced and not group.pool:  # groups of node pools are GKE's to update
+    if group.replaced and not group.pool:  # GKE updates the groups of node pools
         message = (
             f"group {group.ref}: its update policy is PROACTIVE: once it gets another instance template, Google ends "
             "machines without a drain, and makes others under names of its own, which nobody here ends"

@@ -1,4 +1,5 @@
-"""Which groups a pool's machines start in, as frozen values: what a GCPNodeTemplate says. Checked where it is read."""
+"""The content of a GCPNodeTemplate as frozen values: the groups in which a pool's machines start. Checked when it is
+read."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ class GroupRef:
 class GroupTemplate:
     """Groups that exist already: the node pools of a GKE cluster, and managed instance groups by zone and name.
 
-    `cluster` and `location` (a region or zone) are those of the GKE cluster. `resize_requests`: what has to come
-    together is asked for by a resize request. `flex_start`: how long flex-start machines run; None: none are launched.
-    `tried` are the groups in which a trial has started machines by a resize request, and `on_trial` is the template of
-    a trial.
+    `cluster` and `location` (a region or zone) are those of the GKE cluster. `resize_requests`: machines that must
+    start together are requested by a resize request. `flex_start`: the run duration of flex-start machines; None: none
+    are launched. `tried` are the groups in which a trial has started machines by a resize request. `on_trial`: this is
+    the template of a trial.
     """
 
     name: str
@@ -43,7 +44,8 @@ class GroupTemplate:
 
 @dataclass(frozen=True, slots=True)
 class BlockNodes:
-    """What plans for a CapacityBlock assume of its nodes: those of the groups that start in its `reservation`."""
+    """The properties that plans for a CapacityBlock assume for its nodes: those of the groups that start in its
+    `reservation`."""
 
     block: str
     reservation: str
@@ -52,9 +54,9 @@ class BlockNodes:
 
 @dataclass(frozen=True, slots=True)
 class PoolNodes:
-    """What plans for a CapacityPool assume of its nodes, beside what follows from their type.
+    """The properties that plans for a CapacityPool assume for its nodes, beside those of their type.
 
-    `startup_taints` are those that something removes before pods come. `blocks` are the pool's CapacityBlocks.
+    `startup_taints` are removed before pods start. `blocks` are the pool's CapacityBlocks.
     """
 
     pool: str
@@ -67,7 +69,7 @@ class PoolNodes:
 
 class GroupTemplates(Protocol):
     def template(self, reference: TemplateRef) -> GroupTemplate:
-        """The template of a pool. Raises TemplateError, with the next step, for one that cannot be used."""
+        """The template of a pool. Raises TemplateError, with the next step, if it cannot be used."""
 
     def references(self) -> tuple[TemplateRef, ...]:
         """All templates of this kind, by name."""
@@ -75,7 +77,7 @@ class GroupTemplates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A launch that is written down: its name and its CapacityPool."""
+    """A stored launch: its name and its CapacityPool."""
 
     name: str
     pool: str

@@ -1,7 +1,7 @@
-"""What is one TPU slice of several hosts: by the machine type, and the topology that GKE's nodes register with.
+"""Recognises TPU slices of several hosts by the machine type and the topology label of GKE's nodes.
 
-GKE writes the labels of a node pool's nodes into its instance template, and each machine has them in its metadata; so a
-group and a machine of it answer alike, and no policy has to be read. Source: GKE, multi-host TPU slice node pools.
+GKE writes the labels of a node pool's nodes into its instance template, and each machine has them in its metadata. So a
+group and a machine of it give the same answer, and no policy is read. Source: GKE, multi-host TPU slice node pools.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _TOPOLOGY: Final = re.compile(r"\d{1,4}(?:x\d{1,4}){1,2}\Z")
 
 
 def chips_of(machine_type: str) -> int:
-    """How many chips a machine has; 0 of one that is no TPU machine."""
+    """The number of chips of a machine; 0 if it is no TPU machine."""
     found = _CHIPS.match(machine_type)
     return int(found[1]) if found is not None else 0
 
 
 def hosts_of(machine_type: str, topology: str) -> int:
-    """How many machines form a slice of this topology, which exist together only; 1 where a machine is one itself."""
+    """The number of machines that form a slice of this topology and exist only together; 1 for all other machines."""
     chips = chips_of(machine_type)
     if not chips or not _TOPOLOGY.match(topology):
         return 1
@@ -33,9 +33,9 @@ def hosts_of(machine_type: str, topology: str) -> int:
 
 
 def slice_topology(machine_type: str, placement: Mapping[str, Any]) -> str:
-    """What a node pool's placement policy says of a slice of several hosts; "" of all other node pools.
+    """The topology in a node pool's placement policy if it is a slice of several hosts; "" for all other node pools.
 
-    The machines of TPU7x are placed by a policy, which names no topology here.
+    A policy places the machines of TPU7x, and names no topology here.
     """
     topology = str(placement.get("tpuTopology", ""))
     if not chips_of(machine_type) or not (topology or placement.get("policyName")):
@@ -45,12 +45,12 @@ def slice_topology(machine_type: str, placement: Mapping[str, Any]) -> str:
 
 
 def kube_labels(metadata: Any) -> dict[str, str]:
-    """The labels that GKE's nodes register with, as the metadata of instance templates and of machines has them."""
+    """The labels of GKE's nodes, from the metadata of an instance template or a machine."""
     text = next((item.value for item in metadata.items if item.key == "kube-labels"), "")
     pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
     return {key: value for key, _, value in pairs}
 
 
 def topology_of(found: Mapping[str, str]) -> str:
-    """The topology that labels name; "" where they name none."""
+    """The topology in labels; "" if there is none."""
     return found.get(labels.GKE_TPU_TOPOLOGY, "")

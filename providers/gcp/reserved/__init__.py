@@ -1,1 +1,1 @@
-"""What is reserved: reservations, their parts, TPU chips, and what calendar mode has to sell."""
+"""Reserved capacity: reservations, their parts, TPU chips, and the offers of calendar mode."""

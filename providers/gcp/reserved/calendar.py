@@ -1,8 +1,8 @@
-"""When capacity of calendar mode can be had: what Google recommends. Asked by a person; nothing is reserved by it.
+"""Asks Google when capacity of calendar mode is available. Only a user's command calls it, and it reserves nothing.
 
-Google names one window, or none, and says of every other zone why it is not recommended. It names no price. GPUs are
-reserved by the machine, TPUs in chips (chips.py). Sources: Compute Engine API reference (advice.calendarMode);
-documentation of calendar mode for the limits; gcloud's source for what it sends of TPUs, read 2026-11.
+Google recommends one window, or none, and gives a reason for every other zone. It names no price. GPUs are reserved by
+the machine, TPUs in chips (chips.py). Sources: Compute Engine API reference (advice.calendarMode); documentation of
+calendar mode for the limits; gcloud's source for the request for TPUs, read 2026-11.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from providers.market import CapacityQuery
 
 SHORTEST: Final = timedelta(days=1)
 LONGEST: Final = timedelta(days=90)
-# So long before its start capacity must be submitted.
+# The time before its start at which a request must be submitted.
 AHEAD: Final = timedelta(hours=87)
 TPU_AHEAD: Final = timedelta(hours=6)
 _SPEC: Final = "spec"
@@ -38,8 +38,8 @@ _ZONE: Final = re.compile(r".+\d-[a-z]")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Capacity that could be reserved now, with the command that does it: a person submits it, and Google may
-    not let it be withdrawn once it has approved it."""
+    """Capacity that can be reserved now, with the command. A user submits it, because Google may refuse to withdraw
+    it once it has approved it."""
 
     zone: str
     starts_at: datetime
@@ -49,14 +49,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What Google recommends, in order of start, and of other zones why it does not."""
+    """Google's recommendations, in order of start, and the reasons why it does not recommend other zones."""
 
     windows: tuple[Window, ...]
     elsewhere: Mapping[str, str]
 
 
 def bounded(query: CapacityQuery, now: datetime) -> CapacityQuery:
-    """The query within what Google sells. Raises RefusedError."""
+    """The query within Google's limits. Raises RefusedError."""
     if query.ultraserver:
         raise RefusedError("UltraServers are AWS's", next_step="give --type with a machine type of Google Cloud")
     _check_type(query)
@@ -74,7 +74,7 @@ def bounded(query: CapacityQuery, now: datetime) -> CapacityQuery:
 
 
 def _check_type(query: CapacityQuery) -> None:
-    """Raises RefusedError for what calendar mode does not sell."""
+    """Raises RefusedError for types that calendar mode does not sell."""
     family, tpus = family_of(query.instance_type), chips_of(query.instance_type)
     if "+" in query.instance_type:
         step = "give --type with a machine type that has GPUs of its own, as a3-highgpu-8g"
@@ -88,7 +88,7 @@ def _check_type(query: CapacityQuery) -> None:
 
 
 def advice(gcp: Gcp, region: str, query: CapacityQuery) -> Advice:
-    """What can be had in a region, for a query that `bounded` has answered. Raises ProviderErrors."""
+    """The available capacity in a region, for a query that `bounded` has returned. Raises ProviderErrors."""
     if _ZONE.fullmatch(region):
         raise RefusedError(f"{region} is a zone", next_step=f"give --region {region.rpartition('-')[0]}")
     asked = {"future_resources_specs": {_SPEC: _spec(query)}}

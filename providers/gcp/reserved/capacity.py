@@ -1,15 +1,14 @@
-"""Reserved capacity: reservations, shared ones among them, and future reservations, of which those in calendar mode are
-Capacity Blocks.
+"""Reserved capacity: reservations, also shared ones, and future reservations; those in calendar mode are Capacity
+Blocks.
 
-A reservation is named as Google names it, below its project: `zones/ZONE/reservations/NAME`, and with
-`projects/PROJECT/` before it where another project shares it. A future reservation keeps its own name,
-`zones/ZONE/futureReservations/NAME`, before and after Google has made the reservation that machines start in. One of
-TPUs holds chips, and is counted in the machines that groups start in it (chips.py).
-Machines of calendar capacity are bound to that reservation: Google stops them when it ends. A block or sub-block that
-machines start in by name is capacity of its own, with `/reservationBlocks/BLOCK` and perhaps
-`/reservationSubBlocks/SUBBLOCK` after the name of its reservation. Sources: Compute Engine API reference
-(FutureReservation.status.procurementStatus, Reservation.status, ReservationBlock, ReservationSubBlock), docs of
-calendar mode.
+A reservation has Google's name, below its project: `zones/ZONE/reservations/NAME`, with `projects/PROJECT/` before it
+if another project shares it. A future reservation keeps its own name, `zones/ZONE/futureReservations/NAME`, before and
+after Google has created the reservation that machines start in. A reservation of TPUs has chips, and is counted in the
+machines that groups start in it (chips.py). Machines of calendar capacity are bound to their reservation: Google stops
+them when it ends. A block or sub-block that an instance template names is capacity of its own; its name is that of its
+reservation with `/reservationBlocks/BLOCK` and perhaps `/reservationSubBlocks/SUBBLOCK` after it. Sources: Compute
+Engine API reference (FutureReservation.status.procurementStatus, Reservation.status, ReservationBlock,
+ReservationSubBlock), docs of calendar mode.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from providers.gcp.reserved.parts import ENDING, Ref, of_part, read_part
 from providers.gcp.session import Gcp
 from providers.ttl_cache import TtlCache
 
-# Several parts of one reconcile read the same answer; between reconciles it is read again.
+# Several parts of one reconcile use the same answer; the next reconcile reads it again.
 _LIFETIME: Final = timedelta(seconds=5)
 _CALENDAR: Final = "CALENDAR"
-# What a future reservation is while no reservation of it can be launched into.
+# The state of a future reservation that has no reservation to launch into.
 STATES: Final[Mapping[str, ReservationState]] = {
     "DRAFTING": ReservationState.PENDING,
     "PENDING_APPROVAL": ReservationState.PENDING,
@@ -48,7 +47,7 @@ STATES: Final[Mapping[str, ReservationState]] = {
     "DECLINED": ReservationState.ENDED,
     "CANCELLED": ReservationState.ENDED,
 }
-# Its reservation exists from here on, until it ends.
+# In these states its reservation exists until it ends.
 _DELIVERED: Final = frozenset({"FULFILLED", "FAILED_PARTIALLY_FULFILLED"})
 _NOTES: Final[Mapping[str, str]] = {
     "DRAFTING": "it is a draft: submit it, or Google reserves nothing",
@@ -65,20 +64,20 @@ _NOTES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A reservation, which holds machines or, of TPUs, chips."""
+    """A reservation of machines or of TPU chips."""
 
     reservation: Reservation
     chips: Chips | None = None
 
     def of(self, types: Collection[str]) -> Reservation:
-        """What groups that start machines of these types see of it."""
+        """The reservation, counted in machines of these types."""
         return self.reservation if self.chips is None else in_machines(self.reservation, self.chips, types)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """All reservations by id, under which id machines of a reservation are counted, and Compute Engine's own ids of
-    the reservations that are there."""
+    """All reservations by id, the id under which the machines of a reservation are counted, and Compute Engine's
+    numeric ids of the reservations that exist."""
 
     reservations: Mapping[str, _Held]
     ids: Mapping[Ref, str]
@@ -86,7 +85,7 @@ class _Seen:
 
 
 class Reservations:
-    """The reservations that a project can use. `window` is how long Google's counts may lag."""
+    """The reservations that a project can use. `window` is the delay of Google's counts."""
 
     def __init__(self, gcp: Gcp, clock: Clock, *, window: timedelta) -> None:
         self._gcp = gcp
@@ -98,11 +97,11 @@ class Reservations:
         self._gone: set[Ref] = set()
         self._denied: set[Ref] = set()
         self._ours: dict[str, bool] = {}  # by the number of a project
-        self._asked: TtlCache[int] = TtlCache(clock, _LIFETIME)  # the id of what a number names; 0: not found
+        self._asked: TtlCache[int] = TtlCache(clock, _LIFETIME)  # Google's id of a reference; 0: not found
 
     def all(self, named: Iterable[tuple[Ref, str]] = ()) -> tuple[Reservation, ...]:
-        """All of them, by id, with what is left after our own launches. With them come `named` ones of other projects,
-        and `named` parts of reservations; each is named with the type of the machines that a group starts in it."""
+        """All reservations of the project, by id, with the rest after our own launches. `named` adds reservations of
+        other projects, and parts, each with a machine type that a group starts in it."""
         seen = self._read_once()
         types: dict[Ref, set[str]] = {}
         for ref, machine_type in named:
@@ -117,8 +116,8 @@ class Reservations:
         return tuple(sorted(found, key=lambda one: one.id))
 
     def of(self, ref: Ref, machine_type: str = "") -> Reservation | None:
-        """The reservation, future reservation, or part of one, that machines of this one are counted in; None if there
-        is none. One that holds chips is counted in machines of `machine_type`."""
+        """The reservation, future reservation or part in which machines of `ref` are counted; None if there is none.
+        Chips are counted in machines of `machine_type`."""
         return self._named(self._own(ref), {machine_type} if machine_type else ())
 
     def _named(self, ref: Ref, types: Collection[str]) -> Reservation | None:
@@ -135,7 +134,8 @@ class Reservations:
         return seen.reservations.get(seen.ids.get(ref, ""))
 
     def refuses(self, ref: Ref, machine_type: str) -> str:
-        """Why machines of a type cannot start in it, whatever is left of it; "" where they can, as far as is known."""
+        """The reason why machines of a type cannot start in it, whatever is left of it; "" if they can, as far as is
+        known."""
         ref = self._own(ref)
         held = self._held(ref.whole)
         if held is None or held.chips is None:
@@ -146,12 +146,12 @@ class Reservations:
         return f"nothing can start in {ref.id}: {why}" if why else ""
 
     def unreadable(self, ref: Ref) -> str:
-        """What to do where the controller may not read it, or the reservation that it is a part of; "" where it may."""
+        """The correction if the controller cannot read it, or the reservation that it is a part of; "" if it can."""
         denied = next((one for one in (ref, ref.whole) if one in self._denied), None)
         return _readable(denied) if denied is not None else ""
 
     def launched(self, reservation: str, ids: Iterable[str], machine_type: str) -> None:
-        """Count machines that were just started, in a part of a reservation in the whole one as well."""
+        """Count machines that have just started. A machine in a part also counts in the whole reservation."""
         started = tuple(ids)
         seen = self._seen.last("")
         part = self._part_refs.get(reservation)
@@ -162,15 +162,15 @@ class Reservations:
         self._bookings.launched(reservation, started, held.of((machine_type,)) if held is not None else None)
 
     def exhausted(self, reservation: str) -> None:
-        """Google has just refused a launch: none is left."""
+        """Google has just refused a launch: nothing is left."""
         self._bookings.exhausted(reservation)
 
     def _own(self, ref: Ref) -> Ref:
-        """The reservation without its project, where that is the number of this project: as the reservation of another
-        one it would have another id, and the end of calendar capacity would not be known.
+        """The reservation without its project if that is the number of this project.
 
-        Whose a number is, nothing in Compute Engine's API says. But a resource has the same id, whichever way its
-        project is named, and no other one has it (Reservation.id, google-cloud-compute 1.56).
+        As a reservation of another project it would have another id, and the end of calendar capacity would not be
+        known. Compute Engine's API does not resolve project numbers. But a resource has one numeric id, whichever way
+        its project is named, and no other resource has it (Reservation.id, google-cloud-compute 1.56).
         """
         if not ref.project.isdecimal():
             return ref
@@ -193,7 +193,7 @@ class Reservations:
         return self._seen.get("", self._read)
 
     def _read(self) -> _Seen:
-        # In this order: a reservation that is fulfilled in the first list was there before the second was read.
+        # In this order: a reservation that the first list calls fulfilled exists before the second list is read.
         coming = [*self._rows("futureReservations.aggregatedList", "future_reservations")]
         there = {}
         for found in self._rows("reservations.aggregatedList", "reservations"):
@@ -202,7 +202,7 @@ class Reservations:
         reservations: dict[str, _Held] = {}
         ids: dict[Ref, str] = {}
         for found in coming:
-            with suppress(ValueError):  # one that cannot be read, perhaps somebody else's, hides no other
+            with suppress(ValueError):  # an unreadable reservation does not hide the others
                 refs = [*_refs(found, there)]
                 delivered = found.status.procurement_status in _DELIVERED
                 made = [self._made(ref, there) for ref in refs] if delivered else [there.get(ref) for ref in refs]
@@ -217,7 +217,8 @@ class Reservations:
         return _Seen(reservations, ids, {ref: found.id for ref, found in there.items()})
 
     def _made(self, ref: Ref, there: Mapping[Ref, Any]) -> Any | None:
-        """The reservation that Google has made of a future one. A list may lag, so one it lacks is asked for, once."""
+        """The reservation that Google has created for a future one. A list may be old, so a missing one is read once
+        by name."""
         if ref in there:
             self._gone.discard(ref)
             return there[ref]
@@ -228,7 +229,7 @@ class Reservations:
         return None
 
     def _shared(self, ref: Ref) -> _Held:
-        """A reservation that another project shares. Where it may not be read, that is what it says."""
+        """A reservation that another project shares. If it cannot be read, its note says so."""
         self._denied.discard(ref)
         try:
             return _plain(ref, self._get(ref))
@@ -243,7 +244,7 @@ class Reservations:
         self._part_refs[ref.id] = ref
         self._denied.discard(ref)
         whole = self.of(ref.whole)
-        if whole is None or whole.state is not ReservationState.ACTIVE:  # which says why, and has no parts yet
+        if whole is None or whole.state is not ReservationState.ACTIVE:  # it has the reason, and no parts yet
             return replace(whole, id=ref.id, count=0, available=0) if whole is not None else None
         try:
             found = read_part(self._gcp, ref)
@@ -262,7 +263,7 @@ class Reservations:
 
 
 def _future(found: Any, made: list[Any]) -> _Held:
-    """A future reservation, with the reservations that Google has made of it. Raises ValueError."""
+    """A future reservation, with the reservations that Google has created for it. Raises ValueError."""
     zone, approved = _last(found.zone), granted(found)
     status, window = found.status.procurement_status, approved.time_window
     ready = [one for one in made if one.status == "READY"]
@@ -296,7 +297,7 @@ def _future(found: Any, made: list[Any]) -> _Held:
 
 
 def _plain(ref: Ref, found: Any) -> _Held:
-    """A reservation that somebody has made. Machines stay when it ends, at the on-demand price. Raises ValueError."""
+    """A reservation that a user created. Machines stay when it ends, at the on-demand price. Raises ValueError."""
     specific, ready = found.specific_reservation, found.status == "READY"
     gone = found.status in ENDING
     note = _health([found]) if ready else f"its status is {found.status or 'not known'}"
@@ -317,7 +318,7 @@ def _plain(ref: Ref, found: Any) -> _Held:
 
 
 def _deleted(found: Any) -> datetime | None:
-    """When Google deletes a reservation by itself: at a moment, or so long after it was made."""
+    """The time at which Google deletes a reservation: a fixed time, or a duration after its creation."""
     if found.delete_at_time:
         return _moment(found.delete_at_time)
     lasts = found.delete_after_duration.seconds
@@ -325,7 +326,7 @@ def _deleted(found: Any) -> datetime | None:
 
 
 def _left(specific: Any) -> int:
-    """How many machines can start in it. Of those that it was made for, Google may have fewer that can be used now.
+    """The number of machines that can start in it. Fewer machines may be usable than it was created for.
 
     Source: AllocationSpecificSKUReservation.assuredCount of Compute Engine's API.
     """
@@ -335,7 +336,7 @@ def _left(specific: Any) -> int:
 
 
 def _readable(ref: Ref) -> str:
-    """What lets the controller read a reservation, or a part of one."""
+    """The correction that lets the controller read a reservation, or a part of one."""
     if ref.project:
         return f"give the controller's service account roles/compute.viewer in project {ref.project}"
     return "update the controller's role from deploy/gcp/controller-role.yaml"
@@ -348,8 +349,8 @@ def _unread(ref: Ref, state: ReservationState, note: str) -> Reservation:
 
 
 def _refs(found: Any, there: Mapping[Ref, Any]) -> Iterator[Ref]:
-    """The reservations that Google makes of a future one: those it has made, or the one that it is told to make. One of
-    that name that exists before is somebody's own."""
+    """The reservations that Google has created for a future one, or the one that it is configured to create. If a
+    reservation of that name existed before, it belongs to a user."""
     zone = _last(found.zone)
     made = [Ref(zone, _last(url)) for url in found.status.auto_created_reservations]
     told = Ref(zone, found.reservation_name)
@@ -359,7 +360,7 @@ def _refs(found: Any, there: Mapping[Ref, Any]) -> Iterator[Ref]:
 
 
 def _health(found: list[Any]) -> str:
-    """Which part of a dense reservation is impaired. Google moves nothing for it, so a person decides."""
+    """The impaired part of a dense reservation. Google moves nothing for it, so a person decides."""
     for one in found:
         health = one.resource_status.health_info
         if health.degraded_block_count:

@@ -1,9 +1,9 @@
-"""What is reserved of TPUs: chips of one family of machines, whichever machines of it start there.
+"""Reserved TPUs: a number of chips of one machine family, for any machine type of that family.
 
 An aggregate reservation names no machine type. The groups that start machines in it have one, and the reservation is
-counted in these. Sources: google-cloud-compute 1.56.0 (AllocationAggregateReservation, its VmFamily, and
-FutureResourcesSpecAggregateResources); gcloud's source for the names of TPU versions in `compute advice calendar-mode`
-and `compute future-reservations create`, read 2026-11.
+counted in machines of this type. Sources: google-cloud-compute 1.56.0 (AllocationAggregateReservation, its VmFamily,
+and FutureResourcesSpecAggregateResources); gcloud's source for the names of TPU versions in `compute advice
+calendar-mode` and `compute future-reservations create`, read 2026-11.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 from providers.contract import Reservation, ReservationState
 from providers.gcp.node_template.tpu import chips_of
 
-# What calendar mode sells, by the family that names of machine types begin with: gcloud's --tpu-version, and vmFamily.
+# The TPUs of calendar mode, by the family at the start of machine types: gcloud's --tpu-version, and vmFamily.
 SOLD: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "ct5lp": ("V5E", "VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT5LP"),
@@ -29,26 +29,26 @@ SOLD: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Chips:
-    """So many chips of machines whose types begin with `family`, which is "" where Google does not say it."""
+    """A number of chips for machines whose types begin with `family`, which is "" if Google does not name it."""
 
     family: str
     reserved: int
     used: int = 0
 
     def refuses(self, machine_type: str) -> str:
-        """Why machines of a type cannot start in it; "" where they can."""
+        """The reason why machines of a type cannot start in it; "" if they can."""
         if chips_of(machine_type) and family_of(machine_type) == self.family:
             return ""
         return f"it holds {self.reserved} TPU chips for {self.family or 'unnamed'} machines, and not {machine_type}"
 
 
 def family_of(machine_type: str) -> str:
-    """ "ct6e" of ct6e-standard-4t."""
+    """The family of a machine type, such as "ct6e" of ct6e-standard-4t."""
     return machine_type.partition("-")[0]
 
 
 def reserved_chips(found: Any) -> Chips | None:
-    """The chips of a reservation, or of a future one; None of one that holds machines of one type."""
+    """The chips of a reservation or future reservation; None if it has machines of one type."""
     if "aggregate_reservation" not in found:
         return None
     aggregate = found.aggregate_reservation
@@ -57,12 +57,12 @@ def reserved_chips(found: Any) -> Chips | None:
 
 
 def together(parts: Collection[Chips], known: Chips) -> Chips:
-    """The chips of all reservations that Google has made of a future one; `known` says the family."""
+    """The chips of all reservations that Google has created for a future one; `known` has the family."""
     return replace(known, reserved=sum(one.reserved for one in parts), used=sum(one.used for one in parts))
 
 
 def in_machines(found: Reservation, chips: Chips, types: Collection[str]) -> Reservation:
-    """The reservation counted in the machines that groups start in it, which are of these types."""
+    """The reservation counted in machines of these types, which groups start in it."""
     fitting = sorted({one for one in types if not chips.refuses(one)})
     if len(fitting) == 1:
         (machine_type,) = fitting

@@ -1,7 +1,7 @@
-"""What Google has approved of a future reservation whose owner has asked for a change.
+"""The approved part of a future reservation whose owner has requested a change.
 
-While the change is under review, the future reservation has the time window and the machines that are asked for. What
-holds, and what comes back if the change is declined, is the last known good state. Source: google-cloud-compute 1.56
+While Google reviews the change, the future reservation has the requested time window and machines. The approved ones,
+which also return if the change is declined, are in the last known good state. Source: google-cloud-compute 1.56
 (FutureReservationStatus: amendmentStatus, lastKnownGoodState, procurementStatus).
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def granted(found: Any) -> Any:
-    """What of a future reservation has the approved time_window and specific_sku_properties."""
+    """The part of a future reservation that has the approved time_window and specific_sku_properties."""
     status = found.status
     before = status.last_known_good_state.future_reservation_specs
     in_review = (status.amendment_status, status.procurement_status)

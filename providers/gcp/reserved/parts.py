@@ -1,7 +1,7 @@
-"""What machines start in by name: a reservation, or a block or sub-block of one.
+"""References to capacity that machines start in by name: a reservation, or a block or sub-block of one.
 
-A part is read by itself: how many hosts it has, how many are in use, and their health. A sub-block of A4X is one NVLink
-domain. Source: Compute Engine API reference (ReservationBlock, ReservationSubBlock).
+A part is read by itself: its hosts, those in use, and their health. A sub-block of A4X is one NVLink domain. Source:
+Compute Engine API reference (ReservationBlock, ReservationSubBlock).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Final
 from providers.contract import Reservation, ReservationState
 from providers.gcp.session import Gcp
 
-# What a reservation, or a part of one, is while nothing starts in it any more.
+# The states of a reservation, or of a part, in which nothing starts any more.
 ENDING: Final = frozenset({"DELETING", "INVALID"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Ref:
-    """A reservation that machines start in. `project` is "" for the project of this adapter; `block` and `sub_block`
-    are "" where any part of it will do."""
+    """A reservation that machines start in. `project` is "" for the adapter's own project. `block` and `sub_block`
+    are "" if any part will do."""
 
     zone: str
     name: str
@@ -30,7 +30,7 @@ class Ref:
 
     @property
     def id(self) -> str:
-        """As CapacityBlocks and offerings name it."""
+        """The name in CapacityBlocks and offerings."""
         owner = f"projects/{self.project}/" if self.project else ""
         block = f"/reservationBlocks/{self.block}" if self.block else ""
         sub_block = f"/reservationSubBlocks/{self.sub_block}" if self.sub_block else ""
@@ -38,13 +38,13 @@ class Ref:
 
     @property
     def whole(self) -> Ref:
-        """The reservation that it is, or is a part of."""
+        """The reservation itself, or the one that this is a part of."""
         return replace(self, block="", sub_block="")
 
 
 def ref_of(zone: str, value: str, project: str) -> Ref:
-    """What an instance template, or a machine, names: NAME, or projects/PROJECT/reservations/NAME, either of them with
-    /reservationBlocks/BLOCK and perhaps /reservationSubBlocks/SUBBLOCK after it."""
+    """Parse the name in an instance template or a machine: NAME or projects/PROJECT/reservations/NAME, perhaps
+    followed by /reservationBlocks/BLOCK and /reservationSubBlocks/SUBBLOCK."""
     parts = value.split("/")
     named = dict(pairwise(parts))
     owner = named.get("projects", "")
@@ -58,7 +58,7 @@ def ref_of(zone: str, value: str, project: str) -> Ref:
 
 
 def read_part(gcp: Gcp, ref: Ref) -> Any:
-    """A block or sub-block as Google describes it. Raises ProviderErrors; GoneError if there is none."""
+    """A block or sub-block as Google describes it. Raises ProviderErrors; GoneError if it does not exist."""
     project = {"project": ref.project} if ref.project else {}
     if not ref.sub_block:
         named = {"reservation": ref.name, "reservation_block": ref.block}
@@ -71,10 +71,10 @@ def read_part(gcp: Gcp, ref: Ref) -> Any:
 
 
 def of_part(ref: Ref, whole: Reservation, found: Any) -> Reservation:
-    """A block or sub-block of a reservation that machines start in: its own count, and the end of the whole.
+    """A block or sub-block in which machines start: its own count, and the end of the whole reservation.
 
-    Nothing is to start on hosts that are degraded, and Google does not say whether those in use are among them. So at
-    most as many machines are available as there are healthy hosts that are free in any case.
+    Nothing starts on degraded hosts, and Google does not report whether hosts in use are among them. So the available
+    machines are the healthy hosts that are free in every case.
     """
     left, health, status = found.count - found.in_use_count, found.health_info, found.status
     if ref.sub_block and health.degraded_host_count:
@@ -87,7 +87,7 @@ def of_part(ref: Ref, whole: Reservation, found: Any) -> Reservation:
 
 
 def _health_of_part(ref: Ref, found: Any) -> str:
-    """What of it is impaired. Google moves nothing for it, so a person decides."""
+    """The impaired parts of it. Google moves nothing for them, so a person decides."""
     health = found.health_info
     if ref.sub_block:
         bad, good, what = health.degraded_host_count, health.healthy_host_count, f"hosts of sub-block {found.name}"
