@@ -1,1 +1,2 @@
-"""From demand to a plan at least cost, with a reason for everything left out. Pure: no I/O, no clock, no randomness."""
+"""Computes a plan of least cost for pending pods, with a reason for every pod without a node. Pure: no I/O, no
+clock, no randomness."""

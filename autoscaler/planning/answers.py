@@ -1,7 +1,7 @@
-"""What ProvisioningRequests are answered, from the plan that was made with their pods. Pure; nothing is written here.
+"""Computes the conditions of ProvisioningRequests from a plan that includes their pods. Pure; nothing is written here.
 
-Who sets what, as Cluster Autoscaler does (provisioningrequest, 1.36): Accepted at once; Provisioned False with what it
-waits for, True when every pod has a place on a node that is ready; Failed when nothing can satisfy it, and never after
+Conditions as in Cluster Autoscaler (provisioningrequest, 1.36): Accepted at once; Provisioned False with the reason for
+waiting, True when every pod has a place on a ready node; Failed when nothing can satisfy the request, and never after
 Provisioned; BookingExpired when its consumers are bound or ten minutes have passed; CapacityRevoked when nodes end.
 """
 
@@ -28,12 +28,12 @@ from instance_catalog.kubernetes import labels
 
 BOOKING: Final = timedelta(minutes=10)
 VALID: Final = timedelta(days=7)
-# Parameters of Cluster Autoscaler's classes that mean the same here.
+# Parameters of Cluster Autoscaler's classes with the same meaning here.
 _VALID_SECONDS: Final = "ValidUntilSeconds"
 _NO_RETRY: Final = "noRetry"
 
 _TYPE = RequestCondition
-# What says that no offering of any pool would take the pod, now or later.
+# Codes that mean that no offering of any pool can take the pod, now or later.
 _FOR_GOOD: Final = frozenset(
     {
         Code.NO_CANDIDATE,
@@ -76,10 +76,10 @@ def request_answers(
     checked: Mapping[str, Plan],
     seen: RequestsSeen | None = None,
 ) -> tuple[RequestAnswer, ...]:
-    """One answer for each request of our classes about which something is to be said.
+    """One answer for each request of our classes whose conditions change.
 
-    `checked` are the plans made to look at requests that only ask, by their keys. `seen` says since when a request
-    cannot be met; without it, nobody looked before, and its age decides whether it fails.
+    `checked` are the plans for requests that only check capacity, by key. `seen` has the time since when a request
+    cannot be met; without it, the age of the request decides whether it fails.
     """
     fates = _Fates(plan)
     looked_at = {key: _Fates(made) for key, made in checked.items()}
@@ -101,7 +101,7 @@ def request_answers(
 
 
 def _settled(request: ProvisioningRequest, now: datetime, seen: RequestsSeen | None) -> bool:
-    """Whether what is in the request's way has been there for so long that it is no matter of a moment."""
+    """True if the obstacle of the request has lasted so long that it is not temporary."""
     since = _created(request, now) if seen is None else seen.hopeless_since(request)
     return since is not None and now - since >= GRACE
 
@@ -137,7 +137,7 @@ def _answer(
     if said.why is not Why.PROVISIONED:
         return RequestAnswer(request, (accepted, said), spares=request.spares)
     lacking = scattered(request, snapshot, said.nodes)
-    # Each pod has a node to itself then, at the latest, and none stands in another's way.
+    # At the latest then each pod has a node to itself, and none takes the place of another.
     if lacking and sum(request.spares.values()) < request.pods * len(request.pod_sets):
         count = request.pods - sum(lacking.values())
         said = Said(said.type, Why.SCATTERED, count=count, total=request.pods, nodes=said.nodes, true=False)
@@ -146,7 +146,7 @@ def _answer(
 
 
 def _more(request: ProvisioningRequest, lacking: Mapping[str, int]) -> FrozenMap[str, int]:
-    """The spare pods with as many more of each set as kube-scheduler might leave over."""
+    """The spare pods, increased in each set by the number that kube-scheduler might leave without a place."""
     spares = dict(request.spares)
     for template, count in lacking.items():
         spares[template] = spares.get(template, 0) + count
@@ -154,13 +154,13 @@ def _more(request: ProvisioningRequest, lacking: Mapping[str, int]) -> FrozenMap
 
 
 def _unmakeable(request: ProvisioningRequest, snapshot: Snapshot, *, settled: bool) -> Said | None:
-    """What its pods cannot be made for."""
+    """The reasons why its pods cannot be created."""
     problems = request_problems(request, snapshot)
     if not problems:
         return None
     if any(problem.code is Code.UNREADABLE for problem in problems):
         return Said(_TYPE.PROVISIONED, Why.UNCHECKED, problems, true=False)
-    # A missing template may come; spec.podSets never change.
+    # A missing template may be created later; spec.podSets never change.
     final = settled or any(problem.code is Code.UNSUPPORTED for problem in problems)
     said = Said(_TYPE.FAILED, Why.NO_PODS, problems, true=True) if final else _waiting(request, problems)
     return replace(said, obstacle=True)
@@ -185,7 +185,7 @@ def _expired(request: ProvisioningRequest, now: datetime) -> Said | None:
 
 
 def _progress(request: ProvisioningRequest, fates: _Fates, *, settled: bool) -> Said:
-    """How far it got: its nodes are there, on their way, or not to be had."""
+    """The state of its nodes: all ready, some starting, or none available."""
     placed = fates.targets.get(request.key, [])
     ready = [node for target, node in placed if target is Target.EXISTING]
     nodes = tuple(sorted({node for _, node in placed}))
@@ -212,7 +212,7 @@ def _progress(request: ProvisioningRequest, fates: _Fates, *, settled: bool) -> 
 
 
 def _found(request: ProvisioningRequest, fates: _Fates) -> Said:
-    """What a request that only asks is answered: whether nodes that are there take it."""
+    """The answer to a request that only checks capacity: whether existing nodes can take it."""
     placed = fates.targets.get(request.key, [])
     ready = [node for target, node in placed if target is Target.EXISTING]
     nodes = tuple(sorted({node for _, node in placed}))
@@ -226,28 +226,28 @@ def _found(request: ProvisioningRequest, fates: _Fates) -> Said:
 
 
 def _out(request: ProvisioningRequest, left: LeftOut | None, said: Said) -> Said:
-    """With why one of its pods has no place."""
+    """The answer with the reason of one pod without a place."""
     reasons = tuple(r for r in left.reasons if r.code not in _OF_GANGS) if left is not None else ()
     miss = left.near_misses[0] if left is not None and left.near_misses else None
     return replace(said, reasons=reasons, miss=miss, total=request.pods, nodes=())
 
 
 def _decisive(left: Iterable[LeftOut]) -> LeftOut | None:
-    """The pod that is left out for a reason of its own, rather than because its siblings are."""
+    """The pod without a place that has a reason of its own, instead of being left out with the others of its gang."""
     entries = list(left)
     own = (entry for entry in entries if any(reason.code not in _OF_GANGS for reason in entry.reasons))
     return next(own, entries[0] if entries else None)
 
 
 def _for_good(left: LeftOut) -> bool:
-    """Whether nothing that passes by itself keeps the pod out: no shortage, no limit, no budget."""
+    """True if only lasting reasons keep the pod out: no shortage, no limit, no budget."""
     own = [reason for reason in left.reasons if reason.code not in _OF_GANGS]
     known = left.verdict is not LeftOutVerdict.UNKNOWN
     return known and bool(own) and all(reason.code in _FOR_GOOD for reason in own)
 
 
 def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: datetime) -> Said | None:
-    """What becomes of capacity that was provisioned: used, expired, or taken back."""
+    """The conditions after provisioning: the capacity was used, has expired, or is revoked."""
     own = {n.name for n in snapshot.nodes if n.labels.get(labels.PROVISIONING_REQUEST) == request.node_label}
     consumers = [pod for pod in snapshot.pods if request.consumed_by(pod)]
     used = {pod.node_name for pod in consumers if pod.bound}
@@ -259,7 +259,7 @@ def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: da
         if booked
         else []
     )
-    # Pods of an earlier run, which may have the same names, hold nothing of it.
+    # Pods of an earlier run may have the same names; they do not use this capacity.
     taken = sum(1 for pod in consumers if pod.node_name in own and not pod.deleting)
     if booked and taken >= request.pods:
         return Said(_TYPE.BOOKING_EXPIRED, Why.CONSUMED, count=taken, total=request.pods, true=True)
@@ -289,7 +289,7 @@ def _ending(snapshot: Snapshot, plan: Plan, names: set[str]) -> Iterator[tuple[s
 
 
 class _Fates:
-    """Where the plan puts the virtual pods, by the key of the request that they stand for."""
+    """The outcome of the virtual pods in the plan, by the key of their request."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -306,7 +306,7 @@ class _Fates:
 
 
 def next_answer(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> datetime | None:
-    """When a request is to be answered although nothing changes in the cluster."""
+    """The next time at which a request changes its conditions although the cluster does not change."""
     return min((moment for moment in _moments(snapshot, now, seen) if moment > now), default=None)
 
 

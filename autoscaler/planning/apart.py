@@ -1,11 +1,11 @@
-"""A decision without the objects on which it breaks: a bug that one object meets must not cost others their nodes.
+"""Finds the objects on which planning raises an exception and plans without them, so that a bug affects few pods.
 
-Pure. Nothing of this happens as long as deciding ends well. When it does not, the pods that look for a node are tried
-in growing numbers, by halves, until the one is found whose coming breaks the decision. After a few such pods their
-namespaces wait as a whole. If no pod is to blame, or one was left out in vain, blocks, classes and pools are tried
-likewise, unless pods of other namespaces can be decided for with all of them: no tenant closes a pool for others.
-A pool that is left out is closed: it must not be forgotten, or pods would be planned for as if there were no pools.
-Claims of a class that is left out are unknown.
+Pure. Nothing of this runs while planning succeeds. When it fails, a binary search over the pods that need a node finds
+the pod whose addition makes it fail. After a few such pods, all pods of their namespaces wait. If no pod is the cause,
+or leaving one out did not help, blocks, classes and pools are searched in the same way, unless pods of other namespaces
+can be planned with all of them: one tenant must not close a pool for others. A pool that is left out is closed and not
+removed: without any pool, pods would be planned as in a cluster without pools. Claims of a class that is left out are
+unknown.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import pending_pods
 
-# Objects that are looked for in one reconcile; each costs as many plans as their number has binary digits.
+# The most objects found in one reconcile; each costs log2(number of objects) plans.
 _MOST: Final = 4
 Subject: TypeAlias = Pod | CapacityPool | CapacityBlock | DeviceClass
-# In the Kubernetes API; an Event about the object has it.
+# The name in the Kubernetes API, for an Event about the object.
 _KINDS: Final[Mapping[type[Subject], str]] = {
     Pod: "Pod",
     CapacityPool: "CapacityPool",
@@ -43,7 +43,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """An object on which deciding breaks, and how."""
+    """An object on which planning fails, with the error."""
 
     subject: Subject
     error: Exception
@@ -53,12 +53,12 @@ class Odd:
     """Whether it is a pod that waits because others of its namespace break deciding."""
 
     def holds_with(self, namespaces: frozenset[str]) -> bool:
-        """Whether it was found with the pods of all these namespaces in sight."""
+        """True if the pods of all these namespaces were present when it was found."""
         return self.among is None or namespaces <= self.among
 
     @property
     def key(self) -> str:
-        """Unlike that of any other object."""
+        """A key that no other object has."""
         return _key(self.subject)
 
     @property
@@ -68,13 +68,13 @@ class Odd:
 
     @property
     def namespace(self) -> str:
-        """Its namespace, "" where there is none."""
+        """Its namespace, "" if it has none."""
         return self.subject.namespace if isinstance(self.subject, Pod) else ""
 
     @property
     def pool(self) -> str:
-        """The pool that does nothing meanwhile, "" for pods and classes. A block takes its pool along: what that pool
-        may buy is not known without it."""
+        """The pool that is closed because of it, "" for pods and classes. A block also closes its pool: without the
+        block it is not known what the pool may buy."""
         if isinstance(self.subject, CapacityBlock):
             return self.subject.pool
         return self.subject.name if isinstance(self.subject, CapacityPool) else ""
@@ -83,10 +83,10 @@ class Odd:
 def decided_apart(
     decide: Callable[[Snapshot], Made], snapshot: Snapshot, known: Mapping[str, Odd]
 ) -> tuple[Made, Mapping[str, Odd]]:
-    """What is decided without the objects on which deciding breaks, and these by their keys.
+    """The plan without the objects on which planning fails, and these objects by key.
 
-    Of the `known` ones those that are as they were are left out at once. What breaks without any pod, pool, block and
-    class is raised.
+    Objects in `known` that have not changed are left out at once. Raises the error if planning fails without any pod,
+    pool, block and class.
     """
     apart = _still(known, snapshot) if known else {}
     before, pods = apart, 0
@@ -94,7 +94,7 @@ def decided_apart(
         rest = _without(snapshot, apart)
         try:
             return decide(rest), apart
-        except Exception as error:  # the boundary: whatever one object makes planning raise
+        except Exception as error:  # the boundary: an object can make planning raise anything
             culprit: Subject | None = _culprit(decide, rest, pending_pods(rest))
             blamed = [odd.subject for key, odd in apart.items() if key not in before]
             if not isinstance(culprit, Pod) or (pods and not _own_fault(decide, rest, [*blamed, culprit])):
@@ -108,14 +108,14 @@ def decided_apart(
             pods += 1
             apart = {**apart, _key(culprit): Odd(culprit, error)}
             if pods > _MOST:
-                # Too many to be looked for one by one: the namespaces that they come from wait, and the others go on.
+                # Too many to find one by one: their namespaces wait, and pods of other namespaces are planned.
                 names = {odd.namespace for key, odd in apart.items() if key not in before}
                 late = (pod for pod in pending_pods(snapshot) if pod.namespace in names and _key(pod) not in apart)
                 apart = {**apart, **{_key(pod): Odd(pod, error, waits=True) for pod in late}}
 
 
 def _still(known: Mapping[str, Odd], snapshot: Snapshot) -> Mapping[str, Odd]:
-    """The known objects that are as they were. Pods that wait for others do so while one of those is among them."""
+    """The known objects that have not changed. Pods that wait because of others do so while one of those is known."""
     present = {_key(subject): subject for subject in _subjects(snapshot)}
     namespaces = _namespaces(pending_pods(snapshot))
     same = {key: odd for key, odd in known.items() if present.get(key) == odd.subject and odd.holds_with(namespaces)}
@@ -124,8 +124,8 @@ def _still(known: Mapping[str, Odd], snapshot: Snapshot) -> Mapping[str, Odd]:
 
 
 def _own_fault(decide: Callable[[Snapshot], Made], snapshot: Snapshot, blamed: Iterable[Subject]) -> bool:
-    """Whether pods of other namespaces look for nodes, and can be decided for without those of the blamed pods: two
-    pods of one tenant do not close a pool for all others."""
+    """True if pods of other namespaces need nodes and can be planned without the blamed pods: two pods of one tenant
+    must not close a pool for all others."""
     names = _namespaces(pod for pod in blamed if isinstance(pod, Pod))
     pods = pending_pods(snapshot)
     own = [_key(pod) for pod in pods if pod.namespace in names]
@@ -133,7 +133,8 @@ def _own_fault(decide: Callable[[Snapshot], Made], snapshot: Snapshot, blamed: I
 
 
 def _judged(supply: Subject, error: Exception, snapshot: Snapshot) -> Odd:
-    """While the pods of one namespace alone look for nodes, the fault may be theirs: it is judged again with others."""
+    """The object with the error. While only pods of one namespace need nodes, these may be the cause: the object is
+    tried again once pods of other namespaces need nodes."""
     names = _namespaces(pending_pods(snapshot))
     return Odd(supply, error, names) if len(names) == 1 else Odd(supply, error)
 
@@ -143,8 +144,9 @@ def _namespaces(pods: Iterable[Pod]) -> frozenset[str]:
 
 
 def _supply(decide: Callable[[Snapshot], Made], snapshot: Snapshot) -> Subject | None:
-    """The object without which all pods can be decided for, or, where none is found, without pods."""
-    # Pools last: leaving a block out takes its pool along, so a pool's turn comes when all blocks are there.
+    """The object without which planning succeeds for all pods; if there is none, the object without which it
+    succeeds without pods."""
+    # Pools are last: a block that is left out closes its pool, so pools are tried with all blocks present.
     subjects: tuple[Subject, ...] = (*snapshot.blocks, *snapshot.classes, *snapshot.pools)
     found = _culprit(decide, snapshot, subjects)
     if found is not None and _holds(decide, _without(snapshot, [_key(found)])):
@@ -153,8 +155,8 @@ def _supply(decide: Callable[[Snapshot], Made], snapshot: Snapshot) -> Subject |
 
 
 def _culprit(decide: Callable[[Snapshot], Made], snapshot: Snapshot, subjects: Sequence[Subject]) -> Subject | None:
-    """The first of the subjects with which, after all before it, deciding breaks; None if it breaks without any, or
-    holds with all."""
+    """The first subject whose addition to all subjects before it makes planning fail; None if planning fails without
+    any, or succeeds with all."""
     keys = [_key(subject) for subject in subjects]
 
     def holds(first: int) -> bool:
@@ -162,7 +164,7 @@ def _culprit(decide: Callable[[Snapshot], Made], snapshot: Snapshot, subjects: S
 
     if not subjects or not holds(0) or holds(len(subjects)):
         return None
-    good, bad = 0, len(subjects)  # it holds with the first `good`, and breaks with the first `bad`
+    good, bad = 0, len(subjects)  # succeeds with the first `good`, fails with the first `bad`
     while bad - good > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)
@@ -187,7 +189,7 @@ def _key(subject: Subject) -> str:
 
 
 def _without(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
-    """The snapshot without these objects; their pools, and those of these blocks, are closed."""
+    """The snapshot without these objects. Their pools, and the pools of these blocks, are closed."""
     if not keys:
         return snapshot
     out = frozenset(keys)
@@ -202,7 +204,7 @@ def _without(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
 
 
 def _closed(pool: CapacityPool) -> CapacityPool:
-    """Nothing is launched for it, as if it was being deleted, and none of its nodes ends for its sake."""
+    """A closed pool: nothing is launched for it, as if it was being deleted, and no node is removed because of it."""
     return CapacityPool(
         pool.name,
         mode=pool.mode,
@@ -216,5 +218,5 @@ def _closed(pool: CapacityPool) -> CapacityPool:
 
 
 def _unknown(found: DeviceClass) -> DeviceClass:
-    """What it selects is not known."""
+    """The class with unknown matches."""
     return DeviceClass(found.name, extended_resource_name=found.extended_resource_name, unsupported=("spec",))

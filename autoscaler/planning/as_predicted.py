@@ -1,8 +1,8 @@
-"""Whether pods that their nodes do not take would fit, had the nodes come as predicted. Pure.
+"""Checks whether pods that their real nodes refuse would fit on the predicted nodes. Pure.
 
-Who owns a pod can change what it asks for, and what keeps it from a node, once the node is there: by a resize, by its
-labels, by another pod's anti-affinity. None of that speaks against the type of the node. So a node is mispredicted only
-if the world as it is now, with the predicted node instead of the real one, takes the pods that the node was bought for.
+After the launch, the owner of a pod can change its requests, its labels, or add another pod with anti-affinity. Such
+changes are no evidence against the node's type. So a node is mispredicted only if the predicted node, in the current
+state of the cluster, takes the pods that the node was bought for.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from instance_catalog.frozen_map import FrozenMap
 def confirmed(
     found: Sequence[Misprediction], snapshot: Snapshot, make: Callable[[Snapshot], Plan]
 ) -> tuple[Misprediction, ...]:
-    """Those of which the predicted node takes all pods that the real one was bought for. `make` makes a plan."""
+    """The mispredictions for which the predicted node takes all pods that the real one was bought for. `make` makes
+    a plan."""
     if not found:
         return ()
     nodes = {entry.node for entry in found}
@@ -38,9 +39,9 @@ def confirmed(
 
 
 def _as_predicted(snapshot: Snapshot, nodes: Set[ProvisionedNode], namespaces: Set[str]) -> Snapshot:
-    """The snapshot in which these nodes have not come yet, and their pods are pending.
+    """The snapshot as if these nodes had not registered yet, with their pods pending.
 
-    Of the pods that wait elsewhere only those of the same namespaces remain: no other shares a claim or a gang.
+    Other pending pods remain only if they are in the same namespaces: pods of other namespaces share no claim or gang.
     """
     names = {node.node_name for node in nodes}
     gone = {(piece.driver, piece.pool.name) for piece in snapshot.slices if piece.reach.node_name in names}
@@ -68,7 +69,7 @@ def _pending(pod: Pod) -> Pod:
 
 
 def _free(claim: ResourceClaim, pools: Set[tuple[str, str]]) -> ResourceClaim:
-    """The claim without an allocation of devices of these pools (driver, name)."""
+    """The claim without an allocation of devices in these pools (driver, name)."""
     if claim.allocation and any((device.driver, device.pool) in pools for device in claim.allocation.devices):
         return replace(claim, allocation=None, reserved_for=())
     return claim

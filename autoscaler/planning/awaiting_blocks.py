@@ -1,13 +1,13 @@
-"""Pods that wait for a CapacityBlock that begins soon, instead of getting a machine that costs more at once.
+"""Lets pods wait for a CapacityBlock that begins soon, instead of launching a more expensive machine now.
 
-Whoever owns the block (spec.maxWait) or the pod (annotation foreslice.dev/max-wait) says how long after its creation a
-pod may wait; nobody waits otherwise. The plan is made again as if the blocks had begun, for these pods and for those
-that get no machine anyway: these take the block when it begins, and may be more important. Whoever gets a place on a
-block there waits. The plan that counts is made a third time, without buying for those who wait, and only if it costs
-less and leaves no other pod out.
+The block (spec.maxWait) or the pod (annotation foreslice.dev/max-wait) says how long after its creation a pod may wait;
+other pods never wait. A second plan assumes that the blocks have begun, for these pods and for those that get no
+machine anyway: the latter take the block when it begins, and may have a higher priority. A pod with a place on a block
+in this plan waits. A third plan buys nothing for the waiting pods. It is used only if it costs less and leaves out no
+other pod.
 
-Every reconcile decides anew, and a wait is written nowhere: a block that is late, has a note, failed or filled up is
-no reason to wait any more, and the pod gets a machine in the same reconcile.
+Every reconcile decides again, and no wait is stored. If a block is late, has a note, fails or is full, the pod stops
+waiting and gets a machine in the same reconcile.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.supply.blocks import nodes_of
 
 Make: TypeAlias = Callable[[Snapshot], Plan]
-_May: TypeAlias = Mapping[str, frozenset[str]]  # pod -> the blocks for which it may wait
+_May: TypeAlias = Mapping[str, frozenset[str]]  # pod -> the blocks that it may wait for
 
-# Plans that look ahead: each one leaves out the gangs of which the one before had only a part waiting.
+# The most plans with future blocks: each one leaves out gangs of which only a part waited in the one before.
 _ROUNDS: Final = 3
-# Buys nothing for a pod in this plan; the moment itself is shown to nobody.
+# Prevents purchases for a pod in this plan; the time is not shown.
 _NOT_NOW: Final = timedelta(seconds=1)
 
 
 def await_blocks(plan: Plan, snapshot: Snapshot, make: Make, now: datetime) -> Plan:
-    """The plan in which pods wait for blocks that begin soon, where that is allowed and costs less.
+    """The plan in which pods wait for blocks that begin soon, if they may and if it costs less.
 
-    `make` plans. It is called only where a pod that may wait would get a machine that costs money: once or a few times
-    to look ahead, and once more for the pods that do not wait.
+    `make` plans. It is called only if a pod that may wait would get a machine that costs money: once or a few times
+    with the future blocks, and once more for the pods that do not wait.
     """
     blocks = {block.name: block for block in snapshot.blocks if _to_come(block, snapshot, now)}
     bought = _bought(plan) if blocks else {}
@@ -60,20 +60,20 @@ def await_blocks(plan: Plan, snapshot: Snapshot, make: Make, now: datetime) -> P
 
 
 def _to_come(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> bool:
-    """Whether the block is about to begin, as far as is known. A note says what may keep it from that."""
+    """True if the block will begin soon, as far as is known. A note contains a reason why it might not."""
     if block.note or now >= block.drain_starts or len(nodes_of(block, snapshot.provisioned)) >= block.count:
         return False
     return now < block.starts_at or _beginning(block, snapshot, now)
 
 
 def _beginning(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> bool:
-    """Whether its time has come a moment ago, and its provider has not counted its machines yet."""
+    """True if the block has just begun and its provider has not counted its machines yet."""
     unused = block.available == 0 and not nodes_of(block, snapshot.provisioned)
     return unused and now < block.starts_at + BEGINS_WITHIN
 
 
 def _bought(plan: Plan) -> dict[str, PlannedNode]:
-    """By pod, the new node that it would get, where that is not paid for already."""
+    """By pod, the new node that it would get, unless the node is prepaid."""
     nodes = {node.name: node for node in plan.launches if not node.offering.capacity_type.needs_reservation}
     return {p.pod: nodes[p.node] for p in plan.placements if p.target is Target.NEW and p.node in nodes}
 
@@ -90,10 +90,10 @@ def _may_wait(
 
 
 def _patient(pod: Pod, block: CapacityBlock, now: datetime) -> bool:
-    """Whether the block begins while the pod may wait. That counts from its creation, so that a block which is
-    postponed again and again keeps nobody waiting for ever."""
+    """True if the block begins while the pod may wait. The time counts from the pod's creation, so a block that is
+    postponed again and again does not make the pod wait forever."""
     longest = block.max_wait if pod.max_wait is None else pod.max_wait
-    created = datetime.fromtimestamp(pod.created, UTC) if pod.created else now  # it never met an API server
+    created = datetime.fromtimestamp(pod.created, UTC) if pod.created else now  # no API server has created it
     return bool(longest) and block.starts_at <= created + longest
 
 
@@ -105,7 +105,7 @@ def _on_blocks(
     snapshot: Snapshot,
     make: Make,
 ) -> tuple[Mapping[str, str], int]:
-    """The pods that get a place on a block that is to come, with its name; and the work of finding them."""
+    """The pods with a place on a future block, with the name of the block; and the work of finding them."""
     work = 0
     for _ in range(_ROUNDS):
         seen = make(_looking_ahead(snapshot, may, blocks, plan))
@@ -130,13 +130,13 @@ def _looking_ahead(snapshot: Snapshot, may: _May, blocks: Mapping[str, CapacityB
 
 
 def _acts(ahead: PlannedNode, now: PlannedNode, snapshot: Snapshot) -> bool:
-    """Whether the block's pool launches, or neither does: nobody waits for what is only proposed."""
+    """True if the block's pool launches, or neither pool does: nobody waits for a proposal."""
     acting = {pool.name for pool in snapshot.pools if pool.acts}
     return ahead.pool in acting or now.pool not in acting
 
 
 def _torn(pods: Iterable[Pod], waiting: Set[str]) -> frozenset[str]:
-    """The pods of gangs of which some would wait and others would not: their machines would stand idle meanwhile."""
+    """The pods of gangs of which only some would wait: the machines of the others would stand idle meanwhile."""
     members: dict[str, set[str]] = {}
     for pod in pods:
         if pod.gang and not pod.finished:
@@ -145,14 +145,14 @@ def _torn(pods: Iterable[Pod], waiting: Set[str]) -> frozenset[str]:
 
 
 def _worth_it(plan: Plan, rest: Plan, waiting: Set[str]) -> bool:
-    """Whether waiting saves something, and nobody else loses a place by it."""
+    """True if waiting saves money and no other pod loses its place."""
     served = {placement.pod for placement in plan.placements} - {placement.pod for placement in rest.placements}
     delayed = {left.pod for left in rest.left_out if _is_put_off(left)}
     return served <= waiting & delayed and _price(rest) < _price(plan)
 
 
 def _price(plan: Plan) -> tuple[Decimal, int]:
-    """Machines without a price count by their number."""
+    """Machines without a price are compared by their number."""
     return plan.usd_per_hour, sum(1 for node in plan.launches if not node.offering.capacity_type.needs_reservation)
 
 

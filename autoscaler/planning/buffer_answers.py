@@ -1,4 +1,4 @@
-"""What CapacityBuffers are answered: which template counts, how many pods have room, and what that costs. Pure."""
+"""Computes the status of CapacityBuffers: the template in use, the pods with room, and their cost. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def buffer_answers(snapshot: Snapshot, plan: Plan) -> tuple[BufferAnswer, ...]:
 
 
 def _of_buffers(entries: Iterable[E]) -> dict[str, list[E]]:
-    """By the key of the buffer whose pods they are about."""
+    """The entries by the key of the buffer that their pods belong to."""
     found: dict[str, list[E]] = {}
     for entry in entries:
         owner = owner_of(entry.pod)
@@ -82,8 +82,8 @@ def _provisioning(total: int, placed: list[Placement], left: list[LeftOut], pric
 
 
 def _shares(snapshot: Snapshot, plan: Plan, placed: Mapping[str, Iterable[Placement]]) -> dict[str, Decimal | None]:
-    """What each buffer costs an hour, by its key: nodes that only buffers need, in equal shares for
-    those that use them."""
+    """The hourly cost of each buffer, by its key: nodes that only buffers need, shared equally by the buffers that
+    use them."""
     real = {placement.node for placement in plan.placements if _is_real(placement.pod)}
     real |= occupied_nodes(snapshot.pods)
     prices = {node.node_name: node.offering.usd_per_hour for node in snapshot.provisioned}

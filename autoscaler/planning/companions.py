@@ -1,9 +1,9 @@
-"""Pods that share a claim with others, where not all of them fit one node together.
+"""Plans pods that share a claim if not all of them fit together on one node.
 
-A claim's devices are on one node, so its pods are planned for one node. kube-scheduler takes them one by one: a pod
-that fits nowhere, or finds no room beside the others, stays Pending, and keeps nobody from running. So where a bundle
-gets no node, it is tried without the pods that fit nowhere even alone, and then with a part of the rest, the first in
-the scheduler's order, until it gets one. Members of gangs are not: they come together or not at all.
+The devices of a claim are on one node, so its pods are planned for one node. kube-scheduler schedules them one by one:
+a pod that fits nowhere, or has no room beside the others, stays Pending and does not prevent others from running. So a
+bundle without a node is tried without the pods that fit nowhere even alone, and then with a part of the rest, the first
+ones in the scheduler's order, until it gets a node. Gangs are not split: their members start together or not at all.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ from instance_catalog.kubernetes.labels import HOSTNAME
 
 Make: TypeAlias = Callable[[Snapshot], Plan]
 
-# Bundles that are looked at in one plan, the most important ones; each halving makes a small plan for all of them.
+# The most bundles in one plan, by priority; each halving makes a small plan for all of them.
 _MOST: Final = 8
-# Parts of a bundle that are tried, the largest first: what is smaller is not tried.
+# Divisors of a bundle's size: the largest part is tried first, the smallest last.
 _PARTS: Final = (1, 2, 4, 16, 64)
-_LIMITS: Final = frozenset({Code.POOL_LIMIT, Code.SPENDING_GUARD})  # as many nodes as pods are not meant to be bought
-# Marks a pod's own copy of a shared claim; no name of a claim has it.
+_LIMITS: Final = frozenset({Code.POOL_LIMIT, Code.SPENDING_GUARD})  # each pod alone would buy a node of its own
+# Marks a pod's own copy of a shared claim; names of real claims do not contain it.
 _COPY: Final = "~"
 _COPIES: Final = re.compile(rf"{_COPY}\d+")
 
 
 def told_together(plan: Plan, snapshot: Snapshot) -> Plan:
-    """The plan whose nodes say of which label they all have one value, where the affinity of their pods asks for that
-    and there are several: a zone that is not known yet does not show it."""
+    """Add a reason to nodes that must have one value of a topology label, because the affinity of their pods requires
+    it.
+
+    This applies if there are several such nodes. While their zone is unknown, nothing else in the plan shows it.
+    """
     wanting = {pod.key: keys for pod in snapshot.pods if (keys := frozenset(t.topology_key for t in pod.pod_affinity))}
     domains = [frozenset[str]().union(*(wanting.get(key, frozenset()) for key in node.pods)) for node in plan.launches]
     often = Counter(key for each in domains for key in each - {HOSTNAME})
@@ -49,10 +52,10 @@ def told_together(plan: Plan, snapshot: Snapshot) -> Plan:
 
 
 def without_companions(plan: Plan, snapshot: Snapshot, make: Make) -> Plan:
-    """The plan in which bundles that fit no node as a whole leave out as many pods as that takes.
+    """The plan in which bundles that fit on no node as a whole leave out as few pods as possible.
 
-    `make` plans. It is called only where such a bundle is left out: at most six times for these pods alone, and once
-    more for all if that gave any of them a node.
+    `make` plans. It is called only if there is such a bundle: at most six times for these pods alone, and once more for
+    all pods if one of them got a node.
     """
     stuck = _stuck(plan, snapshot)
     if not stuck:
@@ -62,7 +65,7 @@ def without_companions(plan: Plan, snapshot: Snapshot, make: Make) -> Plan:
     kept, work = set[str](), plan.work + alone.work
     possible = {bundle: [pod for pod in bundle.pods if pod.key not in impossible] for bundle in stuck}
     for part in _PARTS:
-        # The whole bundle has been tried already.
+        # The whole bundle was tried already.
         tried = [
             pods[: len(pods) // part]
             for bundle, pods in possible.items()
@@ -88,7 +91,7 @@ def without_companions(plan: Plan, snapshot: Snapshot, make: Make) -> Plan:
 
 
 def _stuck(plan: Plan, snapshot: Snapshot) -> list[Bundle]:
-    """Bundles of several pods that fit no node, most important ones first."""
+    """Bundles of several pods that fit on no node, by priority."""
     left = {found.pod for found in plan.left_out if found.verdict is LeftOutVerdict.DOES_NOT_FIT}
     pods = [pod for pod in snapshot.pods if left and pod.gang is None and pod.key in left]
     pods.sort(key=lambda pod: pod.turn)
@@ -96,12 +99,12 @@ def _stuck(plan: Plan, snapshot: Snapshot) -> list[Bundle]:
 
 
 def _with_only(snapshot: Snapshot, pending: Collection[Pod]) -> Snapshot:
-    """The snapshot in which no other pods are pending."""
+    """The snapshot with these pending pods and no others."""
     return replace(snapshot, pods=(*(pod for pod in snapshot.pods if pod.node_name is not None), *pending))
 
 
 def _each_alone(snapshot: Snapshot, bundles: Iterable[Bundle]) -> Snapshot:
-    """The snapshot in which only the pods of the bundles are pending, and none shares a claim with another."""
+    """The snapshot with only the pods of the bundles pending, none of which shares a claim with another."""
     claims, pods = dict(snapshot.claims.items()), []
     for bundle in bundles:
         shared = {key for key in bundle.shared_claims if key in claims and claims[key].allocation is None}
@@ -116,8 +119,8 @@ def _each_alone(snapshot: Snapshot, bundles: Iterable[Bundle]) -> Snapshot:
 
 
 def _left_out(pod: Pod, bundle: Bundle, kept: Set[str], alone: LeftOut | None, refusals: Iterable[Reason]) -> LeftOut:
-    """Why a pod gets no node beside the others: what it lacks alone, or that they take the room, or what they share may
-    not be shared (`refusals`)."""
+    """The reason why a pod gets no node beside the others: what it lacks alone, that the others use the room, or
+    that the claims must not be shared (`refusals`)."""
     if alone is not None:
         reasons = tuple(replace(reason, subject=_COPIES.sub("", reason.subject)) for reason in alone.reasons)
         return replace(alone, reasons=reasons, claims=claim_keys(pod))

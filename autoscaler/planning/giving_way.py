@@ -1,8 +1,8 @@
-"""Nodes that only CapacityBuffers need give way to real pods that wait at a limit.
+"""Removes nodes that only CapacityBuffers need if real pods wait at a limit.
 
-The nodes of a buffer count against the limits of their pool. A real pod that fits none of them, because it needs
-another instance type, would wait for as long as they fill a limit. So the plan without such nodes is tried: if it has
-a node for a pod that waits, as few of them as that takes lose their virtual pods, and end as empty nodes do.
+The nodes of a buffer count against the limits of their pool. A real pod that needs another instance type would wait
+while they fill a limit. So the plan without such nodes is tried. If it has a node for a waiting pod, as few nodes as
+possible lose their virtual pods, and are removed like other empty nodes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from autoscaler.planning.disruption.node_actions import decide, needed_nodes
 from instance_catalog.drivers.custom import CustomDriver
 
 _EVERY_POOL: Final = ""
-# Of the guards over all pools, those that the end of a node relieves.
+# The spending guards that count less after a node has ended.
 _MONEY: Final = ("maxUsdPerHour", "maxUsdPerDay")
 
 
@@ -40,10 +40,10 @@ def give_way(
     *,
     custom: Mapping[str, CustomDriver],
 ) -> Plan:
-    """The plan, in which nodes that only buffers need are not kept where a real pod gets a node once they are gone.
+    """The plan without nodes that only buffers need, if a real pod gets a node once they are gone.
 
-    `make` plans. It is called only where a real pod waits at a limit against which such nodes count, and then at most
-    2 + log2(nodes) times. The dearest nodes are given up first, because these are the fewest.
+    `make` plans. It is called only if a real pod waits at a limit that such nodes count against, and then at most 2 +
+    log2(nodes) times. The most expensive nodes are given up first, which needs the fewest nodes.
     """
     waiting = _waiting(plan)
     placed = [p for p in plan.placements if waiting and p.target is Target.EXISTING and _is_of_buffer(p.pod)]
@@ -94,13 +94,13 @@ def _idle(
     nodes: Collection[str],
     becoming: Callable[[Collection[str]], tuple[NodeDecision, ...]],
 ) -> list[ProvisionedNode]:
-    """Of these nodes those that end once no pod of a buffer is planned there, the dearest first."""
+    """Those of the nodes that end if no pod of a buffer is planned on them, the most expensive first."""
     real = {p.node for p in plan.placements if not _is_of_buffer(p.pod)}
     alone = {*nodes} - real
     alone -= occupied_nodes(snapshot.pods) if alone else frozenset()
     if not alone:
         return []
-    # Being empty is the first that there is to say: it ends now, or as soon as delay and budget of its pool allow.
+    # If a node is empty, it ends now, or as soon as the delay and the budgets of its pool allow.
     ending = {d.provisioned_node for d in becoming(alone) if [r.code for r in d.reasons][:1] == [Code.NODE_EMPTY]}
     emptied = {pool.name for pool in snapshot.pools if pool.disruption.consolidate is not ConsolidationPolicy.NEVER}
     found = (n for n in snapshot.provisioned if n.node_name in alone and n.name in ending and n.pool in emptied)
@@ -114,13 +114,13 @@ def _becoming(
     custom: Mapping[str, CustomDriver],
     given_up: Collection[str],
 ) -> tuple[NodeDecision, ...]:
-    """What becomes of the managed nodes where nothing is planned on those that are given up."""
+    """The actions for managed nodes if nothing is planned on those that are given up."""
     planned = {placement.node for placement in plan.placements}.difference(given_up)
     return decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=custom)
 
 
 def _without(snapshot: Snapshot, gone: Sequence[ProvisionedNode], placed: Sequence[Placement]) -> Snapshot:
-    """The snapshot when these nodes are gone, and with them the pods of buffers that are planned there."""
+    """The snapshot after these nodes and the buffer pods that are planned on them are gone."""
     ended, names = {node.name for node in gone}, {node.node_name for node in gone}
     dropped = {placement.pod for placement in placed if placement.node in names}
     return replace(

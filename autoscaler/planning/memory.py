@@ -1,7 +1,7 @@
-"""What plans of one cluster keep from one to the next: few objects change between two reconciles.
+"""Caches that plans of one cluster share from one reconcile to the next, because few objects change in between.
 
-Nothing in it decides anything: the plan is the same without it, unless the work budget ends it, which reaches further
-when less has to be asked. A restart loses it.
+A plan is the same without them, unless the work budget ends it: with cached answers the budget lasts longer. A restart
+empties them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from autoscaler.scheduling.world import WorldMemory
 
 @dataclass(frozen=True, slots=True)
 class PlanMemory:
-    """It belongs to one series of plans, made one after the other by one thread."""
+    """The caches of one series of plans, which one thread makes one after the other."""
 
     world: WorldMemory = field(default_factory=WorldMemory)
     verdicts: KeptVerdicts = field(default_factory=KeptVerdicts)

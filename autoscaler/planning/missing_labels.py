@@ -1,7 +1,7 @@
-"""What pods ask of a node's labels and no node that could be bought has. Pure.
+"""Finds labels that a pod requires and that no node for sale has. Pure.
 
-A label that people give their nodes keeps a pod from every type; that most types also lack the label of one machine is
-no news beside it.
+A label that users set on their nodes excludes a pod from every type. Then it is no news that most types also lack the
+label of one machine type.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from instance_catalog.kubernetes.node_selector import (
     requirement_matches,
 )
 
-_SHOWN = 3  # more make no better sentence
+_SHOWN = 3  # a message with more labels is not clearer
 
 
 def missing_labels(pod: Pod, nodes: Collection[FrozenMap[str, str]]) -> Reason | None:
     """The labels of nodeSelector and of required node affinity that none of the nodes has, given as their labels; None
-    where each is on some node. Terms of node affinity are alternatives: only where there is one, must all of it hold.
+    if some node has each of them.
+
+    Terms of node affinity are alternatives: only a single term must hold completely.
     """
     unmet = [(k, v) for k, v in pod.node_selector.items() if not any(labels.get(k) == v for labels in nodes)]
     terms = pod.affinity.terms if pod.affinity else ()
@@ -40,7 +42,8 @@ def missing_labels(pod: Pod, nodes: Collection[FrozenMap[str, str]]) -> Reason |
 
 
 def _unmet(term: NodeSelectorTerm, nodes: Collection[Mapping[str, str]]) -> list[str]:
-    """The requirements on labels that no node meets, as people write them. Lint reports what cannot be parsed."""
+    """The requirements on labels that no node meets, as written in manifests. Lint reports terms that cannot be
+    parsed."""
     try:
         lacking = [r for r in term.match_expressions if not any(requirement_matches(r, labels) for labels in nodes)]
     except BadSelectorError:

@@ -1,4 +1,4 @@
-"""Names of planned nodes: the pool and a digest that makes them unique."""
+"""Names of planned nodes: the name of the pool and a digest that makes them unique."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _LONGEST = 48  # a DNS label has 63 characters
 
 
 def prefix_of(pool: CapacityPool) -> str:
-    """What the names of the pool's nodes begin with."""
+    """The start of the names of the pool's nodes."""
     return pool.name[:_LONGEST].rstrip("-.") + "-"
 
 
 def named_like_ours(node: str, pools: Iterable[CapacityPool]) -> bool:
-    """Whether a node of one of the pools may be called so, also one that is gone."""
+    """True if a node of one of the pools can have this name, also a node that is gone."""
     return node.startswith(tuple(prefix_of(pool) for pool in pools))

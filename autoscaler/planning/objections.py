@@ -1,7 +1,7 @@
-"""What in pools and blocks cannot be used, so that nothing is ignored silently.
+"""Reports parts of pools and blocks that cannot be used, so that nothing is ignored silently.
 
-A pool or block that cannot be read offers nothing and is reported with the plan; the others go on. Whether a manifest
-is well-formed is checked at the edge; here it is about what only catalog and predictions know.
+A pool or block that cannot be read offers nothing and is reported with the plan; planning continues with the others.
+The form of a manifest is checked when it is read. These checks need the catalog and predictions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _USUAL_KEYS: Final = (
 
 
 def objections(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = False) -> tuple[Reason, ...]:
-    """One reason for everything that cannot be used."""
+    """One reason for each part that cannot be used."""
     found = [
         reason
         for pool in snapshot.pools
@@ -63,7 +63,7 @@ def objections(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = Fal
 
 
 def guessed_prices(launches: Iterable[PlannedNode], catalog: Catalog) -> Iterator[Reason]:
-    """One reason if something is bought at a price that nobody has quoted."""
+    """One reason if the plan buys something at an estimated price."""
     bought = {(node.offering.instance_type, node.offering.zone, node.offering.capacity_type) for node in launches}
     prices = {name: catalog.get(name).price_in(zone, CapacityType(kind)) for name, zone, kind in sorted(bought)}
     types = [name for name, price in prices.items() if price is not None and price.guess]
@@ -88,7 +88,7 @@ def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> I
 
 
 def _of_another_cloud(pool: CapacityPool, index: int) -> Iterator[Reason]:
-    """A requirement on a label that only the nodes of one cloud have, in a pool that may buy in others alone."""
+    """A requirement on a label of one cloud's nodes, in a pool that may buy only in other clouds."""
     key = today(pool.requirements[index]).key
     having = clouds_of_labels((key,))
     asked = [r for r in pool.requirements if r.key == labels.CLOUD]
@@ -107,7 +107,7 @@ def _of_another_cloud(pool: CapacityPool, index: int) -> Iterator[Reason]:
 
 
 def _not_in_places(pool: CapacityPool, key: str, index: int) -> Iterator[Reason]:
-    """A pool that names the places where it does not buy, and none where it does: the provider would choose any."""
+    """A pool that excludes places and includes none: the provider would choose any other place."""
     places = places_of(pool, ())
     if not all(place.zone == ANY_ZONE if key == labels.ZONE else not place.region for place in places):
         return
@@ -118,7 +118,7 @@ def _not_in_places(pool: CapacityPool, key: str, index: int) -> Iterator[Reason]
 
 
 def _only_simulated(pool: CapacityPool) -> Iterator[Reason]:
-    """Close is known to keep nodes closed that would serve for less than what is launched instead."""
+    """Close may keep nodes closed that would serve pods for less than the nodes that are launched instead."""
     if pool.disruption.consolidate is ConsolidationPolicy.CLOSE:
         feature = (
             "disruption.consolidate Close (only `foreslice simulate` does it; a controller treats it as WhenEmpty)"
@@ -127,7 +127,7 @@ def _only_simulated(pool: CapacityPool) -> Iterator[Reason]:
 
 
 def _unpriced(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
-    """A pool in places of whose types nobody knows a price: it never buys anything."""
+    """A pool in places in which none of its types has a known price: it never buys anything."""
     places = places_of(pool, ())
     if not any(place.region for place in places):
         return

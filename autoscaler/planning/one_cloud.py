@@ -1,4 +1,4 @@
-"""Plans without CapacityPools: all machines are on offer, and yet a cluster is in one cloud."""
+"""Plans without CapacityPools in one cloud: they offer all machines, but a cluster is in one cloud."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def clouds_of(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
 
 
 def cloud_meant(snapshot: Snapshot) -> tuple[str, str]:
-    """The one cloud that pending pods name, and the first name by which they do so: an extended resource, also one of
-    which they want none, or a registry. ("", "") where they name none or several."""
+    """The one cloud that pending pods name, and the name by which they do.
+
+    The name is an extended resource, also with the amount 0, or a registry. ("", "") if pods name no cloud or several.
+    """
     found: dict[str, str] = {}
     for pod in (pod for pod in snapshot.pods if not pod.bound):
         for container in (*pod.containers, *pod.init_containers):
@@ -36,9 +38,8 @@ def cloud_meant(snapshot: Snapshot) -> tuple[str, str]:
 
 
 def plan_in_one_cloud(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> tuple[Plan, Policy]:
-    """The plan, and the policy that gives it: of the one cloud that the pods mean, else of the one that costs least,
-    where nobody says which it is and one cloud serves every pod that several serve together. CapacityPools say by
-    themselves where they are."""
+    """The plan and its policy: in the cloud that the pods name, otherwise in the cheapest cloud that serves every
+    pod which all clouds together serve. With CapacityPools, these decide."""
     plan = plan_for(snapshot, catalog, policy, now)
     clouds = clouds_of(plan, catalog)
     theirs = any(pool.name != IMPLICIT.name for pool in snapshot.pools)
@@ -62,6 +63,6 @@ def plan_in_one_cloud(snapshot: Snapshot, catalog: Catalog, policy: Policy, now:
 
 
 def cost_of(plan: Plan) -> Decimal | None:
-    """Dollars an hour of what the plan launches; None where a price is not known."""
+    """The price of the plan's launches in dollars per hour; None if one price is not known."""
     prices = [node.usd_per_hour for node in plan.launches]
     return None if None in prices else sum((price for price in prices if price is not None), Decimal(0))

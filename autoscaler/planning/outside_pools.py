@@ -1,6 +1,6 @@
-"""What the cheapest offering of the whole catalog that would fit lacks in the pools that there are.
+"""Finds the cheapest offering of the catalog that fits a pod, and the reason why each pool does not offer it.
 
-What is said about drivers is tried first: a node of the pool with them takes the pods. Pure.
+Missing drivers are checked first: a node of the pool with these drivers must take the pods. Pure.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import plugin_of, plugin_resources
 
-_POOLS: Final = 3  # whose reasons are named; more would hide the first
+_POOLS: Final = 3  # the most pools in a reason
 _NODE: Final = "foreslice-trial"
 _NOWHERE: Final = FrozenMap({"foreslice.dev/nowhere": ""})
 
 
 class OutsidePools:
-    """Asked for many classes of pods, of which most name the same few offerings: what pools say of these is kept."""
+    """Answers for many classes of pods, most of which have the same few offerings: reasons of pools are cached."""
 
     def __init__(self, whole: Callable[[], PackingInput], packing: PackingInput, world: World) -> None:
-        """`whole` makes the input without pools; `world` is what is there once the pods that have a place are on it."""
+        """`whole` returns the packing input without pools. `world` is the cluster with the pods that have a place."""
         self._make = whole
         self._packing = packing
         self._alone = replace(world, nodes={})
         self._excluded: dict[tuple[str, int], str] = {}  # by pool and candidate
-        self._nodes: dict[tuple[str, int, tuple[str, ...]], Hypothetical] = {}  # with these device plugins
+        self._nodes: dict[tuple[str, int, tuple[str, ...]], Hypothetical] = {}  # by device plugins
 
     def reasons(self, item: int) -> Iterator[Reason]:
-        """The cheapest type of the catalog that would fit if a pool admitted it, and what keeps each pool from that."""
+        """The cheapest type of the catalog that would fit, and for each pool the reason why it does not offer it."""
         whole = self._whole
         pods = whole.classes[item].sample.pods
         if asks_in_vain(whole, item) or all(map(network_card_alone, pods)):
@@ -63,11 +63,11 @@ class OutsidePools:
 
     @cached_property
     def _listed(self) -> frozenset[tuple[str, str, DriverSet]]:
-        """What pools have on offer: pool, instance type and drivers."""
+        """The offers of pools: pool, instance type and drivers."""
         return frozenset((c.pool.name, c.instance_type.name, c.drivers) for c in self._packing.candidates)
 
     def _lacking(self, pool: CapacityPool, index: int, item: int) -> Reason | None:
-        """What keeps the pool from the candidate; None where nothing that can be said does."""
+        """The reason why the pool does not offer the candidate; None if no known reason applies."""
         candidate = self._whole.candidates[index]
         name, pods = candidate.instance_type.name, self._whole.classes[item].sample.pods
         if (pool.name, index) not in self._excluded:
@@ -88,7 +88,7 @@ class OutsidePools:
         return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, step=step, **named)
 
     def _node(self, pool: CapacityPool, index: int, plugins: Mapping[str, str]) -> Hypothetical:
-        """The node of the pool once the device plugins run."""
+        """The node of the pool with the device plugins running."""
         drivers = tuple(sorted(set(plugins.values())))
         if (pool.name, index, drivers) not in self._nodes:
             nowhere = Pod("", "device-plugin", uid="", node_selector=_NOWHERE)
@@ -100,13 +100,13 @@ class OutsidePools:
         return self._nodes[pool.name, index, drivers]
 
     def _takes(self, node: Hypothetical, item: int) -> bool:
-        """Whether it takes the class, which pays for the look as for all others that only lead to a hint."""
+        """True if the node takes the class. The class pays for this check, as for everything that only gives a hint."""
         pods = self._whole.classes[item].sample.pods
         return isinstance(self._whole.trials.ledger.fit(item, pods, _NODE, node.added_to(self._alone)), Fits)
 
 
 def _missing_plugins(candidate: Candidate, pods: tuple[Pod, ...], snapshot: Snapshot) -> dict[str, str]:
-    """The resources that the pods have of device plugins on the candidate and that no DaemonSet in sight hands out,
+    """The device plugin resources that the pods request on the candidate and that no visible DaemonSet provides,
     with their drivers."""
     asked = {resource for pod in pods for resource in requested_resources(pod)} - served_resources(snapshot)
     offered = {r for amounts in plugin_resources(candidate.instance_type).values() for r in amounts}

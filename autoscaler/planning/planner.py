@@ -1,10 +1,10 @@
-"""plan_for: from a snapshot to a plan. Pure and deterministic; the one way in for CLI, controller and simulation.
+"""plan_for: computes a plan from a snapshot. Pure and deterministic; CLI, controller and simulation all call it.
 
-The steps: which pods need a node (demand/), which of them belong together or are equal (bundles), which of them
-existing and starting nodes take (placement/existing), what can be bought (supply/), the cheapest way to buy it
-(packing/), the schedule of the complete plan (placement/launches), nodes kept without pods (disruption/baseline), what
-happens to existing nodes (disruption/node_actions), why a pod gets no node (unplaced), which pods wait for a block that
-begins soon (awaiting_blocks), and which nodes of CapacityBuffers give way to a pod (giving_way).
+The steps: find the pods that need a node (demand/), group those that belong together or are equal (bundles), place pods
+on existing and starting nodes (placement/existing), list the offerings (supply/), choose the cheapest nodes (packing/),
+schedule the complete plan (placement/launches), keep nodes without pods (disruption/baseline), decide about existing
+nodes (disruption/node_actions), explain pods without a node (unplaced), let pods wait for a block that begins soon
+(awaiting_blocks), and remove nodes of CapacityBuffers for a pod (giving_way).
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ from instance_catalog.types.catalog import Catalog
 def plan_for(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime, *, memory: PlanMemory | None = None
 ) -> Plan:
-    """What to launch, the node of every pending pod, what happens to existing nodes; a reason for everything left out.
+    """The nodes to launch, a node for each pending pod, an action for each existing node, and a reason for each pod
+    without a node.
 
-    `memory`: of the plans before, where one is made after the other. The plan is the same without it.
+    `memory`: the caches of earlier plans of the same cluster. The plan is the same without it.
     """
     kept = PlanMemory() if memory is None else memory
     make = partial(_planned, catalog=catalog, policy=policy, now=now, memory=kept)
@@ -101,7 +102,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         now=now,
         ledger=hints,
     )
-    # What kube-scheduler may do with those that no plan provides for is not told; what is bought for them is.
+    # Placements of pods that the plan does not serve are not reported; purchases for them are.
     untold = frozenset(pod.key for pod in pods.bindable) - decided.bought
     told = [entry for entry in decided.assigned.placed if entry.bundle.key not in untold]
     left_out = (*_left_out(packing, decided, untold, whole, policy, catalog), *_postponed(packing, decided, untold))
@@ -141,7 +142,7 @@ def _cost(nodes: Iterable[PlannedNode]) -> Decimal:
 
 
 def _undecided(packing: PackingInput, decided: _Decided, policy: Policy) -> Iterator[Reason]:
-    """What might have been enough at a lower price, said once for equal types."""
+    """The offerings that might have been enough at a lower price, once for equal types."""
     told: set[object] = set()
     for item in range(len(packing.classes)) if policy.explains else ():
         reason = undecided_cheaper(packing, item, decided.buying.chosen_for(item))
@@ -153,7 +154,8 @@ def _undecided(packing: PackingInput, decided: _Decided, policy: Policy) -> Iter
 def _ledger(
     classes: tuple[BundleClass, ...], present: Present, snapshot: Snapshot, *, policy: Policy, now: datetime
 ) -> Ledger:
-    """Accounts by what each class has to look at. Those for which nodes are coming already wait before others do."""
+    """The accounts of classes, by the nodes that each one has to check. Classes whose nodes are starting already
+    wait first."""
     made = places_made(snapshot).keys()
     return Ledger.of(
         classes,
@@ -167,22 +169,22 @@ def _ledger(
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """An attempt: what present nodes take, what is bought, and the gangs that stay out with their progress."""
+    """One attempt: pods on existing nodes, purchases, and the gangs that stay out, with their progress."""
 
     assigned: Assigned
     buying: Buying
     launches: Launches
     dropped: Mapping[str, int]
-    refused: Mapping[str, Verdict]  # by key of the bundle: what the replay said
+    refused: Mapping[str, Verdict]  # by key of the bundle, from the replay
 
     @property
     def bought(self) -> frozenset[str]:
-        """The pods that new nodes take."""
+        """The pods on new nodes."""
         return frozenset(pod.key for entry in self.launches.placed for pod in entry.bundle.pods)
 
 
 def _decide(packing: PackingInput, present: Present, policy: Policy, catalog: Catalog) -> _Decided:
-    """Try until no gang is half placed: each round leaves out the gangs that turned out to be impossible."""
+    """Repeat until no gang is placed in part: each pass leaves out the gangs that turned out to be impossible."""
     dropped: dict[str, int] = {}
     while True:
         tried = _attempt(packing, present, policy, catalog, dropped)
@@ -234,10 +236,10 @@ def _replayed(
     replay: Callable[[Sequence[Purchase]], Launches],
     policy: Policy,
 ) -> tuple[Launches, dict[str, Verdict]]:
-    """What comes of the purchases, and what was said of the bundles that did not hold at once, by key.
+    """The result of the purchases after the replay, and the refusals of bundles that lost their place in it, by key.
 
-    Pods that look at other pods (spreading, anti-affinity) may refuse company that the packing gave them. Those are
-    packed once more, and what fails again gets nodes of its own.
+    Pods with terms about other pods (spreading, anti-affinity) may refuse the pods that the packing put beside them.
+    They are packed once more. Those that fail again get nodes of their own.
     """
     launches = replay(purchases)
     failed = _by_key(launches.failed)
@@ -263,13 +265,13 @@ def _bound_to_a_domain(packing: PackingInput, dropped: Mapping[str, int]) -> lis
 
 
 def _is_free(bundle_class: BundleClass, snapshot: Snapshot, dropped: Mapping[str, int]) -> bool:
-    """Whether the class is placed wherever it is best: not in a gang that stays out or has a domain of its own."""
+    """True if the class may be placed anywhere: it is in no gang that stays out or needs a domain of its own."""
     gang = bundle_class.sample.gang
     return gang is None or (gang not in dropped and not snapshot.gangs[gang].topology_key)
 
 
 def _members(placed: Iterable[Placed]) -> dict[str, int]:
-    """Pods placed, by gang."""
+    """Placed pods, by gang."""
     counts: dict[str, int] = {}
     for entry in placed:
         for pod in entry.bundle.pods:
@@ -323,7 +325,7 @@ def _left_out(
     policy: Policy,
     catalog: Catalog,
 ) -> Iterator[LeftOut]:
-    """Those that find no place, but for `untold` bundles, and those that are postponed."""
+    """The pods without a place, except for `untold` bundles, and the postponed pods."""
     outcome = Outcome(
         placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed))
         | decided.assigned.postponed.keys()
@@ -345,7 +347,7 @@ def _left_out(
 
 
 def _postponed(packing: PackingInput, decided: _Decided, untold: frozenset[str]) -> Iterator[LeftOut]:
-    """The pods that fit no node that is there, and for which nothing is bought yet."""
+    """The pods that fit on no existing node and for which nothing is bought yet."""
     done = untold | decided.bought
     for bundle in (bundle for found in packing.classes for bundle in found.members):
         reason = None if bundle.key in done else decided.assigned.postponed.get(bundle.key)
@@ -353,13 +355,13 @@ def _postponed(packing: PackingInput, decided: _Decided, untold: frozenset[str])
             yield LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, (reason,) if reason else (), claims=claim_keys(pod))
 
 
-# Offerings listed for all demands of a plan together, and for each of them at least: more is read by nobody.
+# The most offerings in the list for all demands of a plan, and the least for each demand.
 _CONSIDERED: Final = 20_000
 _LEAST_CONSIDERED: Final = 20
 
 
 def _demands(packing: PackingInput, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:
-    """What was considered for everything that present nodes do not take, gangs that stay out included."""
+    """The considered offerings for all pods that existing nodes do not take, including gangs that stay out."""
     rest = {i: c.members for i, c in enumerate(packing.classes) if c.sample.gang in decided.dropped}
     rest |= decided.assigned.rest
     each = max(_LEAST_CONSIDERED, _CONSIDERED // max(1, len(rest)))

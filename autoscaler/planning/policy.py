@@ -1,7 +1,7 @@
-"""What the planner may do and how hard it may think. Every setting has a unit, a default and the reason for it.
+"""The settings of the planner: what it may buy, and how much work it may do. Each has a unit and a default.
 
-It must not know where settings come from: autoscaler/settings makes a Policy of the bounds and guards that operators
-set, and explains them.
+This module does not know where settings come from: autoscaler/settings creates a Policy from the operator's limits and
+guards, and documents them.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from instance_catalog.types.instance_type import CapacityType
 
 @dataclass(frozen=True, slots=True)
 class WorkLimits:
-    """How much work a plan may spend on selectors and searches, in units of CEL's cost: five million take a second."""
+    """The limits of work for selectors and searches in a plan, in units of CEL's cost (about five million per
+    second)."""
 
-    per_round: int = 10_000_000  # for looking at nodes and for usual selectors
+    per_round: int = 10_000_000  # for checks of nodes and ordinary selectors
     selectors_per_round: int = 3_000_000  # for expensive selectors and searches
-    per_pod: int = 1_500_000  # for one pod and its equals
-    hints_per_round: int = 1_000_000  # to find out which type would fit if a pool admitted it
+    per_pod: int = 1_500_000  # for one pod and equal pods
+    hints_per_round: int = 1_000_000  # to find a type outside the pools that would fit
 
     def times(self, factor: int) -> WorkLimits:
-        """All bounds, so many times as high."""
+        """All limits, multiplied by the factor."""
         return WorkLimits(**{bound.name: getattr(self, bound.name) * factor for bound in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where and how a plan may buy, beside what pools say. Empty: as pools say.
+    """Restrictions of where and how a plan may buy, in addition to those of pools. Empty: only those of pools.
 
-    `capacity_types`, in order of preference, stand instead of those of the pools.
+    `capacity_types`, in order of preference, replace those of the pools.
     """
 
     clouds: tuple[str, ...] = ()
@@ -45,9 +46,9 @@ class Policy:
 
     max_usd_per_hour: Decimal | None = None  # of all nodes, existing and new
     max_usd_per_day: Decimal | None = None  # of all nodes on one day (UTC)
-    max_launches_per_hour: int | None = None  # with a burst of as many
+    max_launches_per_hour: int | None = None  # with a burst of the same number
     buy_unpriced: bool = False  # counted as 0 $/h
-    where: Where = Where()  # what somebody asked on the command line; the controller never narrows
+    where: Where = Where()  # from the command line; the controller has no such restriction
 
     budget: Budget = field(default_factory=Budget)
     """Steps of the optimizer. The defaults plan 200 pods over the whole catalog in about a second."""

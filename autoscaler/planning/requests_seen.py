@@ -1,7 +1,7 @@
-"""What has to be known about ProvisioningRequests from one reconcile to the next. Pure: a value in, a value out.
+"""The state of ProvisioningRequests that is kept from one reconcile to the next. Pure: a value in, a value out.
 
-It is kept in memory alone. After a restart every time of grace begins anew and every question is asked again: a request
-fails later than it might, and never earlier.
+It exists only in memory. After a restart all grace periods start again and every capacity check is repeated: a request
+fails later than it might, but never earlier.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from autoscaler.model.requested_capacity import ProvisioningRequest, RequestClas
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
 
-# Kueue creates a request before its PodTemplates, watches of different kinds do not arrive together, and who installs a
-# driver anew deletes its DeviceClass for a moment.
+# Kueue creates a request before its PodTemplates, watches of different kinds have different delays, and the
+# reinstallation of a driver deletes its DeviceClass for a moment.
 GRACE: Final = timedelta(seconds=30)
 CHECK_AGAIN: Final = timedelta(minutes=1)
-# Requests that only ask and that are looked at in one reconcile: each costs a plan of its own.
+# The most capacity checks in one reconcile: each costs a plan of its own.
 CHECKS_AT_ONCE: Final = 4
-# When more of them are due.
+# The pause before the next reconcile if more of them are due.
 CHECK_PAUSE: Final = timedelta(seconds=1)
 _NO_TIMES: Final[FrozenMap[str, datetime]] = FrozenMap()
 
 
 @dataclass(frozen=True, slots=True)
 class RequestsSeen:
-    """By uid of the request: `obstacles`, since when each reconcile found that it cannot be met at all; `looked`, when
-    a request that only asks was last looked at."""
+    """By uid of the request: `obstacles`, since when every reconcile found that it cannot be met at all; `looked`,
+    the time of its last capacity check."""
 
     obstacles: FrozenMap[str, datetime] = _NO_TIMES
     looked: FrozenMap[str, datetime] = _NO_TIMES
 
     def hopeless_since(self, request: ProvisioningRequest) -> datetime | None:
-        """Since when nothing can meet the request; None if something could, as of the last look at it."""
+        """The time since when nothing can meet the request; None if something could at the last check."""
         return self.obstacles.get(_id(request))
 
 
@@ -51,9 +51,10 @@ def seen_after(
     looked: Iterable[ProvisioningRequest],
     now: datetime,
 ) -> RequestsSeen:
-    """What is known after a reconcile: an obstacle that it did not find is forgotten, so that the next one counts anew.
+    """The state after a reconcile. An obstacle that was not found again is removed, so the next one starts a new
+    period.
 
-    Of a request that only asks nothing changes where it was not looked at.
+    Requests that only check capacity keep their state unless they were checked.
     """
     met = {_id(answer.request) for answer in answers if any(said.obstacle for said in answer.said)}
     looks = dict.fromkeys(map(_id, looked), now)
@@ -66,17 +67,16 @@ def seen_after(
 
 
 def asks(request: ProvisioningRequest) -> bool:
-    """Whether it is of the class that only asks, and was not answered that there is room."""
+    """True if the request only checks capacity and has not been answered positively."""
     open_ = not request.over and not request.has(RequestCondition.PROVISIONED)
     return request.served is RequestClass.CHECK and open_
 
 
 def due_checks(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> tuple[ProvisioningRequest, ...]:
-    """The requests that only ask and that are looked at in this reconcile, a minute after the last time at the
-    earliest.
+    """The capacity checks of this reconcile; each is repeated after a minute at the earliest.
 
-    The namespace that has waited longest comes first, with the request that has waited longest; so neither new ones nor
-    those of a large namespace keep others from their turn.
+    The namespace that has waited longest is first, with its oldest check. So neither new requests nor those of a large
+    namespace keep others waiting.
     """
     chosen: list[ProvisioningRequest] = []
     pods = 0
@@ -89,7 +89,7 @@ def due_checks(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> tuple[P
 
 
 def next_check(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> datetime | None:
-    """When a request that only asks is to be looked at next; None if none asks."""
+    """The time of the next capacity check; None if there is none."""
     if _due(snapshot, now, seen):
         return now + CHECK_PAUSE
     return min((seen.looked[_id(request)] + CHECK_AGAIN for request in _asking(snapshot)), default=None)
@@ -109,7 +109,7 @@ def _due(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> list[Provisio
 
 
 def _last_turns(snapshot: Snapshot, seen: RequestsSeen) -> dict[str, float]:
-    """When a request of each namespace was last looked at, in seconds of the epoch."""
+    """The time of the last check in each namespace, in seconds of the epoch."""
     turns: dict[str, float] = {}
     for request in _asking(snapshot):
         moment = seen.looked.get(_id(request))
@@ -121,7 +121,7 @@ def _last_turns(snapshot: Snapshot, seen: RequestsSeen) -> dict[str, float]:
 def _in_turn(
     due: Iterable[ProvisioningRequest], seen: RequestsSeen, turns: dict[str, float]
 ) -> Iterator[ProvisioningRequest]:
-    """Round after round, one request of each namespace."""
+    """One request of each namespace, then the next one of each, and so on."""
 
     def waits_since(request: ProvisioningRequest) -> tuple[float, str]:
         moment = seen.looked.get(_id(request))

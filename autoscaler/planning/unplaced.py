@@ -1,6 +1,6 @@
-"""Why pods are left out: what would have to change, and the nearest misses over all types.
+"""Explains pods without a node: the change that would help, and the nearest misses over all types.
 
-Only codes and facts; report/ makes the text. It decides nothing.
+It returns codes and facts; report/ creates the text. It has no influence on the plan.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from autoscaler.planning.supply.candidates import Candidate
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 
-# The further a check comes, the nearer the miss. Codes that are not listed are in between.
+# The later the check that fails, the nearer the miss. Codes that are not listed are in between.
 _FARNESS = {
     Code.NOT_RUNNABLE: 10,
     Code.FRACTION_UNASKED: 10,
@@ -35,7 +35,7 @@ _FARNESS = {
     Code.NODE_AFFINITY_MISMATCH: 8,
     Code.NODE_SELECTOR_MISMATCH: 8,
     Code.TAINT_NOT_TOLERATED: 8,
-    Code.INSUFFICIENT_RESOURCE: 7,  # checked before devices: says nothing about them
+    Code.INSUFFICIENT_RESOURCE: 7,  # checked before devices
     Code.SELECTOR_FALSE: 6,
     Code.TOO_FEW_DEVICES: 2,
     Code.NO_COMBINATION: 1,
@@ -48,21 +48,21 @@ _MIDDLE = 5
 _SELECTING = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH})
 _SELECTED = _FARNESS[Code.SELECTOR_FALSE]
 _WORD = re.compile(r"[^ ,]+")
-# What a node may lack only because all pods of the bundle must be on it.
+# Codes that may result from all pods of the bundle being on one node.
 _CROWDED = frozenset(
     SHORT_AMOUNTS | {Code.PORT_CONFLICT, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD, Code.VOLUME_LIMIT}
 )
-# Amounts found differ from type to type; they do not make a different finding.
+# The available amounts differ from type to type; findings that differ only in them are equal.
 _AMOUNTS = ("found", "free", "devices")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an attempt came to, as far as explanations need it.
+    """The result of an attempt, as far as explanations need it.
 
-    `placed` are keys of bundles; `stuck` and `doubted` what present nodes say of classes; `dropped` the gangs that stay
-    out, with how many of their pods present nodes could have taken; `refused` what the replay said, by key of the
-    bundle.
+    `placed` are keys of bundles. `stuck` and `doubted` are the verdicts of existing nodes about classes. `dropped` are
+    the gangs that stay out, with the number of their pods that existing nodes could have taken. `refused` are the
+    refusals of the replay, by key of the bundle.
     """
 
     placed: frozenset[str]
@@ -75,7 +75,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Diagnosis:
-    """Why one class is left out, in the words of its sample."""
+    """The reason of one class, for its sample."""
 
     verdict: LeftOutVerdict
     reasons: tuple[Reason, ...]
@@ -87,7 +87,7 @@ Elsewhere: TypeAlias = Callable[[int], Iterable[Reason]]
 
 
 def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> Iterator[LeftOut]:
-    """One entry for each pod without a place. `elsewhere` says what a class would need that no pool offers."""
+    """One entry for each pod without a place. `elsewhere` returns what a class needs that no pool offers."""
     for item, bundle_class in enumerate(packing.classes):
         bundles = [bundle for bundle in bundle_class.members if bundle.key not in outcome.placed]
         if not bundles:
@@ -100,7 +100,7 @@ def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere:
             refused = outcome.refused.get(bundle.key)
             own = () if refused is None else _reasons(refused)
             told = found
-            if refused is not None and packing.trials.ledger.refused(item):  # not every other node was asked
+            if refused is not None and packing.trials.ledger.refused(item):  # not every other node was checked
                 spent = packing.trials.ledger.unknown(item, bundle.pods[0])
                 told, own = replace(found, verdict=LeftOutVerdict.UNKNOWN), (*spent.reasons, *own)
             for entry in _entries(told, bundle_class.sample, bundle):
@@ -138,7 +138,8 @@ def _gang_reasons(packing: PackingInput, key: str, outcome: Outcome) -> Iterator
 
 
 def _crowded_out(packing: PackingInput, item: int) -> _Diagnosis | None:
-    """What is said where others of the namespace leave too little for the class: no type has more to say."""
+    """The reason if other classes of the namespace leave too little work for this one: then types give no better
+    reason."""
     trials = packing.trials
     reason = trials.ledger.crowded_out(item, packing.classes[item].sample.pods[0])
     if reason is None or any(trials.fits(s, item) for s in numbers_in(trials.known_shapes(item))):
@@ -147,13 +148,13 @@ def _crowded_out(packing: PackingInput, item: int) -> _Diagnosis | None:
 
 
 def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
-    """The verdict over all candidates: what would have to change for the class to be placed."""
+    """The verdict over all candidates: the change after which the class would be placed."""
     shapes = packing.shape_of[: 0 if _crowded_out(packing, item) else len(packing.candidates)]
     verdicts = [(i, packing.trials.explained(shape, item)) for i, shape in enumerate(shapes)]
-    if crowded_out := _crowded_out(packing, item):  # explaining is paid for as well
+    if crowded_out := _crowded_out(packing, item):  # explanations cost work as well
         return crowded_out
     anything = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
-    # Where nothing would run is no answer beside what could be had after a change.
+    # A candidate on which the pod would never run is not reported beside one that is available after a change.
     fitting = [i for i in anything if not packing.candidates[i].excluded] or anything
     lacking = _lacking(packing, item)
     misses = near_misses(verdicts, packing, policy, lacking)
@@ -161,19 +162,19 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     diagnosis = partial(_Diagnosis, misses=misses, types=types)
     if fitting:
         bars = [tuple(why_not(packing, i, item, outcome.bought, nodes=nodes)) for i in fitting]
-        # Beside an offering that nothing bars, what the others lack is not what is missing.
+        # If nothing prevents one offering, the deficits of the others are not the reason.
         told = (r for found in bars for r in found if all(bars) or r.code not in _OF_ALL)
         return diagnosis(LeftOutVerdict.DOES_NOT_FIT, _few(dict.fromkeys(told), policy))
-    # What hangs on a value of running nodes is decided where no card can have that value.
+    # A claim that depends on a run-time value is decided if no device can have that value.
     if vain := [r for r in nothing_has(packing, item) if r.code is Code.NOTHING_HAS and "driver" in r.detail]:
         return diagnosis(LeftOutVerdict.DOES_NOT_FIT, tuple(vain))
-    # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
+    # If nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
     kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = (
         (Unknown, LeftOutVerdict.UNKNOWN),
         (Fatal, LeftOutVerdict.FATAL),
     )
-    # What would not be bought whatever its devices are leaves nothing undecided.
+    # An offering that is not bought whatever its devices are is not undecided.
     possible = [found for i, found in verdicts if not packing.candidates[i].excluded]
     for kind, name in kinds:
         hits = [verdict for verdict in (*undecided, *possible) if isinstance(verdict, kind)]
@@ -188,7 +189,7 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     return diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))))
 
 
-# Reasons that say no more than that nothing on offer fits.
+# Reasons that only mean that no offering fits.
 _NOWHERE = (
     Code.NO_CANDIDATE,
     Code.NOTHING_HAS,
@@ -202,12 +203,12 @@ _NOWHERE = (
 )
 
 
-# Said of one offering and true of all in the place or of the kind.
+# Reasons of one offering that apply to all in its place or of its kind.
 _OF_ALL = (Code.NEEDS_RESERVATION, Code.NO_PRICE, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS)
 
 
 def _few(reasons: Iterable[Reason], policy: Policy) -> tuple[Reason, ...]:
-    """One reason per code and subject, the first ones. That reservations exist is no news beside another reason."""
+    """The first reasons, one per code and subject. Existing reservations are not mentioned beside another reason."""
     by_kind: dict[tuple[Code, str], Reason] = {}
     for reason in reasons:
         by_kind.setdefault((reason.code, "" if reason.code in _OF_ALL else reason.subject), reason)
@@ -221,29 +222,32 @@ def _reasons(verdict: Verdict) -> tuple[Reason, ...]:
 
 
 def _split(packing: PackingInput, item: int) -> Iterable[Reason]:
-    """For pods that share a claim, which claim binds them."""
+    """For pods that share a claim, the claim that binds them."""
     shared = packing.classes[item].sample.shared_claims
     if shared:
         yield Reason.of(Code.BUNDLE_SPLIT, f"claim {shared[0]}", pods=len(packing.classes[item].sample.pods))
 
 
 def _lacking(packing: PackingInput, item: int) -> dict[str, Reason]:
-    """By pod: the labels that nothing on offer has."""
+    """By pod, the labels that no offering has."""
     nodes = [shape.node.labels for shape in packing.shapes]
     found = (missing_labels(pod, nodes) for pod in packing.classes[item].sample.pods)
     return {reason.subject: reason for reason in found if reason}
 
 
 def _of_all(reason: Reason, lacking: Mapping[str, Reason]) -> Reason:
-    """A label that one node lacks is no news where others keep the pod from all."""
+    """True if a label is missing on one node only, while other labels exclude the pod from all nodes."""
     return lacking.get(reason.subject, reason) if reason.code in _SELECTING else reason
 
 
 def near_misses(
     verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, policy: Policy, lacking: Mapping[str, Reason]
 ) -> tuple[NearMiss, ...]:
-    """Each type's nearest miss over its variants, equal findings counted; nearest first. What some variant of a type
-    lacks is no news where another fits, nor where `lacking` says which labels all lack, by pod."""
+    """For each type the nearest miss over its variants, equal findings counted, nearest first.
+
+    A deficit of one variant is left out if another variant fits, or if `lacking` has labels that all types lack, by
+    pod.
+    """
     nearest: dict[str, Reason] = {}
     verdicts = tuple(verdicts)
     fit = {packing.candidates[i].instance_type.name for i, verdict in verdicts if _would_run(packing, i, verdict)}
@@ -256,7 +260,7 @@ def near_misses(
                 nearest[name] = reason
     groups: dict[object, list[tuple[str, Reason]]] = {}
     for name, reason in nearest.items():
-        # Devices of a node that does not exist yet are numbered; which of them was looked at first says nothing.
+        # Predicted devices are numbered; the number of the device that was checked first has no meaning.
         subject = "device" if reason.subject.startswith("device ") else reason.subject
         groups.setdefault((reason.code, subject, _kind(reason)), []).append((name, reason))
     misses = [NearMiss(_best(group)[1], len(group), _best(group)[0]) for group in groups.values()]
@@ -269,13 +273,14 @@ def _would_run(packing: PackingInput, index: int, verdict: Verdict) -> bool:
 
 
 def _misses(candidate: Candidate, verdict: Verdict) -> tuple[Reason, ...]:
-    """The first reason; where nothing would run at all, what the devices lack is no news."""
+    """The first reason. If the pod would never run on the candidate, missing devices are not mentioned."""
     excluded = candidate.excluded and candidate.barred and not isinstance(verdict, Fits)
     return (Reason.of(candidate.barred.code),) if excluded and candidate.barred else _leading(_reasons(verdict))
 
 
 def _leading(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    """The first; but of resources the one that a device plugin would hand out: huge pages may come with it."""
+    """The first reason; of several resources the one of a device plugin, which may be missing together with huge
+    pages."""
     if len(reasons) < 2 or reasons[0].code is not Code.INSUFFICIENT_RESOURCE:
         return reasons[:1]
     short = (r for r in reasons if r.code is Code.INSUFFICIENT_RESOURCE and r.detail.get("free") == 0)
@@ -288,8 +293,11 @@ def _farness(reason: Reason) -> int:
 
 
 def _farness_in_type(reason: Reason) -> tuple[int, bool]:
-    """The same among variants of one type: one that lacks a device of the class has passed all filters before, and one
-    without any of a resource, which a device plugin or a driver would have to hand out, is no news beside one with."""
+    """The same among variants of one type.
+
+    A variant without a device of the class has passed all filters before it. A variant without any of a resource, which
+    a device plugin or a driver has to provide, is not reported beside one that has some.
+    """
     return _SELECTED if reason.code is Code.NO_DEVICE_OF_CLASS else _farness(reason), _none_of_it(reason)
 
 
@@ -302,7 +310,7 @@ def _kind(reason: Reason) -> FrozenMap[str, object]:
 
 
 def _best(group: Sequence[tuple[str, Reason]]) -> tuple[str, Reason]:
-    """The type that came nearest by the amount found; the first by price otherwise, as candidates are ordered."""
+    """The type with the largest available amount; otherwise the first by price, in the order of candidates."""
     return max(group, key=lambda entry: max(_amounts(entry[1]), default=-1))
 
 
@@ -323,7 +331,7 @@ def _names(sample: Bundle, bundle: Bundle) -> dict[str, str]:
 
 
 def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
-    """Verdicts are shared by equal bundles and speak of the sample; here each bundle gets its own names back."""
+    """The reason with the names of a bundle: equal bundles share verdicts, which have the names of the sample."""
     subject = _WORD.sub(lambda found: names.get(found[0], found[0]), reason.subject)
     detail = {k: names.get(v, v) if isinstance(v, str) else v for k, v in reason.detail.items()}
     return Reason(reason.code, subject, FrozenMap(detail))

@@ -1,7 +1,7 @@
-"""What the first plan of a process would have to work out, done before anybody waits for one.
+"""Work of the first plan of a process that is done in advance.
 
-Later plans find it remembered: the grammar of selectors is loaded, and the devices of every node are gathered and
-converted for them. In a cluster of 1,000 nodes with 42 devices each that is seconds.
+It loads the grammar of selectors, and collects and converts the devices of every node; later plans find both cached. In
+a cluster of 1,000 nodes with 42 devices each this takes seconds.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.world import World
 
 CLASS: Final = DeviceClass("rehearsal")
-# It reads attributes, so devices are converted whole; what it says of them does not matter.
+# It reads attributes, so devices are converted completely; the result is not used.
 REQUEST: Final = DeviceRequest("device", CLASS.name, (Selector('"rehearsal" in device.attributes'),))
-# Each is asked about every device of the cluster.
+# Each is evaluated for every device of the cluster.
 _MOST_CLASSES: Final = 4
 
 
 def warm_up(snapshot: Snapshot) -> None:
-    """Have every device of the cluster judged once, also by the classes that most claims ask for."""
+    """Evaluate every device of the cluster, also for the most frequent DeviceClasses of claims."""
     world = World.of(snapshot)
     rehearsals = [CLASS, *_asked(snapshot)]
     for state in world.states():
-        with suppress(FatalError):  # a slice with a malformed node selector: told when a pod gets there
+        with suppress(FatalError):  # a slice with a malformed node selector: reported when a pod needs it
             pools, memo = world.devices.pools_of(state.node)
             for device_class in rehearsals:
                 matches = memo.matches(device_class, REQUEST)
@@ -37,7 +37,7 @@ def warm_up(snapshot: Snapshot) -> None:
 
 
 def _asked(snapshot: Snapshot) -> list[DeviceClass]:
-    """The classes that most claims ask for: later pods are likely to ask for one of them."""
+    """The DeviceClasses that most claims name, because later pods probably name one of them."""
     asked: Counter[str] = Counter()
     for claim in snapshot.claims.values():
         asked.update(request.device_class for request in claim.exact_requests)

@@ -1,8 +1,8 @@
-"""Who pays for the work of a plan: a bound for a plan, in shares for namespaces and the kinds of pods in each.
+"""The work budget of a plan, with a share for each namespace and for each kind of pods in it.
 
-Work is counted in units of CEL's cost, about five million a second; other steps are weighed against it. What was
-worked out before and is kept costs nothing. A kind of pods that spends its share is *unknown*, and only that kind: the
-shares of others do not depend on what it spends. It must not know how work is done.
+Work is counted in units of CEL's cost, about five million per second; other steps have fixed prices. Cached results
+cost nothing. If a kind of pods uses up its share, it is *unknown*, and only this kind: the shares of others do not
+depend on it. This module does not know how the work is done.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 
-# One look at a node, without what claims need there: some 20 to 50 µs.
+# One check of a node without its claims: about 20 to 50 µs.
 _LOOK = 200
-# One comparison of amounts on a node of which all else is known: some 5 µs.
+# One comparison of amounts on a node of which everything else is known: about 5 µs.
 _GLANCE = 25
-# Glances that are paid for together.
+# Comparisons that are paid for together.
 _AT_ONCE = 100
-# Present nodes for which a plan has its units for looks once more.
+# The number of existing nodes for which the units for checks are granted once more.
 _NODES = 200
-# What a class may spend on each present node that has room for it: the look, and a search of some devices.
+# The units of a class for each existing node with room for it: the check, and a search of some devices.
 _VISIT = 2 * _LOOK
-# The least that a kind of pods has of its own, however many kinds there are: some looks at nodes and simple selectors.
+# The minimum of a kind of pods, whatever the number of kinds: some checks of nodes and simple selectors.
 _LEAST_OWN = 2_000
-# What a class needs to be tried on the types of a catalog, where no other class has claims that ask for the same.
+# The units of a class to try the types of a catalog if no other class has equal claims.
 _TRIAL = 20_000
-# From so many classes in a namespace on, one that has spent little is refused because of the others.
+# In a namespace with at least this number of classes, a class that has spent little is refused because of the others.
 _CROWD = 50
-# Up to so many terms about other pods, a look costs what it costs for any pod.
+# Up to this number of terms about other pods, a check has the usual price.
 _FEW_TERMS = 4
-# The least that a namespace may spend on expensive selectors, however many namespaces there are.
+# The minimum of a namespace for expensive selectors, whatever the number of namespaces.
 _LEAST_SHARED = 50_000
 
 
 @dataclass(slots=True)
 class _Turns:
-    """A namespace whose units do not suffice for all: who comes next, and what those before have left."""
+    """A namespace with too few units for all of its classes: their order, and the units that are left over."""
 
     queue: list[int] = field(default_factory=list)
     units: int = 0
@@ -80,12 +80,11 @@ class Ledger:
         served: frozenset[int] = frozenset(),
         now: datetime | None = None,
     ) -> Ledger:
-        """Accounts for deciding: every class has units of its own, and a namespace's classes share others.
+        """Accounts for deciding: every class has units of its own, and the classes of a namespace share others.
 
-        Every pod looks at all present nodes with room before anything is bought: the bound for looks grows with the
-        number of `nodes`. `looks` is that of the nodes with room for each class. Where a namespace's units do not
-        suffice for all its classes, some are decided and others wait; those in `served` wait first. Which ones
-        changes with `now`.
+        Every pod checks all existing nodes with room before anything is bought, so the limit grows with the number of
+        `nodes`. `looks` is the number of nodes with room for each class. If a namespace has too few units for all its
+        classes, some are decided and others wait. Classes in `served` wait first. The choice changes with `now`.
         """
         limits, times = policy.work, 1 + nodes // _NODES
         most = limits.per_pod * times
@@ -102,7 +101,7 @@ class Ledger:
 
     @staticmethod
     def for_hints(classes: Sequence[BundleClass], policy: Policy) -> Ledger:
-        """Accounts for explanations: nothing depends on how far they reach."""
+        """Accounts for explanations, which do not affect the plan."""
         purses = _purses(classes, policy.work.hints_per_round)
         accounts = [
             Account(own=0, shared=purses[_namespace(found)], most=policy.work.hints_per_round) for found in classes
@@ -114,15 +113,15 @@ class Ledger:
         return sum(account.spent for account in self.accounts)
 
     def refused(self, item: int) -> bool:
-        """Whether the class has spent its share."""
+        """True if the class has used up its share."""
         return item in self.waiting or self.accounts[item].refused is not None
 
     def waits(self, item: int) -> bool:
-        """Whether the class is not decided in this plan."""
+        """True if the class is not decided in this plan."""
         return item in self.waiting
 
     def unknown(self, item: int, pod: Pod) -> Unknown:
-        """What is said of a pod of a class that is refused, whatever is asked."""
+        """The verdict for a pod of a refused class."""
         return self._unknown(item, pod, None if item in self.waiting else self.accounts[item].refused)
 
     def _unknown(self, item: int, pod: Pod, spent: BudgetSpentError | None) -> Unknown:
@@ -133,23 +132,24 @@ class Ledger:
         return known[1]
 
     def crowded_out(self, item: int, pod: Pod) -> Reason | None:
-        """The reason, where others of the namespace leave too little for the class."""
+        """The reason if other classes of the namespace leave too little for this class."""
         spent = self.accounts[item].refused or BudgetSpentError()
         found = self.reason(item, pod, spent) if self.refused(item) else None
         return found if found is not None and "kinds" in found.detail else None
 
     def reason(self, item: int, pod: Pod, spent: BudgetSpentError) -> Reason:
-        """Why a class is not decided: it takes too much itself, or many of its namespace leave too little for each."""
+        """The reason why a class is not decided: it needs too much itself, or many classes of its namespace leave
+        too little."""
         account, kinds = self.accounts[item], self.beside[item] if self.beside else 1
         if kinds >= _CROWD and account.spent < account.most // 2:
             return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}", kinds=kinds)
         return budget_reason(pod, spent)
 
     def pass_on(self, item: int, among: Container[int]) -> Iterator[int]:
-        """The class needs nothing more: what it leaves goes on to those of its namespace that wait, which are given.
+        """Give the unused units of a decided class to the given classes of its namespace that wait.
 
-        It has what it spent once more, and as much aside, because a gang that turns out to be impossible makes all be
-        decided again.
+        The class keeps twice the units that it has spent, because a gang that turns out to be impossible makes all
+        classes be decided again.
         """
         turns, account = self.turns.get(item), self.accounts[item]
         if turns is None or item in self.waiting:
@@ -168,7 +168,7 @@ class Ledger:
             yield following
 
     def fit_present(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
-        """The same as `fit` on a present node: half of the class's own units stay for what can be bought."""
+        """The same as `fit` on an existing node: half of the class's own units stay for new nodes."""
         account = self.accounts[item]
         aside = min(account.own, self.given[item] // 2)
         account.own -= aside
@@ -178,8 +178,7 @@ class Ledger:
             account.own += aside
 
     def glance_at_present(self, item: int, pod: Pod, nodes: int) -> Verdict:
-        """Pays for so many present nodes of which it is known that they refuse the class; Unknown if it has spent its
-        share."""
+        """Pay for existing nodes that are known to refuse the class; Unknown if it has used up its share."""
         account = self.accounts[item]
         aside = min(account.own, self.given[item] // 2)
         account.own -= aside
@@ -189,20 +188,21 @@ class Ledger:
             account.own += aside
 
     def fit(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
-        """The verdict about these pods of a class on a node; Unknown if the class has spent its share, or waits."""
+        """The verdict about these pods of a class on a node; Unknown if the class has used up its share, or waits."""
         return self.decide(item, pods, lambda paid: fit(paid, node, world))
 
     def decide(self, item: int, pods: Sequence[Pod], verdict: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
-        """The same for another way to the verdict: it gets the pods, each paid for when it is taken."""
+        """Like `fit`, with another function for the verdict. The function gets the pods; each is paid for when it is
+        read."""
         return self.unknown(item, pods[0]) if item in self.waiting else self._decide(item, pods, verdict)
 
     def glance(self, item: int, pod: Pod, verdict: Callable[[], Verdict]) -> Verdict:
-        """The same for a verdict that needs nothing but amounts and what is known: each question is paid once."""
+        """Like `decide`, for a verdict that needs only amounts and cached answers: each question is paid once."""
         account = self.accounts[item]
         if item in self.waiting or account.refused is not None:
             return self.unknown(item, pod)
         own = account.own
-        try:  # as _decide does, without an account for work inside: there is none, and a plan glances 10,000 times
+        try:  # like _decide, without an account for inner work: there is none, and a plan does this 10,000 times
             account.admit(_GLANCE)
         except BudgetSpentError as spent:
             return Unknown((self.reason(item, pod, spent),))
@@ -228,7 +228,7 @@ class Ledger:
 
 
 def _paid(pods: Iterable[Pod]) -> Iterator[Pod]:
-    """The pods of a bundle, each paid for when it is looked at: the first that does not fit ends the look."""
+    """The pods of a bundle, each paid for when it is checked: the first that does not fit ends the check."""
     for pod in pods:
         pay(_LOOK + _selectors(pod))
         yield pod
@@ -247,31 +247,31 @@ def budget_reason(pod: Pod, spent: BudgetSpentError) -> Reason:
 
 
 def over_budget(verdict: Verdict) -> TypeGuard[Unknown]:
-    """Whether nobody knows because the work would have been too much."""
+    """True if the verdict is unknown because of the work budget."""
     return isinstance(verdict, Unknown) and any(reason.code is Code.WORK_BUDGET for reason in verdict.reasons)
 
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    """Who is decided first where the units do not suffice for all."""
+    """The order of classes if there are too few units for all."""
 
     classes: Sequence[BundleClass]
     served: frozenset[int]
     lot: str
 
     def namespaces(self, names: Iterable[str]) -> list[str]:
-        """The namespaces, by lot."""
+        """The namespaces in random order."""
         return sorted(names, key=lambda name: (sha256(f"{name} {self.lot}".encode()).digest(), name))
 
     def by_lot(self, items: Iterable[int]) -> list[int]:
-        """The classes in the order of the lot."""
+        """The classes in random order."""
         return sorted(items, key=lambda item: (item in self.served, self._drawn(item), item))
 
     def chosen(self, items: Sequence[int], needs: Sequence[int], units: int, *, beyond: int) -> frozenset[int]:
-        """The classes whose needs the units cover, of these, which are in the scheduler's order.
+        """The classes that the units are enough for. `items` are in the scheduler's order.
 
-        The first half of the units is given in that order, the rest by lot: what is hopeless cannot hold up others for
-        long, wherever it stands. The first of the lot may need as many units `beyond` those that are left.
+        The first half of the units is assigned in that order, the rest at random: classes that fit nowhere cannot block
+        others for long. The first class of the random order may need as many units `beyond` the rest.
         """
         chosen: set[int] = set()
         left = units
@@ -297,7 +297,7 @@ class _Queue:
 def _opened(
     classes: Sequence[BundleClass], *, own: int, shared: int, most: int, needs: list[int], queue: _Queue
 ) -> Ledger:
-    """`needs` becomes what each class needs to be decided completely in the namespaces whose units do not suffice."""
+    """Set `needs` to the units that each class needs to be decided completely, in namespaces with too few units."""
     purses = _purses(classes, shared)
     alike = Counter(found.wants for found in classes)
     kinds = Counter(map(_namespace, classes))
@@ -305,7 +305,7 @@ def _opened(
     accounts: dict[int, Account] = {}
     turns: dict[int, _Turns] = {}
     waiting: set[int] = set()
-    # Every namespace decides one class at least, as long as the plan does not cost twice as much for it.
+    # Every namespace decides at least one class, unless this would double the limit of the plan.
     beyond = max(own, *needs, 0)
     for namespace in queue.namespaces(purses):
         items = [item for item, entry in enumerate(classes) if _namespace(entry) == namespace]
@@ -328,10 +328,10 @@ def _opened(
 def _admitted(
     items: Sequence[int], needs: Sequence[int], units: int, *, beyond: int, queue: _Queue
 ) -> tuple[frozenset[int], int]:
-    """The classes of a namespace that its units suffice for, and what is left of the units `beyond` them."""
+    """The classes that the units of a namespace are enough for, and what is left of the units `beyond` them."""
     if sum(needs[item] for item in items) <= units:
         return frozenset(items), beyond
-    # The least is there for everyone, so only what is more than that can be too much.
+    # Every class has the minimum, so only more than that can be too much.
     more = [item for item in items if needs[item] > _LEAST_OWN]
     found = queue.chosen(more, needs, units, beyond=beyond)
     borrowed = max(0, sum(needs[item] for item in found) - units)
@@ -348,12 +348,12 @@ def _shared_out(
     most: int,
     purse: Purse,
 ) -> dict[int, Account]:
-    """A namespace's units as accounts: the chosen classes share what their needs leave, the others have the least."""
+    """A namespace's units as accounts: the chosen classes share what their needs leave, the others have the minimum."""
     rest = max(0, units - sum(needs[item] for item in chosen)) // max(1, len(chosen))
     kin = _kin(classes, chosen, rest // 2)
     accounts = {}
     for item in items:
-        bound = most * len(classes[item].sample.pods)  # those that share a claim are looked at one by one
+        bound = most * len(classes[item].sample.pods)  # pods that share a claim are checked one by one
         pooled = kin.get(classes[item].wants) if item in chosen else None
         accounts[item] = Account(
             own=min(bound, needs[item] + rest - (rest // 2 if pooled else 0)) if item in chosen else _LEAST_OWN,
@@ -365,24 +365,24 @@ def _shared_out(
 
 
 def _kin(classes: Sequence[BundleClass], items: Iterable[int], each: int) -> dict[Hashable, Purse]:
-    """What the classes of a namespace have together whose claims ask for the same: so much from each of them.
+    """The common units of the classes of a namespace with equal claims: a fixed amount from each of them.
 
-    An answer about claims is paid by the first that asks, and serves all of them.
+    The first class that needs an answer about claims pays for it from these units, and the answer serves all.
     """
     counts = Counter(classes[item].wants for item in items if classes[item].wants != ())
     return {wants: Purse(each * count) for wants, count in counts.items() if count > 1}
 
 
 def _purses(classes: Sequence[BundleClass], units: int) -> dict[str, Purse]:
-    """What the classes of a namespace share, in equal parts for namespaces."""
+    """The units that the classes of a namespace share, in equal parts for namespaces."""
     namespaces = dict.fromkeys(_namespace(found) for found in classes)
     return {namespace: Purse(max(_LEAST_SHARED, units // len(namespaces))) for namespace in namespaces}
 
 
 def _selectors(pod: Pod) -> int:
-    """How many expressions and terms a look compares with the node: an API server takes tens of thousands of them.
+    """The number of expressions and terms that a check compares with the node; an API server accepts tens of thousands.
 
-    Terms about other pods are compared with all pods of the domain, and pods with many terms come in numbers.
+    Terms about other pods are compared with all pods of the domain, and there may be many pods with many terms.
     """
     required = pod.affinity.terms if pod.affinity else ()
     preferred = len(pod.preferred_affinity) + len(pod.preferred_pod_affinity) + len(pod.preferred_pod_anti_affinity)
