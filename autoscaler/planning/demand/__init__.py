@@ -1,1 +1,1 @@
-"""Which pending pods need a new node, and which of them belong together."""
+"""Finds the pending pods that need a new node, and groups those that belong together."""

@@ -1,7 +1,7 @@
-"""How much a CapacityBuffer asks for: its template, and how many times, by the rules of the API.
+"""Reads the pod template and the number of pods of a CapacityBuffer, by the rules of the API.
 
-The number is the larger one of `replicas` and `percentage` of the workload, cut by `limits`; with neither, as many as
-the limits hold (autoscaling.x-k8s.io/v1beta1, 2026-08).
+The number is the larger one of `replicas` and `percentage` of the workload, at most `limits`. Without both it is the
+number of pods that `limits` allow (autoscaling.x-k8s.io/v1beta1, 2026-08).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import unreadable
 from autoscaler.scheduling.resources import pod_requests, units
 
-# What Kubernetes calls the devices of a class in a ResourceQuota.
+# The name of the devices of a class in a ResourceQuota.
 _DEVICES: Final = ".deviceclass.resource.k8s.io/devices"
 
 
 @dataclass(frozen=True, slots=True)
 class BufferNeed:
-    """What a buffer asks for: `replicas` times `pod`. With `problems` it asks for nothing.
+    """The demand of a buffer: `replicas` times `pod`. With `problems` it demands nothing.
 
     `template` is the name of its PodTemplate, "" for a workload; `generation` is that of the template.
     """
@@ -45,7 +45,7 @@ def other_server(snapshot: Snapshot) -> Autoscaler | None:
 
 
 def need_of(buffer: CapacityBuffer, snapshot: Snapshot) -> BufferNeed:
-    """What the buffer asks for; nothing for a buffer that others serve."""
+    """The demand of the buffer; nothing if another autoscaler serves it."""
     if not buffer.served:
         return BufferNeed()
     other = other_server(snapshot)
@@ -121,7 +121,7 @@ def _wanted(buffer: CapacityBuffer, current: int) -> int | None:
 
 
 def _bounds(buffer: CapacityBuffer, pod: Pod, snapshot: Snapshot) -> Iterator[int]:
-    """How often each limit holds what one pod requests. A limit on what it does not request bounds nothing."""
+    """The number of pods that each limit allows. A limit on a resource that the pod does not request is ignored."""
     for _, limit, used in _limited(buffer, pod, snapshot):
         yield limit // used
 
@@ -134,7 +134,7 @@ def _too_small(buffer: CapacityBuffer, pod: Pod, snapshot: Snapshot) -> Iterator
 
 
 def _limited(buffer: CapacityBuffer, pod: Pod, snapshot: Snapshot) -> Iterator[tuple[str, int, int]]:
-    """(resource, limit, what one pod uses of it), for what it uses."""
+    """(resource, limit, amount that one pod uses), for the resources that it uses."""
     used = {**pod_requests(pod), **_devices(pod, snapshot)}
     for resource, limit in buffer.limits.items() if buffer.limits is not None else ():
         if used.get(resource, 0) > 0:
@@ -142,7 +142,7 @@ def _limited(buffer: CapacityBuffer, pod: Pod, snapshot: Snapshot) -> Iterator[t
 
 
 def _devices(pod: Pod, snapshot: Snapshot) -> Mapping[str, int]:
-    """The devices that its claims ask for, by class, as a ResourceQuota names them."""
+    """The devices that its claims request, by class, with the names of a ResourceQuota."""
     counts: dict[str, int] = {}
     for entry in pod.claims:
         template = snapshot.claim_templates.get(f"{pod.namespace}/{entry.template}")
@@ -152,7 +152,8 @@ def _devices(pod: Pod, snapshot: Snapshot) -> Mapping[str, int]:
 
 
 def _counted(claim: ResourceClaim) -> Iterator[tuple[str, int]]:
-    """Of a prioritized list every class counts with its largest amount, as in a ResourceQuota."""
+    """The devices of a claim by class. In a prioritized list every class counts with its largest amount, as in a
+    ResourceQuota."""
     for request in claim.requests:
         match request:
             case DeviceRequest():
@@ -165,6 +166,9 @@ def _counted(claim: ResourceClaim) -> Iterator[tuple[str, int]]:
 
 
 def _most(request: DeviceRequest) -> int:
-    """The devices that a request counts for. With allocationMode All nobody knows how many before it has a node, so it
-    counts for as many as a claim can get, as in a ResourceQuota (kubernetes/pkg/quota/v1/evaluator/core, 1.34)."""
+    """The devices that a request counts for.
+
+    With allocationMode All the number is not known before the claim has a node. It counts as the maximum of a claim, as
+    in a ResourceQuota (kubernetes/pkg/quota/v1/evaluator/core, 1.34).
+    """
     return request.count if request.allocation_mode == "ExactCount" else MAX_DEVICES_PER_CLAIM

@@ -1,7 +1,7 @@
-"""Pods that must land on one node together, and which of these bundles are equal.
+"""Groups pods that must be on one node into bundles, and equal bundles into classes.
 
-Pods that share an unallocated claim land where its devices are. Equal bundles ask for the same things under other
-names: they form one class, so that a thousand equal pods cost one evaluation. It must not know nodes.
+Pods that share an unallocated claim must be on the node of its devices. Equal bundles request the same under other
+names. They form one class, so that a thousand equal pods cost one evaluation. This module does not know nodes.
 """
 
 from __future__ import annotations
@@ -25,53 +25,53 @@ class Bundle:
 
     @property
     def key(self) -> str:
-        """Key of the first pod: it identifies the bundle."""
+        """The key of the first pod, which identifies the bundle."""
         return self.pods[0].key
 
     @property
     def gang(self) -> str | None:
-        """Key of the gang they belong to."""
+        """The key of their gang."""
         return next((pod.gang.key for pod in self.pods if pod.gang), None)
 
     @property
     def priority(self) -> int:
-        """The bundle waits for its most important pod."""
+        """The highest priority of its pods."""
         return max(pod.priority for pod in self.pods)
 
     @property
     def turn(self) -> tuple[int, float]:
-        """Sorts bundles as their pods are queued (Pod.turn): each is as late as its last pod, which may be the one that
-        others cannot be near."""
+        """The sort key of bundles, like the queue of pods (Pod.turn). A bundle has the position of its last pod,
+        because others may not fit beside that one."""
         return -self.priority, max(pod.created for pod in self.pods)
 
     @property
     def shared_claims(self) -> tuple[str, ...]:
-        """Claims that more than one of the pods names."""
+        """Claims that more than one of the pods name."""
         named = Counter(key for pod in self.pods for key in dict.fromkeys(claim_keys(pod)))
         return tuple(key for key, pods in named.items() if pods > 1)
 
 
 def has_alternatives(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> bool:
-    """Whether a claim of the bundle uses firstAvailable, so that offerings that fit may differ in preference."""
+    """True if a claim of the bundle uses firstAvailable, so that fitting offerings may differ in preference."""
     keys = {key for pod in bundle.pods for key in claim_keys(pod)}
     return any(isinstance(r, FirstAvailable) for key in keys if key in claims for r in claims[key].requests)
 
 
 @dataclass(frozen=True, slots=True)
 class BundleClass:
-    """Equal bundles, in the scheduler's order. `wants` is equal for classes whose claims ask for the same."""
+    """Equal bundles, in the scheduler's order. `wants` is equal for classes whose claims request the same."""
 
     members: tuple[Bundle, ...]
     wants: Hashable = ()
 
     @property
     def sample(self) -> Bundle:
-        """One that stands for all."""
+        """The bundle that represents all."""
         return self.members[0]
 
 
 def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim]) -> tuple[Bundle, ...]:
-    """Join the pods that share unallocated claims; in the order of their first pods."""
+    """Group the pods that share unallocated claims, in the order of their first pods."""
     leader = {pod.key: pod.key for pod in pods}
 
     def find(key: str) -> str:
@@ -92,7 +92,7 @@ def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim]) -> tupl
 
 
 def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleClass, ...]:
-    """Group equal bundles; in the order of their first members, most important ones first."""
+    """Group equal bundles, in the order of their first members, by priority."""
     observed, taking = _observed_labels(snapshot), snapshot.profile.devices_take_node_amounts
     groups: dict[Hashable, list[Bundle]] = {}
     for bundle in bundles:
@@ -102,7 +102,7 @@ def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleCla
 
 
 def _wants(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> Hashable:
-    """What a bundle's claims ask for; () without claims."""
+    """The requests of a bundle's claims; () without claims."""
     keys = dict.fromkeys(key for pod in bundle.pods for key in claim_keys(pod))
     return tuple(_claim_signature(claims[key]) if key in claims else key for key in keys)
 
@@ -110,10 +110,11 @@ def _wants(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> Hashable:
 def _signature(
     bundle: Bundle, claims: Mapping[str, ResourceClaim], observed: frozenset[str], *, taking: bool
 ) -> Hashable:
-    """Everything that can make a difference for where they fit; names of pods and of their own claims do not.
+    """A value that is equal for bundles that fit on the same nodes: it has no names of pods and of their own claims.
 
-    Nor do nominations: each pod has a node of its own there, and that would make every pod a class of its own.
-    `taking`: devices may take of a node's own amounts, by how many containers use them."""
+    It has no nominations either: each pod is nominated to a node of its own, so every pod would be a class of its own.
+    `taking`: devices may use amounts of the node, depending on how many containers use them.
+    """
     order: dict[str, int] = {}
     for pod in bundle.pods:
         for key in claim_keys(pod):
@@ -129,7 +130,7 @@ def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str])
     return (
         pod.namespace,
         tuple((k, v) for k, v in sorted(pod.labels.items()) if k in observed),
-        # Containers' own names do not matter for placement, nor do limits and references to claims: see _references.
+        # Names of containers do not affect placement, nor do limits and references to claims: see _references.
         tuple((c.requests, c.host_ports) for c in pod.containers),
         tuple((c.requests, c.host_ports, c.sidecar) for c in pod.init_containers),
         pod.overhead,
@@ -154,7 +155,7 @@ def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str])
 
 
 def _references(pod: Pod, order: Mapping[str, int]) -> Hashable:
-    """What containers use which claims, and the limits that bound what comes on top."""
+    """The claims that each container uses, and the limits for the amounts that claims add."""
     numbers = {e.name: order.get(f"{pod.namespace}/{e.claim}") for e in pod.claims if e.claim}
     return pod.pod_limits, tuple(
         (container.limits, tuple(numbers.get(name) for name in container.claims))
@@ -163,14 +164,14 @@ def _references(pod: Pod, order: Mapping[str, int]) -> Hashable:
 
 
 def _claim_signature(claim: ResourceClaim) -> Hashable:
-    """A fresh claim is what it asks for; one with a history is itself."""
+    """The requests of a new claim; the identity of a claim with an allocation or reservations."""
     if claim.allocation is not None or claim.deleting or claim.reserved_for:
         return claim.key
     return (claim.spec_key(), claim.controller != "")
 
 
 def _observed_labels(snapshot: Snapshot) -> frozenset[str]:
-    """Label keys of pods that some selector looks at."""
+    """Label keys of pods that a selector reads."""
     keys: set[str] = set()
     for selector in _selectors(snapshot):
         if selector is not None:

@@ -1,7 +1,7 @@
-"""Which pending pods want a node from us, and why the others wait.
+"""Finds the pending pods that need a new node, and the reasons why the others wait.
 
-A pod may be pending for reasons that no node can cure (a scheduling gate, a claim that does not exist yet, a place that
-is being made for it). Those are told apart here, before anything is simulated. It must not know offerings.
+A pod may be pending for a reason that no node removes: a scheduling gate, a missing claim, a place that is being
+prepared. These pods are separated here, before the simulation. This module does not know offerings.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from instance_catalog.drivers.opaque import CHANNEL_DRIVER
 from instance_catalog.kubernetes import labels
 
 _UNKNOWN = (Code.UNSUPPORTED, Code.UNREADABLE)
-# Of a ProvisioningRequest: that there is none, or none of the class that the pod names.
+# Reasons that a ProvisioningRequest does not exist, or has another class than the pod names.
 _NO_REQUEST = frozenset({"missing", "says"})
 NEVER = datetime.max.replace(tzinfo=UTC)
-# What decides about a pod with volumes.
+# The kinds that decide about a pod with volumes.
 _VOLUME_KINDS = (
     "PersistentVolume",
     "PersistentVolumeClaim",
@@ -43,10 +43,10 @@ _VOLUME_KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class PendingPods:
-    """`wanted` in the scheduler's order; no node would help the `waiting`; the pools leave the `outside` to others.
+    """`wanted` need a node, in the scheduler's order. No node helps the `waiting`. No pool serves the `outside`.
 
-    `bindable` are those of the waiting that kube-scheduler binds wherever they fit, as pods without a gang whose node
-    is delayed for ever.
+    `bindable` are those of the waiting that kube-scheduler binds wherever they fit, such as pods without a gang whose
+    node is delayed forever.
     """
 
     wanted: tuple[Pod, ...]
@@ -56,7 +56,7 @@ class PendingPods:
 
 
 def pending(snapshot: Snapshot, scopes: Scopes) -> PendingPods:
-    """Sort the snapshot's unbound pods."""
+    """Sort the snapshot's unbound pods into these groups."""
     wanted: list[Pod] = []
     waiting: list[LeftOut] = []
     outside: list[LeftOut] = []
@@ -82,10 +82,11 @@ def _turn(pod: Pod) -> tuple[int, float]:
 
 
 def _is_bindable(pod: Pod, reasons: Iterable[Reason], snapshot: Snapshot) -> bool:
-    """Whether kube-scheduler binds a pod that waits, as far as is known: it reads no annotations, and the name of a
-    group only in the pod's spec (feature GangScheduling, v1.36.3 pkg/scheduler/framework/plugins/gangscheduling).
+    """True if kube-scheduler binds a waiting pod, as far as is known. It reads no annotations, and the name of a group
+    only in the pod's spec (feature GangScheduling, v1.36.3 pkg/scheduler/framework/plugins/gangscheduling).
 
-    Whether it runs a plugin for groups that labels name cannot be read. Where groups exist, it is taken to run one.
+    Whether it has a plugin for groups that labels name cannot be read. If such groups exist, Foreslice assumes a
+    plugin.
     """
     grouped = any(gang.kind.startswith("PodGroup") for gang in snapshot.gangs.values())
     held = grouped or (pod.pod_group and snapshot.profile.gates.gang_scheduling)
@@ -99,7 +100,7 @@ def _is_bindable(pod: Pod, reasons: Iterable[Reason], snapshot: Snapshot) -> boo
 
 
 def pending_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """The pods that look for a node. Those of DaemonSets belong to nodes that exist and are never demand."""
+    """The pods that need a node. Pods of DaemonSets belong to existing nodes and are never demand."""
     return tuple(
         pod
         for pod in snapshot.pods
@@ -112,15 +113,15 @@ def _of_daemon_set(pod: Pod) -> bool:
 
 
 def claim_keys(pod: Pod) -> tuple[str, ...]:
-    """Keys of the claims the pod names; entries without a claim are skipped."""
+    """Keys of the claims that the pod names; entries without a claim are skipped."""
     return tuple(f"{pod.namespace}/{entry.claim}" for entry in pod.claims if entry.claim)
 
 
 def uses_channel(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether the pod claims an IMEX channel of a ComputeDomain.
+    """True if the pod claims an IMEX channel of a ComputeDomain.
 
-    The driver prepares such a claim on every node, and puts the channel into the container only where the node's GPUs
-    are in an NVLink clique. Source: kubernetes-sigs/dra-driver-nvidia-gpu 9593204,
+    The driver prepares such a claim on every node, but adds the channel to the container only if the node's GPUs are in
+    an NVLink clique. Source: kubernetes-sigs/dra-driver-nvidia-gpu 9593204,
     cmd/compute-domain-kubelet-plugin/device_state.go.
     """
     found = (snapshot.claims.get(key) for key in claim_keys(pod))
@@ -128,8 +129,11 @@ def uses_channel(pod: Pod, snapshot: Snapshot) -> bool:
 
 
 def why_pending(pod: Pod, snapshot: Snapshot) -> tuple[Reason, ...]:
-    """What keeps a pending pod from running, as far as the cluster shows it: what it waits for, or what the scheduler
-    said last. A pod that waits for a claim or a gang gets no condition from kube-scheduler 1.36 (PreEnqueue)."""
+    """The reasons why a pending pod does not run, as far as the cluster shows them: what it waits for, or the
+    scheduler's last message.
+
+    kube-scheduler 1.36 adds no condition to a pod that waits for a claim or a gang (PreEnqueue).
+    """
     subject = f"pod {pod.key}"
     waits = tuple(_waits(pod, snapshot)) or tuple(_missing_members(pod, snapshot))
     if waits:
@@ -144,7 +148,7 @@ def why_pending(pod: Pod, snapshot: Snapshot) -> tuple[Reason, ...]:
 
 
 def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
-    """Why no node would help the pod now."""
+    """The reasons why no node helps the pod now."""
     subject = f"pod {pod.key}"
     if pod.scheduling_gates:
         yield Reason.of(Code.SCHEDULING_GATED, subject, gates=pod.scheduling_gates)
@@ -169,8 +173,10 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
 
 
 def _asked_for(pod: Pod, snapshot: Snapshot) -> Reason:
-    """The ProvisioningRequest that provides for the pod, and how far that is. One of another autoscaler is not ours to
-    answer: what its conditions say last is all there is to know."""
+    """The reasons from the ProvisioningRequest that provides for the pod, and its progress.
+
+    If another autoscaler serves the request, only its last conditions are known.
+    """
     name, why = consumed_request(pod), partial(Reason.of, Code.PROVISIONING_REQUEST, f"pod {pod.key}")
     request = next((each for each in snapshot.provisioning_requests if each.consumed_by(pod)), None)
     if request is None:
@@ -192,29 +198,28 @@ def _asked_for(pod: Pod, snapshot: Snapshot) -> Reason:
 
 
 def unreadable(snapshot: Snapshot, subject: str, *kinds: str) -> Iterator[Reason]:
-    """One reason for each of the kinds that may not be read although they decide about the subject."""
+    """One reason for each kind that decides about the subject and that Foreslice has no right to read."""
     for kind in kinds:
         if kind in snapshot.unreadable:
             yield Reason.of(Code.UNREADABLE, subject, right=snapshot.unreadable[kind])
 
 
 def _place_is_made(node: str, snapshot: Snapshot) -> bool:
-    """Whether a nomination (KEP-5278) has a place behind it that cannot be seen yet: pods that leave the node for a
-    preemption, or another autoscaler's node that is to come. Where nothing leaves, the planner looks itself."""
+    """True if a nomination (KEP-5278) refers to a place that is not visible yet: pods leave the node for a
+    preemption, or another autoscaler launches the node. If no pod leaves, the planner searches a place itself."""
     if any(found.name == node for found in snapshot.nodes):
         return any(pod.deleting for pod in snapshot.pods if pod.node_name == node)
-    # A nomination of ours may outlive its launch, and must not keep the pod waiting then.
+    # Foreslice's own nomination may exist after its launch has failed, and must not keep the pod waiting.
     ours = named_like_ours(node, snapshot.pools) or any(found.node_name == node for found in snapshot.provisioned)
     return not ours
 
 
 def awaited_bindings(snapshot: Snapshot, now: datetime) -> Mapping[str, str]:
-    """Pods whose own node has just come, with that node's name: kube-scheduler is about to bind them, or has.
+    """Pods whose own node has just become available, with that node's name: kube-scheduler binds them now, or just did.
 
-    Pods, claims and nodes arrive by watches of their own. Where the binding of a pod comes last, its place looks taken,
-    by itself; so no other node is bought for it until everything had WATCH_SKEW to arrive, and its own is kept.
-    Karpenter v1 keeps a node that it nominated for a pod for twice its longest batch (state/statenode.go,
-    nominationWindow).
+    Pods, claims and nodes have separate watches. If the binding arrives last, the pod's own place looks taken. So no
+    other node is bought for the pod until WATCH_SKEW has passed, and its node is kept. Karpenter v1 keeps a nominated
+    node for twice its longest batch (state/statenode.go, nominationWindow).
     """
     just_came = (
         node
@@ -225,9 +230,10 @@ def awaited_bindings(snapshot: Snapshot, now: datetime) -> Mapping[str, str]:
 
 
 def why_postponed(pod: Pod, bindings: Mapping[str, str], now: datetime) -> Reason | None:
-    """Why nothing is bought for the pod yet, though any node that it fits may take it; `bindings` are the awaited ones.
+    """The reasons why nothing is bought for the pod yet. Any existing node may still take it. `bindings`: of
+    awaited_bindings.
 
-    A delay counts from the pod's creation and only holds purchases back (Cluster Autoscaler 1.34
+    A delay counts from the pod's creation and postpones only purchases (Cluster Autoscaler 1.34
     core/static_autoscaler.go, filterOutYoungPods).
     """
     if pod.key in bindings:
@@ -250,7 +256,7 @@ def _missing_members(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
 
 
 def _incomplete_gangs(wanted: Iterable[Pod], snapshot: Snapshot) -> dict[str, LeftOut]:
-    """Pods of gangs of which fewer pods exist than must start together: they wait for their siblings."""
+    """Pods of gangs that have fewer pods than must start together: they wait for the others."""
     members: dict[str, list[Pod]] = {}
     for pod in wanted:
         if pod.gang:
@@ -268,5 +274,5 @@ def _incomplete_gangs(wanted: Iterable[Pod], snapshot: Snapshot) -> dict[str, Le
 
 
 def running_members(gang: Gang, pods: Iterable[Pod]) -> int:
-    """How many pods of the gang have a node already."""
+    """The number of pods of the gang that have a node already."""
     return sum(1 for pod in pods if pod.gang and pod.gang.key == gang.key and pod.bound)

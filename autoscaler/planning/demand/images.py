@@ -1,5 +1,5 @@
-"""Machines that the images of pods need and that the pods do not select: those with a GPUDirect of Google Cloud, and
-those with accelerators that the software in the image still serves."""
+"""Finds machines that the images of pods need although the pods do not select them: machines with Google Cloud's
+GPUDirect, and machines with accelerators that the software in the image supports."""
 
 from __future__ import annotations
 
@@ -19,39 +19,42 @@ from instance_catalog.prediction.system_labels import MACHINE_KEYS
 from instance_catalog.types.clouds import cloud_facts
 
 TYPE_KEYS: Final = frozenset({labels.INSTANCE_TYPE, "beta.kubernetes.io/instance-type"})
-# Who selects by one of these has said which machine it has to be.
+# A pod that selects by one of these labels has chosen its machine.
 OF_MACHINES: Final = TYPE_KEYS | MACHINE_KEYS | {labels.ACCELERATOR, labels.HOSTNAME}
 
 
 def gpudirect_image(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[CapacityPool] = ()) -> str:
-    """The image by which the pod shows that it uses the protocol, where it selects no machine. What a node pool has is
-    known only of those that a CapacityPool names."""
+    """The image that shows that the pod uses the protocol, if the pod selects no machine. Only node pools that a
+    CapacityPool names are known."""
     groups = node_groups(pod)
     known = any(f"{key}={value}" in groups for pool in pools for key, value in pool.labels.items())
     return "" if known or pod.required_values(OF_MACHINES) else _image(pod, protocol.images)
 
 
 def node_groups(pod: Pod) -> list[str]:
-    """The labels, with their values, by which the pod selects node pools: of what type these are, only people know."""
+    """The labels, with values, by which the pod selects node pools. Foreslice does not know the types of these node
+    pools."""
     keys = sorted({facts.group_per_type for facts in cloud_facts().values() if facts.group_per_type})
     return [f"{key}={name}" for key in keys for names in pod.required_values({key}) for name in names]
 
 
 def types_of_images(pod: Pod) -> tuple[str, ...]:
-    """The only instance types on which the pod's images work, whatever it selects; none of images that are not known
-    to need one."""
+    """The only instance types on which the pod's images work, whatever it selects; empty if no image is known to
+    need one."""
     return next((protocol.types for protocol in gpudirect_protocols() if _image(pod, protocol.images)), ())
 
 
 def accelerators_of_images(pod: Pod) -> tuple[str, ...]:
-    """The only accelerators, by key, on which the pod's software works: its images say so, or it asks for what the
-    vendor's device plugin hands out, and neither its images nor the labels that it selects speak of superseded types.
-    None of other pods."""
+    """The only accelerators, by key, on which the pod's software works; None for other pods.
+
+    Either its images require them, or it requests a resource of the vendor's device plugin, and neither its images nor
+    its selected labels belong to superseded types.
+    """
     return next((found.accelerators for found in superseded_types() if _of_today(pod, found)), ())
 
 
 def superseded_image(pod: Pod, instance_type: str) -> str:
-    """The image of the pod that does not run on the type, which has been superseded; or nothing."""
+    """The image of the pod that does not run on this superseded type; "" otherwise."""
     return next((_image(pod, found.images) for found in superseded_types() if instance_type in found.types), "")
 
 
@@ -81,7 +84,7 @@ def _selecting(pod: Pod) -> Pod:
 
 
 def requiring(pod: Pod, needed: Requirement) -> Pod:
-    """The pod that requires this of its node as well."""
+    """The pod with this additional requirement on its node."""
     terms = pod.affinity.terms if pod.affinity else (NodeSelectorTerm(()),)
     narrowed = (replace(term, match_expressions=(*term.match_expressions, needed)) for term in terms)
     return replace(pod, affinity=NodeSelector(tuple(narrowed)))

@@ -1,5 +1,5 @@
-"""Machines that pods mean and do not select: by their images, by the topology that Kueue keeps them to, and by the rest
-of their group."""
+"""Finds machines that pods need although they do not select them: by their images, by the topology of Kueue, and by
+the other pods of their group."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ _ONE_DOMAIN: Final = (labels.KUEUE_ONE_DOMAIN, labels.KUEUE_ONE_DOMAIN_EACH)
 
 
 def as_meant(snapshot: Snapshot) -> Snapshot:
-    """The snapshot in which pods select the machines that they mean, where nobody says which machines there are: a plan
-    that has the whole catalog buys nothing on which a pod does not work. kube-scheduler takes any node."""
+    """The snapshot in which pods select these machines, if there is no CapacityPool.
+
+    A plan over the whole catalog must not buy nodes on which a pod does not work; kube-scheduler accepts any node.
+    """
     if snapshot.pools or snapshot.nodes:
         return snapshot
     snapshot = selecting_what_images_need(snapshot)
@@ -38,13 +40,15 @@ def as_meant(snapshot: Snapshot) -> Snapshot:
 
 
 def required_domain(pod: Pod) -> str:
-    """The annotation of the pod that has Kueue keep it and its like in one domain, with the label of the domain."""
+    """The pod's annotation that makes Kueue keep it in one domain with similar pods, and the label of the domain."""
     return next((f"{key}={pod.annotations[key]}" for key in _ONE_DOMAIN if key in pod.annotations), "")
 
 
 def types_in_domains(pod: Pod) -> tuple[str, ...]:
-    """The instance types whose nodes have the label of the domain to which Kueue keeps the pod, a cloud's own, where
-    the pod asks for GPUs and selects no machine."""
+    """The instance types whose nodes have the label of the domain that Kueue requires for the pod.
+
+    Only for labels of a cloud, and for pods that request GPUs and select no machine.
+    """
     label = required_domain(pod).rpartition("=")[2]
     if not label or types_of_images(pod) or not _selects_none(pod):
         return ()
@@ -53,8 +57,8 @@ def types_in_domains(pod: Pod) -> tuple[str, ...]:
 
 
 def meant_by_groups(pods: Iterable[Pod]) -> dict[tuple[str, str], FrozenMap[str, str]]:
-    """The labels of machines that some pods of a leader-worker group select, by group, where others ask for GPUs and
-    select no machine: the group is one program, and GKE's samples name its GPU in the template of the leader alone."""
+    """The labels of machines that some pods of a leader-worker group select, by group, if others request GPUs and
+    select no machine. The group is one program, and GKE's samples name its GPU only in the leader's template."""
     found: dict[tuple[str, str], list[Pod]] = {}
     for pod in pods:
         if labels.LWS_GROUP_KEY in pod.labels:
@@ -68,7 +72,7 @@ def meant_by_groups(pods: Iterable[Pod]) -> dict[tuple[str, str], FrozenMap[str,
 
 
 def why_meant(pod: Pod, given: Pod) -> str:
-    """On which machines a plan is made for the pod, which is `given` without them, and why."""
+    """The machines that a plan assumes for the pod, and the reason. `given` is the pod without this assumption."""
     if types := types_of_images(given) or accelerators_of_images(given):
         return f"planned on {', '.join(types)}, as its image works nowhere else"
     if types := types_in_domains(given):
@@ -77,7 +81,7 @@ def why_meant(pod: Pod, given: Pod) -> str:
 
 
 def like_group(pod: Pod, groups: Mapping[tuple[str, str], FrozenMap[str, str]]) -> FrozenMap[str, str]:
-    """The labels of machines that the rest of its group selects and the pod does not; none of another pod."""
+    """The labels of machines that the rest of its group selects and the pod does not; empty for other pods."""
     meant = groups.get(_group(pod)) if labels.LWS_GROUP_KEY in pod.labels else None
     return meant if meant and _selects_none(pod) else FrozenMap()
 
@@ -93,7 +97,7 @@ def _near_each_other(pod: Pod) -> Pod:
 
 
 def _selects_none(pod: Pod) -> bool:
-    """Whether it asks for GPUs as a resource, and neither a label of machines nor a node pool says which."""
+    """True if it requests GPUs as a resource, and neither a label of machines nor a node pool selects their type."""
     return _GPU in requested_resources(pod) and not (pod.required_values(OF_MACHINES) or node_groups(pod))
 
 

@@ -1,7 +1,7 @@
-"""Whose nodes a pool opens: the pools that count, and their scopes applied to pending pods.
+"""Applies the scopes of pools to pending pods: a pool launches nodes only for pods that it serves.
 
-Without any CapacityPool one implicit pool offers the whole catalog in every driver variant, so that a plan can say
-which pool somebody should make. A pod that no pool serves is ignored, with a reason. It must not know nodes.
+Without any CapacityPool one implicit pool offers the whole catalog with every driver variant, so that a plan can show
+which pool to create. A pod that no pool serves is ignored, with a reason. This module does not know nodes.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
 
-# Labels by which nobody asks for a special machine.
+# Labels that select no special machine.
 _OF_ANY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.ZONE, labels.REGION})
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
 
 
 def pools_of(snapshot: Snapshot) -> tuple[CapacityPool, ...]:
-    """The pools for which plans may launch, heaviest first; the implicit one if there is none at all.
+    """The pools for which plans may launch, by weight; the implicit pool if there is none at all.
 
-    Where another autoscaler decides (`launcher`), no plan launches anything.
+    If another autoscaler decides about a pool (`launcher`), plans launch nothing for it.
     """
     if not snapshot.pools:
         return (IMPLICIT,)
@@ -39,14 +39,15 @@ def pools_of(snapshot: Snapshot) -> tuple[CapacityPool, ...]:
 
 
 def as_if_ours(snapshot: Snapshot) -> Snapshot:
-    """The snapshot in which plans decide about every pool: to find out what could be launched in those of others."""
+    """The snapshot in which plans decide about every pool, to find launches in pools of other autoscalers."""
     own = Launcher.FORESLICE
     return replace(snapshot, pools=tuple(replace(pool, launcher=own) for pool in snapshot.pools))
 
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """The pools' scopes. `gangs` are, by pool, those of which it serves some pod: it then serves all of them."""
+    """The scopes of pools. `gangs` are, by pool, the gangs of which it serves a pod: it then serves all of their
+    pods."""
 
     snapshot: Snapshot
     extended_resources: Mapping[str, DeviceClass]
@@ -72,14 +73,14 @@ class Scopes:
         return _refusal(pool, pod, self.snapshot, self.extended_resources)
 
     def refusals(self, pod: Pod) -> tuple[Reason, ...]:
-        """Why no pool serves the pod; () if some pool does."""
+        """The reasons why no pool serves the pod; () if some pool does."""
         pools = pools_of(self.snapshot)
         found = [self.refusal(pool, pod) for pool in pools]
         if None in found:
             return ()
         refused = tuple(dict.fromkeys(reason for reason in found if reason))
         also = self._also(pools, pod) if all(r.code is Code.OTHER_SCHEDULER for r in refused) else ()
-        # A pool that takes the scheduler in buys nothing for a pod without devices either.
+        # A pool that includes the scheduler still buys nothing for a pod without devices.
         refused = also if also and asks_for_no_device(pod) else (*refused, *also)
         others = [pool for pool in self.snapshot.pools if pool.ordered and not pool.deleting]
         serving = (p for p in others if _refusal(p, pod, self.snapshot, self.extended_resources) is None)
@@ -87,12 +88,13 @@ class Scopes:
         return theirs or refused or tuple(_refusals(others, pod, self.snapshot, self.extended_resources))
 
     def _also(self, pools: Iterable[CapacityPool], pod: Pod) -> tuple[Reason, ...]:
-        """Why no pool would serve the pod even under its scheduler: one obstacle should not hide the next."""
+        """The further reasons why no pool would serve the pod under its scheduler: one obstacle must not hide the
+        next."""
         members = [p for p in self.snapshot.pods if pod.gang is not None and p.gang == pod.gang] or [pod]
         ours = (
             (pool, [_scope_refusal(pool, p, self.snapshot, self.extended_resources) for p in members]) for pool in pools
         )
-        # A pool that serves one pod of a gang serves all of them.
+        # A pool that serves one pod of a gang serves all of its pods.
         found = [
             None if None in refused else _scope_refusal(pool, pod, self.snapshot, self.extended_resources)
             for pool, refused in ours
@@ -142,13 +144,13 @@ def _scope_refusal(
 
 
 def _on_any_node(pod: Pod) -> bool:
-    """Whether nothing in the pod points to a special machine: no label but of place, architecture and operating system,
-    no part of a GPU by annotation."""
+    """True if the pod requires no special machine: only labels of place, architecture and operating system, and no
+    part of a GPU by annotation."""
     return asks_for_no_device(pod) and not (pod.node_selector.keys() - _OF_ANY_NODE or pod.affinity)
 
 
 def _gated(resources: Iterable[str], snapshot: Snapshot) -> dict[str, str]:
-    """What keeps DeviceClasses from serving the resources, where that is Kubernetes' version and not the classes."""
+    """The feature gates of Kubernetes that prevent DeviceClasses from serving the resources."""
     if snapshot.profile.gates.extended_resource:
         return {}
     serving = extended_resource_classes(snapshot.classes)
@@ -167,7 +169,7 @@ def _claims_devices(pod: Pod, extended_resources: Mapping[str, DeviceClass]) -> 
 
 
 def asks_for_no_device(pod: Pod) -> bool:
-    """Whether nothing that it claims or requests is a device: it needs none of the machines that pools buy."""
+    """True if it neither claims nor requests a device: it needs no machine of a pool."""
     return not (
         pod.claims
         or pod.annotations.keys() & set(_KAI_PARTS)
@@ -181,14 +183,16 @@ def served_resources(snapshot: Snapshot) -> frozenset[str]:
 
 
 def requested_resources(pod: Pod) -> Iterator[str]:
-    """What its containers ask for some of."""
+    """The resources of which its containers request more than 0."""
     for container in (*pod.containers, *pod.init_containers):
         yield from (resource for resource, amount in container.requests.items() if amount.sign > 0)
 
 
 def network_card_alone(pod: Pod) -> bool:
-    """Whether EFA is all that the pod asks for of devices: nobody wants that, so it has lost its accelerators, and no
-    machine with such a card is advice."""
+    """True if EFA is the only device that the pod requests.
+
+    No application needs that, so the pod has lost its accelerators, and a machine with such a card is no useful advice.
+    """
     return not pod.claims and {name for name in requested_resources(pod) if "/" in name} == {EFA}
 
 

@@ -1,7 +1,7 @@
-"""Pods that nobody has created: what ProvisioningRequests and CapacityBuffers ask for, as demand like any other.
+"""Creates virtual pods for ProvisioningRequests and CapacityBuffers, so that they are demand like real pods.
 
-Their claims are made from ResourceClaimTemplates, as the resourceclaim controller would make them for real pods. The
-pods of a ProvisioningRequest are one gang; those of a buffer come after every real pod. It decides nothing about them.
+Their claims are made from ResourceClaimTemplates, as the resourceclaim controller makes them for real pods. The pods of
+a ProvisioningRequest are one gang. The pods of a buffer come after every real pod. This module makes no decisions.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 
-# Behind every pod: the least priority that a PriorityClass can have is far above.
+# Lower than the lowest priority of a PriorityClass, so after every real pod.
 BUFFER_PRIORITY: Final = -(2**31)
-# Requests and buffers with pods in one reconcile.
+# The most requests and buffers with pods in one reconcile.
 MOST_OBJECTS: Final = 100
-# A LaunchBatch names its pods with at most 317 characters, of which kind and index take some.
+# Names of pods in a LaunchBatch have at most 317 characters, including kind and index.
 _LONGEST_NAMES: Final = 290
 
 
 def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] = ()) -> Snapshot:
-    """The snapshot with the pods, claims and gangs of everything that asks for nodes without pods.
+    """The snapshot with the pods, claims and gangs of requests and buffers.
 
-    `checks` are requests that are only to be looked at; they become pods as well. A request or buffer of which a
-    template is missing has no pods. Adding them twice changes nothing.
+    `checks` are requests that only check capacity; they become pods as well. A request or buffer with a missing
+    template has no pods. A second call changes nothing.
     """
     found = without_virtual_pods(snapshot)
     held = _held_labels(found)
@@ -80,7 +80,7 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
 
 
 def without_virtual_pods(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with what the cluster holds alone."""
+    """The snapshot with only the objects of the cluster."""
     if not any(":" in pod.name and is_virtual(pod.name) for pod in snapshot.pods):
         return snapshot
     return replace(
@@ -94,9 +94,9 @@ def without_virtual_pods(snapshot: Snapshot) -> Snapshot:
 def admitted_keys(requests: Iterable[ProvisioningRequest], buffers: Mapping[str, int]) -> frozenset[str]:
     """The requests and buffers that get pods in one reconcile, as "Kind namespace/name". `buffers`: pods by key.
 
-    No more than MOST_OBJECTS, and none after they have MOST_PODS pods together: each costs memory and time that all
-    others wait for. The namespace that has the fewest pods with its next object is served first, so a large one delays
-    nobody but itself and comes last, and what is small never shuts it out.
+    At most MOST_OBJECTS, and none after they have MOST_PODS pods together, because each costs memory and time of all
+    others. The namespace with the fewest pods after its next object is served first: a large namespace delays only
+    itself, and small ones are always served.
     """
     waiting: dict[str, list[tuple[int, str]]] = {}
     for request in requests:
@@ -118,7 +118,7 @@ def admitted_keys(requests: Iterable[ProvisioningRequest], buffers: Mapping[str,
 
 
 def _unmarked(snapshot: Snapshot) -> Snapshot:
-    """Without the label that keeps requests apart on pods that tenants made: it is ours on virtual pods alone."""
+    """The pods of tenants without the label that separates requests: only virtual pods may have it."""
     key = labels.PROVISIONING_REQUEST
 
     def clean(pod: Pod) -> Pod:
@@ -132,20 +132,20 @@ def _unmarked(snapshot: Snapshot) -> Snapshot:
 
 @dataclass(slots=True)
 class _Made:
-    """What has been made so far, with every claim there is."""
+    """The objects made so far, and all claims."""
 
     claims: dict[str, ResourceClaim]
     pods: list[Pod]
 
     def add(self, pod: Pod, snapshot: Snapshot) -> None:
-        """Take over a pod, and make its claims."""
+        """Add a pod, and make its claims."""
         named, claims = generate_claims(pod, snapshot.claim_templates, self.claims)
         self.pods.append(named)
         self.claims.update((claim.key, claim) for claim in claims)
 
 
 def request_problems(request: ProvisioningRequest, snapshot: Snapshot) -> tuple[Reason, ...]:
-    """Why its pods cannot be made: templates that are not there, or may not be read; () if they can."""
+    """The reasons why its pods cannot be made: templates that are missing or cannot be read; () if they can be made."""
     return tuple(dict.fromkeys(_problems(request, snapshot)))
 
 
@@ -174,7 +174,7 @@ def _problems(request: ProvisioningRequest, snapshot: Snapshot) -> Iterator[Reas
 
 
 def missing_claims(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
-    """The ResourceClaimTemplates and ResourceClaims that the pod names and that are not there."""
+    """The ResourceClaimTemplates and ResourceClaims that the pod names and that do not exist."""
     for entry in pod.claims:
         if entry.claim:
             key = f"{pod.namespace}/{entry.claim}"
@@ -212,8 +212,8 @@ def _buffer_pods(buffer: CapacityBuffer, need: BufferNeed, snapshot: Snapshot) -
 
 
 def _named(model: Pod, name: str) -> Pod:
-    """The pod as kube-scheduler would see it: nothing that holds a real pod back holds this one back, and a template
-    that names a node takes none from others."""
+    """The pod as kube-scheduler would see it, without scheduling gates and other fields that hold real pods back. A
+    template that names a node takes no node from others."""
     return replace(
         model,
         name=name,
@@ -226,7 +226,8 @@ def _named(model: Pod, name: str) -> Pod:
 
 
 def _steered(pod: Pod, request: ProvisioningRequest, others: list[str], *, alone: bool) -> Pod:
-    """The pod kept away from nodes of other requests: a node has one value of the label that steers consumers."""
+    """The pod with an anti-affinity to nodes of other requests: a node has one value of the label that selects
+    consumers."""
     steered = replace(pod, labels=pod.labels.with_items({labels.PROVISIONING_REQUEST: request.node_label}))
     if not alone:
         steered = replace(steered, pod_anti_affinity=(*pod.pod_anti_affinity, _apart(request)))
@@ -237,7 +238,7 @@ def _steered(pod: Pod, request: ProvisioningRequest, others: list[str], *, alone
 
 
 def _kept_off(pod: Pod, pools: tuple[str, ...]) -> Pod:
-    """The pod kept off nodes of pools for which another autoscaler decides: that one may end them at any time."""
+    """The pod excluded from nodes of pools of another autoscaler, which may end them at any time."""
     if not pools:
         return pod
     return replace(pod, affinity=_narrowed(pod.affinity, Requirement(labels.POOL, "NotIn", pools)))
@@ -255,7 +256,7 @@ def _apart(request: ProvisioningRequest) -> PodAffinityTerm:
 def _narrowed(affinity: NodeSelector | None, requirement: Requirement) -> NodeSelector:
     if affinity is None:
         return NodeSelector((NodeSelectorTerm((requirement,)),))
-    # An empty term matches nothing, and must not begin to match something.
+    # An empty term matches nothing, and must not match after the change.
     filled = (
         replace(term, match_expressions=(*term.match_expressions, requirement))
         if term.match_expressions or term.match_fields
@@ -266,7 +267,7 @@ def _narrowed(affinity: NodeSelector | None, requirement: Requirement) -> NodeSe
 
 
 def _held_labels(snapshot: Snapshot) -> Mapping[str, ProvisioningRequest]:
-    """The requests whose nodes keep their label, by its value: booked, or with consumers that need it."""
+    """The requests whose nodes keep their label, by its value: those with a booking, or with consumers that need it."""
     atomic = [r for r in snapshot.provisioning_requests if r.served is RequestClass.ATOMIC]
     held = [request for request in atomic if request.has(RequestCondition.PROVISIONED)]
     if not held:
