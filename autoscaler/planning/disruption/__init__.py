@@ -1,1 +1,1 @@
-"""Which own nodes stay, drain and end; baselines and their windows; drift of published slices."""
+"""Decides which managed nodes stay, drain and end; baselines and their windows; drift of published slices."""

@@ -1,4 +1,4 @@
-"""Which nodes are kept up without any pod asking for them: machines of open blocks that are held, and baselines."""
+"""Finds the nodes that are kept without pods: machines of open blocks that are held, and baselines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from autoscaler.planning.supply.limits import binding
 
 
 def windows_of(pool: CapacityPool) -> Iterator[Window]:
-    """The schedules that change what the pool keeps up or lets go; unreadable ones are reported by objections.py."""
+    """The schedules that change the baseline or the budgets of the pool; objections.py reports unreadable ones."""
     entries = [(b.schedule, b.time_zone) for b in pool.baselines]
     entries += [(b.schedule, "UTC") for b in pool.disruption.budgets]
     for schedule, time_zone in entries:
@@ -31,7 +31,7 @@ def windows_of(pool: CapacityPool) -> Iterator[Window]:
 
 
 def is_open(schedule: str | None, time_zone: str, now: datetime, *, unreadable: bool) -> bool:
-    """Whether a window is open; no schedule is always. One that cannot be read is reported by objections.py."""
+    """True if a window is open; no schedule means always. objections.py reports an unreadable one."""
     try:
         return schedule is None or Window.parse(schedule, time_zone).open_at(now)
     except ConfigurationError:
@@ -39,7 +39,7 @@ def is_open(schedule: str | None, time_zone: str, now: datetime, *, unreadable: 
 
 
 def baseline_nodes(pool: CapacityPool, now: datetime) -> int:
-    """How many nodes the pool keeps up now: the largest of its open baselines."""
+    """The number of nodes that the pool keeps now: the largest of its open baselines."""
     return max(
         (b.replicas for b in pool.baselines if is_open(b.schedule, b.time_zone, now, unreadable=False)),
         default=0,
@@ -49,13 +49,13 @@ def baseline_nodes(pool: CapacityPool, now: datetime) -> int:
 def holds(
     packing: PackingInput, launched: Sequence[PlannedNode], assigned: Assigned, catalog_digest: str
 ) -> tuple[PlannedNode, ...]:
-    """Nodes to launch without a pod: machines of open blocks that are held always, and missing baseline nodes."""
+    """Nodes to launch without a pod: machines of open blocks that are always held, and missing baseline nodes."""
     waiting = [item for item in assigned.rest if item not in assigned.stuck]
     harmless = [
         i
         for i, candidate in enumerate(packing.candidates)
         if not candidate.barred and (candidate.block or candidate.pool.baselines)
-        if candidate.hosts == 1  # nobody waits for a whole slice
+        if candidate.hosts == 1  # slices are launched only for pods
         if packing.trials.breaks(packing.shape_of[i], waiting) is None
     ]
     wanted = [*_blocks_to_hold(packing, launched, harmless), *_baselines_to_fill(packing, launched, harmless)]
@@ -69,7 +69,7 @@ def holds(
             bought.append(candidate)
             purchases.append(Purchase(candidate, (), reasons=(reason,)))
     world = assigned.world
-    for node in launched:  # their names are taken
+    for node in launched:  # their names are used already
         world = world.with_node(node.node, ())
     return launch(purchases, world, packing.snapshot, catalog_digest=catalog_digest, together=False).nodes
 

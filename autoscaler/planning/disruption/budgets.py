@@ -1,4 +1,4 @@
-"""Disruption budgets of pools: how many of their nodes may go at once."""
+"""Disruption budgets of pools: the number of nodes that may be removed at the same time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autoscaler.planning.disruption.baseline import is_open
 
 @dataclass(slots=True)
 class Budgets:
-    """How many more nodes of each pool may be disrupted now. A slice is one disruption, whatever it has of hosts."""
+    """The remaining disruptions of each pool. A slice counts as one disruption, whatever the number of its hosts."""
 
     _left: dict[str, int]
     _taken: dict[str, bool]
@@ -45,7 +45,7 @@ class Budgets:
 
 
 def _amount(text: str, nodes: int) -> int:
-    """ "3" or "10%" of the nodes, rounded up as Karpenter does, so that small pools can change at all."""
+    """The number of nodes for "3" or "10%", rounded up like Karpenter, so that a small pool has at least one."""
     if text.endswith("%"):
         return -(-nodes * int(text[:-1]) // 100)
     return int(text)

@@ -1,11 +1,11 @@
-"""Pools with `consolidate: Close`: nodes whose pods would cost less on new machines take no more pods.
+"""Pools with `consolidate: Close`: nodes whose pods would cost less on new machines accept no more pods.
 
-kube-scheduler spreads pods, so that a large machine on which one small pod is left gets the next small pod, and the
-next, and never ends. A taint sends these elsewhere: to nodes that are there, or to machines that fit them. No pod is
-disturbed; the machine is ended once its last pod has ended.
+kube-scheduler spreads pods, so a large machine with one small pod gets the next small pod, and the next, and never
+ends. A taint sends these pods to other nodes or to new machines of their size. No pod is evicted; the machine is ended
+after its last pod.
 
-What pods would cost alone is a plan for them in an empty cluster, and changes only with the pods of the node. Where a
-pod finds no place because of the closed nodes, they are open.
+The price of pods alone is that of a plan for them in an empty cluster. It changes only with the pods of the node. If a
+pod has no place because of closed nodes, they are opened again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from autoscaler.planning.disruption.without_nodes import without_nodes
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 
-# How many nodes are judged at once: each is a plan, if a small one. The others stay open until it is their turn.
+# The most nodes that are checked in one reconcile: each needs a small plan. The others stay open until they are
+# checked.
 _TRIES: Final = 8
 
 _Key: TypeAlias = tuple[OfferingRef, tuple[str, ...], tuple[CapacityPool, ...], str]
@@ -40,8 +41,10 @@ _Key: TypeAlias = tuple[OfferingRef, tuple[str, ...], tuple[CapacityPool, ...], 
 
 @dataclass(frozen=True, slots=True)
 class ClosingMemory:
-    """What pods cost alone, by what that follows from: it need not be planned again while that is the same. By name of
-    a ProvisionedNode; None where not all of them find a place, or a price is not known."""
+    """Cached prices of pods alone, with the input of each, by name of a ProvisionedNode.
+
+    None if not all of the pods have a place, or a price is not known.
+    """
 
     alone: dict[str, tuple[_Key, Decimal | None]] = field(default_factory=dict)
 
@@ -49,7 +52,7 @@ class ClosingMemory:
 def with_closing(
     snapshot: Snapshot, make: Callable[[Snapshot], Plan], now: datetime, *, catalog: Catalog, kept: ClosingMemory
 ) -> Snapshot:
-    """The snapshot that says which nodes close. `make` plans; it is asked with the pods of one node at a time."""
+    """The snapshot with the nodes to close marked. `make` plans, with the pods of one node at a time."""
     pools = {pool.name: pool for pool in snapshot.pools if _closes(pool)}
     kept_now = {node.name for node in snapshot.provisioned if node.pool in pools}
     for name in kept.alone.keys() - kept_now:
@@ -61,7 +64,7 @@ def with_closing(
 
 
 def open_where_needed(plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot], Plan]) -> tuple[Snapshot, Plan]:
-    """The same, or with every node open if more pods find a place then."""
+    """The same snapshot, or one with every node open if more pods have a place then."""
     if not snapshot.closing or not plan.left_out:
         return snapshot, plan
     opened = replace(snapshot, closing=FrozenMap())
@@ -86,7 +89,7 @@ class _Run:
 
 
 def _closing(run: _Run) -> Iterator[tuple[str, Decimal]]:
-    """Names of the ProvisionedNodes that close, with what their pods would save."""
+    """Names of the ProvisionedNodes that close, with the saving for their pods."""
     occupants: dict[str, list[Pod]] = {}
     for pod in run.snapshot.pods:
         if pod.node_name is not None and occupies(pod):
@@ -101,7 +104,7 @@ def _closing(run: _Run) -> Iterator[tuple[str, Decimal]]:
         if {node.name, node.node_name} & stay or there is None or mark_of_node(there):
             continue
         if set(node.pods) == {pod.key for pod in pods}:
-            continue  # it was the cheapest for them
+            continue  # it is the cheapest for them
         key = (node.offering, tuple(pod.uid for pod in pods), tuple(run.snapshot.pools), run.catalog.digest)
         if node.name not in run.kept.alone or run.kept.alone[node.name][0] != key:
             run.kept.alone.pop(node.name, None)
@@ -115,7 +118,7 @@ def _closing(run: _Run) -> Iterator[tuple[str, Decimal]]:
 
 
 def _is_ours_to_close(node: ProvisionedNode) -> bool:
-    """Whether it is bought by the hour, for itself, and takes pods now."""
+    """True if it is paid by the hour, belongs to no slice, and accepts pods now."""
     ready = may_take_pods(node) and not is_coming(node) and not is_stopped(node)
     return ready and not node.offering.block and node.hosts == 1 and not node.replaces
 
@@ -128,7 +131,7 @@ def _awaited(snapshot: Snapshot) -> frozenset[str]:
 
 
 def _alone(node: ProvisionedNode, pods: list[Pod], run: _Run) -> Decimal | None:
-    """What the pods cost an hour on new machines, in a cluster that has nothing else."""
+    """The hourly price of the pods on new machines, in a cluster without anything else."""
     without = without_nodes(run.snapshot, [node], pods)
     keys = {pod.key for pod in pods}
     alone = replace(

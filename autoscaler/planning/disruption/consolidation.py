@@ -1,14 +1,14 @@
-"""Pools with `consolidate: Cheaper`: running pods move to where they cost less, one step at a time.
+"""Pools with `consolidate: Cheaper`: running pods move to cheaper nodes, one step at a time.
 
-A step is tried as a plan first (moves.py), and the next one is not taken before it is done: nothing starts, ends or
-waits for a place. Pods that need another machine get it first: the new node is launched while the old one still runs
-them, and only when it is ready does the old one drain, since its pods fit on nodes that are there. So a machine that
-cannot be had, or that is not what was predicted, costs no pod its place.
+A step is first tried as a plan (moves.py). The next step begins only after it is done: no node starts or ends, and no
+pod waits for a place. If pods need another machine, the new node is launched while the old one still runs them. The old
+one drains only when the new one is ready, since its pods then fit on existing nodes. So a machine that cannot be
+launched, or that differs from its prediction, costs no pod its place.
 
-A drain begins with a taint; once that is seen the move is tried again, and only then the pods are evicted.
+A drain begins with a taint. Once a watch shows the taint, the move is tried again, and only then pods are evicted.
 
-Each node is tried every few minutes, a few nodes at a time, those first that were tried longest ago. What was tried is
-kept in memory alone: after a restart the nodes are tried again.
+Each node is tried every few minutes, a few nodes at a time, starting with the one that was tried longest ago. The
+history of tries is only in memory: after a restart the nodes are tried again.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from instance_catalog.types.catalog import Catalog
 
 V = TypeVar("V")
 
-# How many moves are tried at once, and what they may cost: each is a plan of the whole cluster.
+# The most moves that are tried in one reconcile, and their work: each is a plan of the whole cluster.
 _TRIES: Final = 8
 _NODES_PLANNED: Final = 2_000
 _MOST_TOGETHER: Final = 8
-# How many nodes are looked at in vain at once: to see that pods stay is cheap, but not for thousands.
+# The most nodes that are checked without a move in one reconcile: such a check is cheap, but not for thousands.
 _LOOKS: Final = 200
 PAUSE: Final = timedelta(seconds=15)
 _SOON: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(minutes=5)
-# A node that has just come is left alone: the pods it was bought for may still be on their way.
+# A new node is not moved: the pods that it was bought for may not be bound yet.
 _SETTLED: Final = timedelta(minutes=10)
-# So long after a replacement was launched no other one is launched for the same node; twice as long each time.
+# The time between two replacements for the same node; it doubles each time.
 _NO_SECOND: Final = timedelta(hours=1)
 _LONGEST_WAIT: Final = timedelta(days=1)
-# Seconds after which a pod that has a place and is not bound is no sign that its scheduler is about to bind it.
+# Seconds after which a pod with a place that is still not bound no longer counts as about to be bound.
 _BINDING: Final = 600
 _NO_TIMES: Final[FrozenMap[str, datetime]] = FrozenMap()
 _NOT_REPLACED: Final[FrozenMap[str, tuple[datetime, int]]] = FrozenMap()
@@ -70,9 +70,9 @@ _NO_ANSWERS: Final[FrozenMap[str, Reason]] = FrozenMap()
 
 @dataclass(frozen=True, slots=True)
 class MovesTried:
-    """What is kept between reconciles: when anything was tried `last`, and by name of a ProvisionedNode when it was
-    `tried`, what came of it, and when a replacement was launched for it, with how many there have been. `going`: the
-    nodes that are tainted, to be tried once more before they drain."""
+    """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
+    `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
+    tainted nodes, which are tried once more before they drain."""
 
     last: datetime | None = None
     tried: FrozenMap[str, datetime] = _NO_TIMES
@@ -86,7 +86,7 @@ NOTHING_TRIED: Final = MovesTried()
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """The plan with a step in it, or with the reasons why pods stay; `next_at`: when more nodes are due to be tried."""
+    """The plan with a step, or with the reasons why pods stay. `next_at`: when more nodes are tried."""
 
     plan: Plan
     tried: MovesTried
@@ -130,10 +130,10 @@ def consolidated(
 
 
 def is_quiet(plan: Plan, snapshot: Snapshot, now: datetime) -> bool:
-    """Whether nothing is under way in pools that act: no launch, no node that starts or is removed, and no pod that is
-    about to get a place.
+    """True if nothing is in progress in pools that act: no launch, no node that starts or is removed, and no pod that
+    is about to be bound.
 
-    What a provider holds may stay as it is for weeks, and so may a pod with a place that its scheduler does not bind.
+    A provider may hold machines for weeks, and so may a pod have a place without being bound: these do not count.
     """
     acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
     young = {pod.key for pod in snapshot.pods if pod.node_name is None and pod.created > now.timestamp() - _BINDING}
@@ -151,7 +151,7 @@ def _consolidates(pool: CapacityPool) -> bool:
 
 
 class _Candidates:
-    """The nodes that may be done without, in the order in which they are tried."""
+    """The nodes that may be removed, in the order in which they are tried."""
 
     def __init__(
         self, snapshot: Snapshot, plan: Plan, pools: Mapping[str, CapacityPool], now: datetime, catalog: Catalog
@@ -184,7 +184,7 @@ class _Candidates:
         self.nodes.sort(key=self._order)
 
     def ground(self, make: Callable[[Snapshot], Plan]) -> Ground:
-        """What moves are tried on."""
+        """The input of moves."""
         own = self._snapshot.provisioned
         unused = {decision.provisioned_node for decision in self._plan.nodes if _is_idle(decision)}
         closed = {node.node_name for node in own if ends_soon(node)}
@@ -206,7 +206,7 @@ class _Candidates:
         return [pod for node in nodes for pod in self.pods[node.node_name]]
 
     def due(self, tried: MovesTried) -> tuple[list[ProvisionedNode], dict[str, Reason]]:
-        """The nodes to try now, and those before them whose pods stay, with the reason."""
+        """The nodes to try now, and the nodes before them whose pods stay, with the reason."""
         batch: list[ProvisionedNode] = []
         stay: dict[str, Reason] = {}
         most = max(1, min(_TRIES, _NODES_PLANNED // max(1, len(self._snapshot.nodes))))
@@ -221,18 +221,18 @@ class _Candidates:
         return batch, stay
 
     def _turn(self, node: ProvisionedNode, tried: MovesTried) -> tuple[bool, float]:
-        """What was replaced first, then what was tried longest ago."""
+        """The sort key: replaced nodes first, then those that were tried longest ago."""
         at = tried.tried.get(node.name)
         return node.name not in self._replaced, at.timestamp() if at is not None else 0.0
 
     def next_at(self, tried: MovesTried) -> datetime | None:
-        """When a node is due to be tried that is not now."""
+        """The next time at which a node is tried that is not tried now."""
         moments = [tried.tried[node.name] + AGAIN if node.name in tried.tried else self.now for node in self.nodes]
         moments += [at for at in self._settling if at > self.now]
         return max(min(moments), (tried.last or self.now) + PAUSE, self.now + _SOON) if moments else None
 
     def _may_go(self, node: ProvisionedNode) -> bool:
-        """Whether it is a node of one machine, paid by the hour, that has settled."""
+        """True if it is a node of one machine, paid by the hour, and not new."""
         ready = node.phase is Phase.READY and node.unhealthy_since is None and not is_stopped(node)
         single = node.hosts == 1 and not node.offering.block and not node.offering.reservation
         if not (ready and single and node.reclaim_at is None and node.phase_since is not None):
@@ -250,20 +250,20 @@ class _Candidates:
         return obstacle(self.pods[node.node_name], self._budgets)
 
     def _order(self, node: ProvisionedNode) -> tuple[object, ...]:
-        """What is least trouble to move first, the dearest first among equals."""
+        """The sort key: the nodes that are easiest to move first, among equals the most expensive."""
         pods = self.pods[node.node_name]
         trouble = sum(map(deletion_cost, pods)), len(pods)
         return not self.pools[node.pool].acts, *trouble, -self.prices[node.name], node.name
 
 
 def ends_soon(node: ProvisionedNode) -> bool:
-    """Whether its machine ends at a time that is known or bounded: what moves there moves again."""
+    """True if its machine ends at a known or limited time: pods on it have to move again."""
     offering = node.offering
     return bool(offering.block) or offering.capacity_type in NOT_FOR_MOVES or node.reclaim_at is not None
 
 
 def _is_idle(decision: NodeDecision) -> bool:
-    """Whether nobody needs the node: it stays for some minutes only."""
+    """True if no pod needs the node: it stays only for some minutes."""
     return bool(decision.reasons) and decision.reasons[0].code is Code.NODE_EMPTY
 
 
@@ -274,7 +274,7 @@ def _keeps_for_pods(decision: NodeDecision) -> bool:
 def _tried(
     batch: Sequence[ProvisionedNode], found: _Candidates, ground: Ground, tried: MovesTried
 ) -> tuple[Plan, MovesTried]:
-    """Try the nodes one by one, and several together if none can go alone; take the move that saves most."""
+    """Try the nodes one by one, and several together if none can be removed alone; return the move that saves most."""
     answers, moves = dict(tried.answers), list[Move]()
     for nodes in _sets(batch, moves):
         result = try_move(nodes, found.pods_of(nodes), ground)
@@ -296,7 +296,7 @@ def _tried(
 
 
 def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Plan, MovesTried]:
-    """The plan with the move's first step: what is launched for it, or else the end of its nodes. Then every node is
+    """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Then every node is
     tried again."""
     names = sorted(node.name for node in move.nodes)
     if move.launches:
@@ -309,7 +309,7 @@ def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Pl
 
 
 def _sets(batch: Sequence[ProvisionedNode], moves: Sequence[Move]) -> Iterator[Sequence[ProvisionedNode]]:
-    """Each node alone; then, as long as no move was found, the first of them together, ever fewer."""
+    """Each node alone; then, while no move was found, the first nodes together, fewer each time."""
     for node in batch:
         yield (node,)
     count = min(len(batch), _MOST_TOGETHER)
@@ -319,7 +319,7 @@ def _sets(batch: Sequence[ProvisionedNode], moves: Sequence[Move]) -> Iterator[S
 
 
 def _may_take(move: Move, snapshot: Snapshot, tried: MovesTried, now: datetime) -> bool:
-    """Whether budgets allow the move, and no other replacement is there or was launched shortly before."""
+    """True if budgets allow the move, and no other replacement exists or was launched shortly before."""
     budgets = Budgets(snapshot, now)
     if not all(budgets.take(node) for node in move.nodes):
         return False
@@ -330,7 +330,7 @@ def _may_take(move: Move, snapshot: Snapshot, tried: MovesTried, now: datetime) 
 
 
 def _may_replace(before: tuple[datetime, int] | None, now: datetime) -> bool:
-    """Whether it is long enough ago that a replacement was launched: the longer, the more there were in vain."""
+    """True if the last replacement is long enough ago: the time grows with the number of replacements in vain."""
     return before is None or now >= before[0] + min(_NO_SECOND * 2 ** min(before[1] - 1, 10), _LONGEST_WAIT)
 
 
@@ -345,7 +345,7 @@ def _text(move: Move) -> Reason:
 
 
 def _explained(plan: Plan, tried: MovesTried) -> Plan:
-    """The plan that says what came of trying each node."""
+    """The plan with the result of trying each node."""
     nodes = tuple(
         replace(decision, reasons=(*decision.reasons, tried.answers[decision.provisioned_node]))
         if _keeps_for_pods(decision) and decision.provisioned_node in tried.answers
@@ -356,5 +356,5 @@ def _explained(plan: Plan, tried: MovesTried) -> Plan:
 
 
 def _kept(values: FrozenMap[str, V], nodes: Iterable[ProvisionedNode]) -> FrozenMap[str, V]:
-    """What is known of nodes that are still there."""
+    """The values of nodes that still exist."""
     return FrozenMap({node.name: values[node.name] for node in nodes if node.name in values})

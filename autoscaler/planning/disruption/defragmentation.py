@@ -1,4 +1,5 @@
-"""A plan with what is fragmented, and with the moves that would make room: read by people, carried out by nobody."""
+"""Adds the fragmentation, and moves that would make room, to a plan. Users read them; the controller does not
+execute them."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from instance_catalog.types.catalog import Catalog
 
 
 def with_defragmentation(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
-    """The plan with both; as it is where the cluster has no nodes."""
+    """The plan with both; unchanged if the cluster has no nodes."""
     if not snapshot.nodes:
         return plan
     present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))

@@ -1,7 +1,7 @@
-"""A world in which some running pods have left their node: what they would leave behind.
+"""A simulated cluster in which some running pods have left their node.
 
-Claims that nobody else uses lose their devices, as the ResourceClaim controller leaves them once their pods are gone.
-Volumes stay attached where they are: a pod that would need one elsewhere at once is not taken for one that can move.
+Claims that no other pod uses lose their devices, as the ResourceClaim controller releases them after the pods are gone.
+Volumes stay attached: a pod that would need a volume at once on another node counts as not movable.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from autoscaler.scheduling.world import World
 
 @dataclass(frozen=True)
 class Emptying:
-    """A world, and what has to be known about it to take pods away: who uses which claim, and what holds a pool."""
+    """A simulated cluster with indexes for removing pods: the users of each claim, and the claims of each pool."""
 
     world: World
 
     @cached_property
     def _users(self) -> Mapping[str, frozenset[str]]:
-        """By key of a claim, the keys of the pods on nodes that name it."""
+        """By key of a claim, the keys of the bound pods that name it."""
         found: dict[str, set[str]] = {}
         for state in self.world.states():
             for pod in state.pods:
@@ -54,13 +54,13 @@ class Emptying:
         return {pool: tuple(keys) for pool, keys in found.items()}
 
     def without(self, pods: Sequence[Pod], node: str) -> World:
-        """The world once these pods of the node have gone and look for a place again."""
+        """The cluster after these pods have left the node and are pending again."""
         world, keys = self.world, {pod.key for pod in pods}
         named = {key for pod in pods for key in claim_keys(pod) if key in world.claims}
         made = {key for pod in pods if pod.uid for key in self._made_for.get(pod.uid, ())}
         freed = {key for key in named if key in made or self._users.get(key, frozenset()) <= keys} | made
         claims = {**world.claims, **{key: as_asked(world.claims[key]) for key in freed}}
-        for key in made - named:  # for an extended resource: made anew wherever the pod goes
+        for key in made - named:  # for an extended resource: made again on the pod's next node
             del claims[key]
         state = world.nodes[node]
         left = NodeState.of(state.node, tuple(pod for pod in state.pods if pod.key not in keys))
@@ -80,7 +80,7 @@ class Emptying:
 
 
 def cordoned(world: World, names: Iterable[str]) -> World:
-    """The world in which these nodes get no new pods."""
+    """The cluster in which these nodes get no new pods."""
     closed = {
         name: replace(world.nodes[name], node=replace(world.nodes[name].node, unschedulable=True))
         for name in names
@@ -90,7 +90,7 @@ def cordoned(world: World, names: Iterable[str]) -> World:
 
 
 def uncordoned(world: World, before: World) -> World:
-    """The world with its nodes as they were before, and the pods that they have now."""
+    """The cluster with its nodes as before and the pods that they have now."""
     opened = {
         name: state if state.node is before.nodes[name].node else replace(state, node=before.nodes[name].node)
         for name, state in world.nodes.items()

@@ -1,14 +1,14 @@
-"""How much of the free devices of each accelerator the pods of the cluster cannot use.
+"""Measures, for each accelerator, the part of its free devices that the pods of the cluster cannot use.
 
 The measure is F of FGD ("Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
 Descent", USENIX ATC 2023, section 3): F = Σ_n Σ_m p_m F_n(m), where p_m is the share of the kind of pods m, and F_n(m)
-is the free part of the devices of node n that m cannot use: all of it if m does not fit on n, else that of the devices
-of which too little is free for m.
+is the free part of the devices of node n that m cannot use: all of it if m does not fit on n, otherwise that of the
+devices with too little free for m.
 
-In terms of DRA: whether m fits on n, and whether it could get a device, is what the allocator says of its claims, with
-devices of one counter set taken as one. Pods that share a claim are one kind together. M is here, for each accelerator,
-the pods that ask for it: FGD's has all pods, also those without a GPU, and would say that all of a cluster with many
-web servers is fragmented. docs/defragmentation.md has an example.
+With DRA, the allocator decides whether m fits on n and whether it could get a device; devices of one counter set count
+as one. Pods that share a claim are one kind together. Here M is, for each accelerator, the pods that request it. FGD's
+M has all pods, also those without a GPU, so a cluster with many web servers would be fragmented completely.
+docs/defragmentation.md has an example.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 
-# Rarer kinds change F by less than it is shown with; FGD's own tool leaves out the rarest as well.
+# Rarer kinds change F by less than its printed precision; FGD's own tool leaves out the rarest as well.
 _KINDS: Final = 64
-# Questions "does a pod of this kind fit on this node": some two seconds. Larger clusters ask for fewer kinds.
+# The most checks of a kind on a node: about two seconds. In larger clusters fewer kinds are checked.
 _QUESTIONS: Final = 40_000
-# One question, in units of work.
+# One check, in units of work.
 _LOOK: Final = 200
-# What a kind has at least beside its questions: selectors cost some hundred units, their compilation ten thousand.
+# The minimum of a kind in addition to its checks: selectors cost some hundred units, their compilation ten thousand.
 _LEAST: Final = 20_000
-# Nodes with an accelerator that are looked at to see who asks for it: they are alike.
+# The nodes with an accelerator that are checked to find the kinds that request it: such nodes are similar.
 _SAMPLES: Final = 8
 
 _Units: TypeAlias = Mapping[str, Sequence[FreeUnit]]  # by accelerator
 
 
 def fragmentation(present: Present, policy: Policy) -> tuple[Fragmentation, ...]:
-    """Of each accelerator of the nodes that are there, by its name. `policy` bounds the work."""
+    """The fragmentation of each accelerator of existing nodes, by its name. `policy` limits the work."""
     nodes = {name: units for name in _there(present) if (units := _units(present.world, name))}
     if not nodes:
         return ()
@@ -69,7 +69,7 @@ def _there(present: Present) -> Iterator[str]:
 
 
 def _units(world: World, name: str) -> _Units:
-    """The node's own accelerators, free or not; none where its slices cannot be read."""
+    """The node's own accelerators, free or not; none if its slices cannot be read."""
     try:
         at = AllocationContext.of(world.nodes[name].node, world.devices, world.allocated)
     except FatalError:
@@ -100,7 +100,7 @@ def _of_accelerator(name: str, nodes: Mapping[str, _Units], tasks: Sequence[_Tas
 
 @dataclass
 class _Task:
-    """A kind of pods with what it may still ask. Once it has spent that, nothing is known of it."""
+    """A kind of pods with its remaining work. Once that is used up, its answers are unknown."""
 
     kind: Kind
     world: World
@@ -113,21 +113,21 @@ class _Task:
 
     @cached_property
     def _asking(self) -> World:
-        """The world in which the sample's claims are still to be allocated."""
+        """The cluster in which the sample's claims are not allocated yet."""
         return replace(self.world, claims={**self.world.claims, **self.kind.claims})
 
     def asks_for(self, name: str, having: Mapping[str, Sequence[FreeUnit]]) -> bool:
-        """Whether a pod of the kind has or could have the accelerator, whatever is free."""
+        """True if a pod of the kind has or could have the accelerator, whatever is free."""
         if name in self.kind.accelerators:
             return True
         try:
             with on_account(self.account):
                 return any(self._admits(node, units[0]) for node, units in islice(having.items(), _SAMPLES))
         except BudgetSpentError:
-            return True  # nobody knows, which is said
+            return True  # unknown, which is reported
 
     def unusable(self, having: Mapping[str, Sequence[FreeUnit]]) -> Fraction:
-        """What is free and of no use to the kind; of no meaning once nothing more may be asked."""
+        """The free part that the kind cannot use; without meaning once its work is used up."""
         total = Fraction(0)
         try:
             with on_account(self.account):
@@ -166,7 +166,7 @@ class _Task:
             yield from extra.exact_requests if extra is not None else ()
 
     def _admits(self, name: str, unit: FreeUnit) -> bool:
-        """Whether selectors let one of the kind's requests have a device of the unit."""
+        """True if the selectors of one of the kind's requests match a device of the unit."""
         node = self.world.nodes[name].node
         pools, memo = self.world.devices.pools_of(node)
         members = [pooled for pooled in pools.devices if pooled.id in unit.devices]

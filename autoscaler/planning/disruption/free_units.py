@@ -1,6 +1,6 @@
-"""The accelerators of a node, and how much of each is free: a number from 0 to 1.
+"""The accelerators of a node, and the free part of each: a number from 0 to 1.
 
-A device that draws from counters is a part of what these count, and all that draw from one set are one accelerator.
+A device that uses counters is a part of the counted accelerator; all devices of one counter set are one accelerator.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from autoscaler.dra.inventory.pools import NodePool, PooledDevice
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Device, DeviceId
 
-# What drivers call the model: those of NVIDIA and AMD, of Intel, of Google's TPUs, and of AWS Neuron (names of their
-# attributes as predicted by instance_catalog/prediction/drivers). Network cards and compute domains have none of these.
+# The attributes with the model: of NVIDIA and AMD, of Intel, of Google's TPUs, and of AWS Neuron (as predicted by
+# instance_catalog/prediction/drivers). Network cards and compute domains have none of these.
 _MODEL: Final = ("productName", "model", "tpuGen", "resourceType")
 _ONE: Final = 10**9  # in nano units
 
 
 @dataclass(frozen=True, slots=True)
 class FreeUnit:
-    """An accelerator, the devices that are ways to use it, and how much of it is `free`."""
+    """An accelerator, the devices that use it, and its `free` part."""
 
     name: str
     accelerator: str
@@ -33,13 +33,13 @@ class FreeUnit:
 
 
 def accelerator_of(device: Device) -> str:
-    """What its driver calls the model; "" for what is no accelerator."""
+    """The model name from its driver; "" if it is no accelerator."""
     names = (device.attributes.get(name) for name in _MODEL)
     return next((name for name in names if isinstance(name, str)), "")
 
 
 def free_units(at: AllocationContext) -> Iterator[FreeUnit]:
-    """Those that the node has for itself; what several nodes can reach is none's."""
+    """The node's own accelerators; devices that several nodes can reach are not counted."""
     grouped: dict[tuple[NodePool, str], list[PooledDevice]] = {}
     for pooled in at.pools.devices:
         if pooled.reach.node_name == at.node.name:
@@ -57,8 +57,11 @@ def free_units(at: AllocationContext) -> Iterator[FreeUnit]:
 
 
 def _of_counters(name: str, pool: NodePool, available: Mapping[tuple[str, str], int]) -> Fraction:
-    """The least share that is left of the set's amounts. Counters of one are places, like the memory slices of MIG:
-    they count together, because the first one that is taken would be all of it."""
+    """The smallest free share of the set's amounts.
+
+    Counters of 1 are places, like the memory slices of MIG: they count together, because otherwise the first used place
+    would count as the whole.
+    """
     declared = {counter: total for counter, total in pool.counters.items() if counter[0] == name and total > 0}
     places = [counter for counter, total in declared.items() if total <= _ONE]
     parts = [_share(available[counter], total) for counter, total in declared.items() if counter not in places]

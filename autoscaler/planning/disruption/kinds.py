@@ -1,4 +1,4 @@
-"""The kinds of pods that use devices: those that run and those that wait, equal ones together."""
+"""The kinds of pods that use devices, running or pending; equal pods are one kind."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from instance_catalog.kubernetes.resource_slice import DeviceId
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`sample` stands for `pods` pods and looks for a place; `claims` are its own by key, not allocated.
+    """`sample` is a pending pod that represents `pods` pods; `claims` are its own, by key, not allocated.
 
-    `accelerators`: those that some of them have.
+    `accelerators`: those that some of these pods have.
     """
 
     sample: Bundle
@@ -33,7 +33,7 @@ class Kind:
 
 
 def kinds_of(world: World, most: int) -> tuple[Kind, ...]:
-    """The kinds with the most pods, at most so many."""
+    """At most `most` kinds, those with the most pods."""
     snapshot = world.snapshot
     pods = [_waiting(pod) for pod in (*filter(occupies, snapshot.pods), *pending_pods(snapshot)) if _uses(pod, world)]
     named = {key for pod in pods for key in claim_keys(pod) if key in world.claims}
@@ -54,12 +54,12 @@ def kinds_of(world: World, most: int) -> tuple[Kind, ...]:
 
 
 def as_asked(claim: ResourceClaim) -> ResourceClaim:
-    """The claim before anybody had it."""
+    """The claim before its allocation."""
     return replace(claim, allocation=None, reserved_for=(), device_conditions=FrozenMap())
 
 
 def uses_devices(pod: Pod, world: World) -> bool:
-    """Whether it has claims, or extended resources that a DeviceClass serves."""
+    """True if it has claims, or extended resources that a DeviceClass serves."""
     served = world.extended_resources
     return any(entry.claim for entry in pod.claims) or any(name in served for name in requested_resources(pod))
 
@@ -69,7 +69,8 @@ def _uses(pod: Pod, world: World) -> bool:
 
 
 def _waiting(pod: Pod) -> Pod:
-    """The pod before it ran. A volume that it has there would keep it, and another one like it has its own."""
+    """The pod before it ran, without its volumes: they would keep it on its node, and an equal pod has volumes of
+    its own."""
     return pod if pod.node_name is None else replace(as_pending(pod), volumes=())
 
 

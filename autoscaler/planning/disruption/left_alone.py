@@ -1,4 +1,4 @@
-"""Nodes that have no part in moves that make room."""
+"""Nodes that are excluded from moves that make room."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from autoscaler.planning.disruption.consolidation import ends_soon
 
 
 def closed_nodes(snapshot: Snapshot) -> frozenset[str]:
-    """Names of the nodes to which nothing is moved: those that end or go, hosts of slices, and booked ones."""
+    """Names of the nodes that nothing moves to: those that end or are removed, hosts of slices, and booked ones."""
     own = {node.node_name for node in snapshot.provisioned if _closed(node)}
     return frozenset(own | booked_nodes(snapshot))
 
 
 def kept_nodes(snapshot: Snapshot) -> frozenset[str]:
-    """Names of the nodes that nothing leaves: those, what is prepaid, and nodes with a mark."""
+    """Names of the nodes that nothing moves away from: the closed ones, prepaid ones, and nodes with a
+    do-not-disrupt mark."""
     marked = {node.name for node in snapshot.nodes if mark_of_node(node)}
     prepaid = {node.node_name for node in snapshot.provisioned if node.offering.block or node.offering.reservation}
     return closed_nodes(snapshot) | marked | prepaid

@@ -1,11 +1,11 @@
-"""Which moves of running pods would make room for pods that no present node takes.
+"""Finds moves of running pods that make room for pods that no existing node takes.
 
-For a pod, or pods that share a claim, the fewest pods of one node are sought without which it takes them, and which
-kube-scheduler would then place on other nodes that are there. A gang gets one node after the other. Nobody who runs
-or is about to get a place loses it, and who may be moved at all is decided as for consolidation (lifecycle/movable.py).
+For a pod, or pods that share a claim, it searches the fewest pods of one node that would have to move. kube-scheduler
+must be able to place these on other existing nodes. A gang gets one node after the other. No pod that runs or is about
+to be bound loses its place. The rules for movable pods are those of consolidation (lifecycle/movable.py).
 
-It proposes only. While pods go one after the other, their node has to be cordoned: kube-scheduler would give the first
-place that is free to whoever comes first.
+It only proposes. While pods move one after the other, their node must be cordoned: otherwise kube-scheduler gives the
+first free place to any pod.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from autoscaler.scheduling.schedule import first, schedule
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 
-# Workloads for which moves are sought, most important ones first.
+# The most workloads for which moves are searched, by priority.
 _JOBS: Final = 8
-# Of a node with more pods that could move, one set is tried: all that has to go once as many as possible stay.
+# If a node has more movable pods, only one set is tried: the pods that must move if as many as possible stay.
 MOST_MOVED: Final = 8
-# One look at a node, in units of work.
+# One check of a node, in units of work.
 _LOOK: Final = 200
-_AT_ONCE: Final = 100  # looks that are paid for together
-# Present nodes for which a workload has its units of work once more.
+_AT_ONCE: Final = 100  # checks that are paid for together
+# The number of existing nodes for which a workload gets its units of work once more.
 _NODES: Final = 1_000
-# Nodes that are looked at, those with the fewest pods to move first, and those of them for which sets are tried.
+# The most nodes that are checked, those with the fewest pods to move first, and the most for which sets are tried.
 _LOOKED: Final = 500
 _CANDIDATES: Final = 32
 
 
 def room_made(plan: Plan, present: Present, snapshot: Snapshot, policy: Policy) -> tuple[RoomMade, ...]:
-    """Proposals, each on top of those before. `policy` bounds the work of each workload by itself."""
+    """Proposals, each based on the ones before it. `policy` limits the work of each workload separately."""
     jobs = _jobs(plan, present.world, snapshot)[:_JOBS]
     if not jobs or "PodDisruptionBudget" in snapshot.unreadable:
         return ()
@@ -78,7 +78,7 @@ def room_made(plan: Plan, present: Present, snapshot: Snapshot, policy: Policy) 
 
 
 def _jobs(plan: Plan, world: World, snapshot: Snapshot) -> list[tuple[Bundle, ...]]:
-    """The pods with devices that present nodes do not take: bundles, and gangs that may be on any nodes."""
+    """The pods with devices that existing nodes do not take: bundles, and gangs without a topology domain."""
     wanted = {left.pod for left in plan.left_out if left.verdict is LeftOutVerdict.DOES_NOT_FIT}
     wanted |= {placement.pod for placement in plan.placements if placement.target is Target.NEW}
     pods = [pod for pod in snapshot.pods if pod.key in wanted and not is_virtual(pod.key) and uses_devices(pod, world)]
@@ -93,7 +93,7 @@ def _jobs(plan: Plan, world: World, snapshot: Snapshot) -> list[tuple[Bundle, ..
 
 
 def _helps(plan: Plan, keys: tuple[str, ...]) -> bool:
-    """Whether a place for the pods is worth anything: they have none, or a node less is launched."""
+    """True if a place for the pods is useful: they have none, or one node less is launched."""
     placed = {placement.pod for placement in plan.placements}
     return not placed.issuperset(keys) or _saved(plan, keys) is not None
 
@@ -105,7 +105,7 @@ def _saved(plan: Plan, keys: tuple[str, ...]) -> Decimal | None:
 
 
 def _as_planned(plan: Plan, present: Present) -> World:
-    """The nodes that are there, with the pods that the plan gives a place on them."""
+    """The existing nodes, with the pods that the plan places on them."""
     world = present.world
     for name in [name for name in world.nodes if present.targets.get(name) is not Target.EXISTING]:
         world = world.without_node(name)
@@ -119,7 +119,7 @@ def _as_planned(plan: Plan, present: Present) -> World:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What has been reached: the world, the moves so far, and the devices that the job got on each node."""
+    """The state of the search: the cluster, the moves so far, and the devices of the job on each node."""
 
     world: World
     moves: tuple[Relocation, ...] = ()
@@ -128,7 +128,8 @@ class _Step:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Set:
-    """Pods of a node that might go, in the order of trial: few first, then those that are least trouble."""
+    """Pods of a node that might move. Sets are tried in order: the smallest first, then those that are easiest to
+    move."""
 
     size: int
     trouble: int
@@ -139,8 +140,8 @@ class _Set:
 
 @dataclass
 class _Search:
-    """`closed` nodes take nobody who moves, and nobody leaves `kept` ones. `running`: who runs, and has not moved for a
-    job before; the others are not there yet."""
+    """`closed` nodes accept no moved pods; no pod leaves `kept` nodes. `running`: pods that run and have not moved
+    for an earlier job; the other pods are not bound yet."""
 
     budgets: BudgetsByNamespace
     closed: frozenset[str]
@@ -148,7 +149,7 @@ class _Search:
     running: set[str]
 
     def place(self, job: Sequence[Bundle], step: _Step) -> _Step | None:
-        """Every bundle of the job on nodes that are there, one after the other; None if one finds no room."""
+        """Place every bundle of the job on existing nodes, one after the other; None if one has no room."""
         for bundle in job:
             found = self._placed(bundle, step) or self._placed_after_moves(bundle, step)
             if found is None:
@@ -157,7 +158,7 @@ class _Search:
         return step
 
     def _placed(self, bundle: Bundle, step: _Step) -> _Step | None:
-        """The bundle as kube-scheduler places it now."""
+        """The bundle on the node that kube-scheduler chooses now."""
         _pay_looks(len(bundle.pods) * len(step.world.nodes))
         found = schedule(bundle.pods, step.world, first)
         if found.left:
@@ -181,7 +182,7 @@ class _Search:
         return None
 
     def _sets(self, bundle: Bundle, emptying: Emptying, running: set[str]) -> Iterator[_Set]:
-        """Of each node that would take the bundle if all went that may go, the sets to try."""
+        """The sets to try, for each node that would take the bundle if all movable pods left."""
         nodes = ((name, state) for name, state in emptying.world.nodes.items() if name not in self.kept)
         full = (_set_of([p for p in state.pods if self._may_go(p, running)], name) for name, state in nodes)
         looked = sorted(everybody for everybody in full if everybody.pods)[:_LOOKED]
@@ -197,7 +198,8 @@ class _Search:
         return pod.key in running and obstacle((pod,), self.budgets) is None
 
     def _relocated(self, chosen: _Set, emptying: Emptying, step: _Step) -> _Step | None:
-        """The pods of the set on other nodes, where kube-scheduler puts them; None if one gets none, or gets less."""
+        """The pods of the set on the other nodes that kube-scheduler chooses; None if one has no place or gets less
+        preferred devices."""
         world = cordoned(emptying.without(chosen.pods, chosen.node), self.closed | {chosen.node})
         _pay_looks(len(chosen.pods) * len(world.nodes))
         pods = sorted(map(as_pending, chosen.pods), key=lambda pod: -pod.priority)
@@ -214,7 +216,7 @@ class _Search:
 
 
 def _takes(bundle: Bundle, gone: _Set, emptying: Emptying) -> bool:
-    """Whether the node takes the bundle once these pods have gone."""
+    """True if the node takes the bundle once these pods have left."""
     copied = len(emptying.world.nodes) + len(emptying.world.claims)
     pay(_LOOK * len(bundle.pods) + copied // 8)
     return isinstance(fit(bundle.pods, gone.node, emptying.without(gone.pods, gone.node)), Fits)
@@ -231,7 +233,7 @@ def _set_of(pods: Sequence[Pod], node: str) -> _Set:
 
 
 def _least(bundle: Bundle, everybody: _Set, emptying: Emptying) -> _Set:
-    """What has to go once each pod has stayed that may, the most troublesome ones first."""
+    """The pods that must move after each pod that may stay does stay, starting with those that are hardest to move."""
     gone = everybody
     for pod in sorted(everybody.pods, key=lambda pod: (-deletion_cost(pod), pod.key)):
         fewer = _set_of([other for other in gone.pods if other is not pod], gone.node)

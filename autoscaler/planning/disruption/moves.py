@@ -1,8 +1,8 @@
-"""What moving the pods of some nodes saves, found by planning the cluster without these nodes.
+"""Computes the saving of moving the pods of some nodes, with a plan of the cluster without these nodes.
 
-A move is taken only if every pod has a place in that plan, none gets a worse alternative of its claims, nobody else
-loses or gains a place by it, and the saving is worth it. Its nodes are paid for while their pods do not work, so that
-is what a move costs.
+A move is used only if every pod has a place in that plan, none gets a less preferred alternative of its claims, no
+other pod loses or gains a place, and the saving is large enough. The nodes are paid for while their pods do not work:
+that is the cost of a move.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 
 _HOUR: Final = timedelta(hours=1)
-# Capacity that may come late, or that its provider takes away at a known time: nothing is moved there to save money.
+# Capacity that may start late, or that its provider takes away at a known time: no move uses it.
 NOT_FOR_MOVES: Final = frozenset({CapacityType.FLEX_START, CapacityType.CAPACITY_BLOCK})
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The pods of `nodes` go elsewhere: to nodes that are there, and to `launches`. `saved` is in USD an hour."""
+    """The pods of `nodes` move to existing nodes and to `launches`. `saved` is in USD per hour."""
 
     nodes: tuple[ProvisionedNode, ...]
     launches: tuple[PlannedNode, ...]
@@ -40,7 +40,7 @@ class Move:
 
 
 def price_now(node: ProvisionedNode, catalog: Catalog) -> Decimal | None:
-    """What the node costs an hour: as it was bought or as the catalog says today, whichever is less; None unknown."""
+    """The hourly price of the node: the lower one of its purchase and today's catalog; None if unknown."""
     offering = node.offering
     if offering.usd_per_hour is None:
         return None
@@ -54,11 +54,11 @@ def price_now(node: ProvisionedNode, catalog: Catalog) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What moves are tried on. `plan` is that of the cluster as it is, `make` plans another one.
+    """The input of moves. `plan` is that of the present cluster, `make` makes another plan.
 
-    By name of a ProvisionedNode: `prices`, in USD an hour, and `saving`, what its pool asks for. By name of a Node:
-    `idle` are prices of own nodes that nobody needs, which would end, and `closed` nodes to which nothing is moved.
-    `first` are keys of pods for which replacements were launched.
+    By name of a ProvisionedNode: `prices`, in USD per hour, and `saving`, the minimum that its pool requires. By name
+    of a Node: `idle`, prices of own nodes that no pod needs and that would end, and `closed`, nodes that nothing moves
+    to. `first` are keys of pods for which replacements were launched.
     """
 
     snapshot: Snapshot
@@ -73,12 +73,12 @@ class Ground:
 
 
 def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], ground: Ground) -> Move | Reason:
-    """The move of the nodes' pods, or why it is not made. `pods` are all that run on the nodes."""
+    """The move of the nodes' pods, or the reason why it is not made. `pods` are all pods on the nodes."""
     plan, tried = ground.plan, ground.make(without_nodes(ground.snapshot, nodes, pods, ground.first))
     homeless = _homeless(pods, plan, tried, ground)
     if homeless:
         return Reason.of(Code.NO_OTHER_PLACE, pod=homeless)
-    known = {launch.name for launch in plan.launches}  # of pools that only observe
+    known = {launch.name for launch in plan.launches}  # launches of pools in mode Observe
     fresh = [launch for launch in tried.launches if launch.name not in known]
     priced = [launch.usd_per_hour for launch in fresh if launch.usd_per_hour is not None]
     kinds = {launch.offering.capacity_type for launch in fresh}
@@ -108,7 +108,7 @@ def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], ground: Grou
 
 
 def strictest(asked: Iterable[Saving]) -> Saving:
-    """What several pools ask for together."""
+    """The strictest of the requirements of several pools."""
     every = tuple(asked)
     return Saving(
         max(one.percent for one in every), min(one.payback for one in every), max(one.restart for one in every)
@@ -116,9 +116,10 @@ def strictest(asked: Iterable[Saving]) -> Saving:
 
 
 def remaining(pods: Iterable[Pod], now: datetime) -> timedelta | None:
-    """How long the last of the pods is expected to run yet; None where one does not say, or all should have ended.
+    """The time until the last of the pods is expected to end; None if one has no expected duration, or all should have
+    ended.
 
-    A pod is older than its run by what it waited, so this is never too long.
+    A pod's age includes the time that it waited, so this is never too long.
     """
     ends = [None if pod.expected_seconds is None else pod.created + pod.expected_seconds for pod in pods]
     if not ends or None in ends:
@@ -128,14 +129,17 @@ def remaining(pods: Iterable[Pod], now: datetime) -> timedelta | None:
 
 
 def by_acting_pools(move: Move, pools: Mapping[str, CapacityPool]) -> bool:
-    """Whether everything that the move takes is in pools that act."""
+    """True if all pools of the move act."""
     names = {node.pool for node in move.nodes} | {launch.pool for launch in move.launches}
     return all(name in pools and pools[name].acts for name in names)
 
 
 def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, ground: Ground) -> str:
-    """A pod for which the move is no good; "" if there is none. Who had a place keeps one, and nobody gets one that is
-    free only by the move: who waits at a limit comes first, and the next plan sees to it."""
+    """A pod that prevents the move; "" if there is none.
+
+    A pod with a place must keep one. No other pod may get a place that is free only because of the move: pods that wait
+    at a limit have precedence, and the next plan places them.
+    """
     moved = {pod.key: pod for pod in pods}
     before = {placement.pod for placement in plan.placements}
     placed = {placement.pod: placement for placement in tried.placements}
@@ -171,7 +175,7 @@ def _least(
     prices: Mapping[str, Decimal],
     new: Decimal,
 ) -> Decimal:
-    """The least saving, in USD an hour, that is worth the move."""
+    """The minimum saving for the move, in USD per hour."""
     lost: dict[str | None, timedelta] = {}
     for pod in pods:
         interval = pod.checkpoint_interval or timedelta(0)
@@ -189,7 +193,7 @@ def _hours(span: timedelta) -> Decimal:
 
 
 def _within(launch: PlannedNode, slack: Decimal) -> tuple[OfferingRef, ...]:
-    """The offerings that leave the saving worth it, if an earlier one cannot be had."""
+    """The offerings with which the saving is still large enough, if an earlier offering is not available."""
     highest = (launch.usd_per_hour or Decimal(0)) + slack
     return tuple(
         offering
@@ -200,5 +204,5 @@ def _within(launch: PlannedNode, slack: Decimal) -> tuple[OfferingRef, ...]:
 
 
 def moment_over(since: datetime | None, span: timedelta, now: datetime) -> bool:
-    """Whether a span that began then is over; one that never began is."""
+    """True if the period that began at `since` is over; False if it never began."""
     return since is None or now >= since + span

@@ -1,9 +1,9 @@
-"""What becomes of our own nodes. It decides only; execution/ drains.
+"""Decides about managed nodes: keep, give notice, drain, end. It only decides; execution/ drains.
 
-The end of a machine that its provider announced outranks everything: pods get a notice, then they are evicted in time.
-Otherwise a node is removed only when no pod runs on it: because it never became usable, because it is not healthy,
-because it is not what its pool asks for any more, or because it is not needed; of what works never against a mark, and
-never more nodes at once than the pool's budgets allow. lifecycle/leaving.py says for which reasons pods are evicted.
+If the provider has announced the end of a machine, this has precedence: pods get a notice and are evicted in time.
+Otherwise a node is removed only while no pod runs on it: because it never became usable, is not healthy, no longer
+matches its pool, or is not needed. A working node is never removed against a do-not-disrupt mark, and never beyond the
+budgets of its pool. lifecycle/leaving.py lists the reasons for which pods are evicted.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import requirement_matches
 from instance_catalog.types.instance_type import ANY_ZONE
 
-# Kubernetes evicts the pods of a node that is not ready after five minutes, and a reboot takes less than ten.
+# Kubernetes evicts the pods of a node that is not ready after five minutes; a reboot takes less than ten.
 UNHEALTHY: Final = timedelta(minutes=15)
-# So long a node that replaces others is kept for their pods.
+# The time for which a replacement node is kept for the pods of the replaced nodes.
 REPLACING: Final = timedelta(minutes=30)
 
 
 def decide(
     snapshot: Snapshot, needed: frozenset[str], now: datetime, *, custom: Mapping[str, CustomDriver]
 ) -> tuple[NodeDecision, ...]:
-    """One decision for each managed node that is not leaving already, and for each machine of a failed one.
+    """One decision for each managed node that is not being removed already, and for each machine of a failed node.
 
-    `needed` are names of nodes that pending pods go to, `custom` the catalog's own drivers.
+    `needed` are names of nodes with pending pods, `custom` the catalog's own drivers.
     """
     run = _Run(snapshot, needed, now, custom)
     found = (run.decide(n) for n in snapshot.provisioned if may_take_pods(n) or (has_failed(n) and has_machine(n)))
@@ -71,7 +71,7 @@ def decide(
 
 
 def needed_nodes(snapshot: Snapshot, planned: Collection[str], now: datetime) -> frozenset[str]:
-    """The names of nodes that pending pods go to, as planned now or when they were bought, and that requests booked."""
+    """The names of nodes that pending pods use in this plan or were bought for, and of booked nodes."""
     bindings = awaited_bindings(snapshot, now)
     awaited = (bindings[pod.key] for pod in pending_pods(snapshot) if pod.key in bindings)
     return frozenset({*planned, *awaited, *booked_nodes(snapshot)})
@@ -95,7 +95,7 @@ class _Run:
         self._budget = Budgets(snapshot, now)
 
     def decide(self, node: ProvisionedNode) -> NodeDecision:
-        """The first of the rules that has something to say."""
+        """The decision of the first rule that applies."""
         if node.recreated_as:
             return NodeDecision(node.name, NodeAction.DRAIN, (why_recreated(node),), deadline=self._now)
         block = self._blocks.get(node.offering.block)
@@ -106,7 +106,7 @@ class _Run:
         if pool is not None and pool.deleting and pool.deletion_policy is DeletionPolicy.DRAIN:
             return NodeDecision(node.name, NodeAction.DRAIN, (Reason.of(Code.POOL_DELETED, f"pool {node.pool}"),))
         if pool is not None and pool.ordered:
-            # Whatever it looks like here: two that decide end nodes under each other's pods, and buy them again.
+            # Whatever its state: two autoscalers would end each other's nodes and buy them again.
             return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.OTHER_LAUNCHER, pool=pool.name),))
         if has_failed(node):
             return self._failed(node)
@@ -131,7 +131,7 @@ class _Run:
         return NodeDecision(node.name, NodeAction.KEEP, (why_kept or self._empty(node), *also))
 
     def _stopped(self, node: ProvisionedNode, pool: CapacityPool | None) -> NodeDecision:
-        """Somebody stopped the machine and may start it again; only where the pool says so it is ended, or with the
+        """A person stopped the machine and may start it again. It is ended only if the pool says so, or with the
         empty rest of its slice."""
         since = "" if node.stopped_since is None else f"{node.stopped_since:%Y-%m-%dT%H:%M:%SZ}"
         why = Reason.of(Code.NODE_STOPPED, since=since)
@@ -140,8 +140,8 @@ class _Run:
         return self._protected(node, why) or NodeDecision(node.name, NodeAction.KEEP, (why,))
 
     def _failed(self, node: ProvisionedNode) -> NodeDecision:
-        """It is removed, but not while a pod runs on it: one that tolerates everything may run on a node that never
-        became ready."""
+        """It is removed, but not while a pod runs on it: a pod that tolerates all taints may run on a node that
+        never became ready."""
         why = Reason.of(Code.NODE_FAILED, why=last_edge(node))
         if node.node_name in self._busy:
             return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.ALREADY_BOUND), why))
@@ -163,7 +163,7 @@ class _Run:
         return NodeDecision(node.name, NodeAction.DRAIN if drains else NodeAction.NOTICE, why, deadline=node.reclaim_at)
 
     def _needed(self, node: ProvisionedNode) -> Reason | None:
-        """Why it must stay whatever the policy is: pods, or it has not come yet."""
+        """The reason why it stays whatever the policy is: it has pods, or it has not registered yet."""
         if node.node_name in self._busy:
             return Reason.of(Code.ALREADY_BOUND)
         if is_coming(node):
@@ -173,11 +173,12 @@ class _Run:
         return Reason.of(Code.SLICE_IN_USE, hosts=node.hosts) if slice_of(node) in self._used_slices else None
 
     def _awaits_moves(self, node: ProvisionedNode) -> bool:
-        """Whether the pods that it was launched for may still come: their controllers create them again elsewhere."""
+        """True if the pods that it was launched for may still be created again by their controllers."""
         return node.phase_since is not None and self._now < node.phase_since + REPLACING
 
     def _why_it_goes(self, node: ProvisionedNode, pool: CapacityPool | None, *, wanted: bool) -> Reason | None:
-        """Why an empty node is removed, if it is. `wanted`: it is kept up without pods, so being empty is no reason."""
+        """The reason to remove an empty node, if there is one. `wanted`: a baseline keeps it, so an empty node
+        stays."""
         disruption = pool.disruption if pool else Disruption()
         unhealthy = self._unhealthy(node)
         if unhealthy is not None:
@@ -204,7 +205,7 @@ class _Run:
         return NodeDecision(node.name, action, (why,))
 
     def _protected(self, node: ProvisionedNode, why: Reason) -> NodeDecision | None:
-        """That it stays, if its Node has a mark against disruption."""
+        """The decision to keep it if its Node has a mark against disruption."""
         found = self._nodes.of(node)
         mark = mark_of_node(found) if found else ""
         if not mark:
@@ -218,10 +219,10 @@ class _Run:
 def drifted(
     node: ProvisionedNode, pool: CapacityPool, block: CapacityBlock | None, *, custom: Mapping[str, CustomDriver]
 ) -> str:
-    """The field of the pool that the node does not match any more; "" while it matches.
+    """The field of the pool that the node no longer matches; "" if it matches.
 
-    Compared with what was written down when the node was bought, never with its Node: a label that somebody changed
-    there, or that a provider did not set, must not end nodes and buy them again for ever.
+    Compared with the record of the launch, never with the Node: a label that a user changed on the Node, or that a
+    provider did not set, must not end nodes and buy them again forever.
     """
     if any(node.labels.get(key) != value for key, value in pool.labels.items()):
         return "labels"
@@ -236,7 +237,7 @@ def drifted(
 
 
 def baseline_names(snapshot: Snapshot, now: datetime) -> set[str]:
-    """Names of the ProvisionedNodes that a baseline keeps: the first ones by name, so that they stay the same."""
+    """Names of the ProvisionedNodes that a baseline keeps: the first by name, so the choice is stable."""
     kept: set[str] = set()
     for pool in snapshot.pools:
         alive = sorted(n.name for n in snapshot.provisioned if n.pool == pool.name and may_take_pods(n))

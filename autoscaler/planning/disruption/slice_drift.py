@@ -1,7 +1,7 @@
-"""Managed nodes whose drivers published something else than was predicted when they were bought.
+"""Finds managed nodes whose drivers published other ResourceSlices than the prediction at their launch.
 
-Each machine is compared once, when it has become usable. Whether its type is avoided from then on is the policy's to
-say; whose claims count are those of the pods that it was bought for.
+Each machine is compared once, when it becomes usable. The policy decides whether its type is avoided afterwards. The
+claims that count are those of the pods that the machine was bought for.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from instance_catalog.types.catalog import Catalog
 def slice_drifts(snapshot: Snapshot, catalog: Catalog, policy: DriftPolicy, now: datetime) -> tuple[Drift, ...]:
     """The nodes that became ready at `now` and differ from their prediction with today's catalog.
 
-    Only drivers that were predicted are compared: others that publish too are not the type's. Taints of devices are
-    left out, since a sick device says nothing about its type.
+    Only predicted drivers are compared: others do not depend on the type. Device taints are ignored, since a broken
+    device is no evidence against its type.
     """
     nodes = OwnNodes(snapshot.nodes)
     found = []
@@ -46,7 +46,7 @@ def slice_drifts(snapshot: Snapshot, catalog: Catalog, policy: DriftPolicy, now:
 
 
 def _compared(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Unified | None:
-    """Both sides; None where nothing can be predicted, or nothing was published."""
+    """The predicted and the published slices; None if nothing can be predicted, or nothing was published."""
     expected = as_coming(provisioned, snapshot, catalog)
     drivers = {piece.driver for piece in expected.slices} if expected else set()
     published = [
@@ -71,7 +71,7 @@ def _avoided(
 
 
 def _claims_for(provisioned: ProvisionedNode, snapshot: Snapshot) -> Iterator[ResourceClaim]:
-    """The claims of the pods it was bought for, a shared one once."""
+    """The claims of the pods that it was bought for, each shared claim once."""
     bought_for = set(provisioned.pods)
     keys = dict.fromkeys(key for pod in snapshot.pods if pod.key in bought_for for key in claim_keys(pod))
     return (snapshot.claims[key] for key in keys if key in snapshot.claims)

@@ -1,8 +1,8 @@
-"""Slices of several hosts stay or go as a whole: one decision for all of their nodes.
+"""Makes one decision for all nodes of a TPU slice of several hosts: they stay or end together.
 
-A host that pods run on keeps the others. A host that is lost, or that the provider takes back, takes the others with
-it: they are paid for and of no use, and the pods of the slice's job cannot go on. A host whose machine somebody stopped
-does not keep the others once they are empty: they run, at their full price, and no job fits on them.
+A host with pods keeps the others. If a host is lost, or the provider takes it back, the others end as well: they cost
+money without use, and the pods of the slice's job cannot continue. A host whose machine a person stopped does not keep
+the others once they are empty: they run at their full price, and no job fits on them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from autoscaler.model.reason import Code, Reason
 
 
 def used_slices(nodes: Iterable[ProvisionedNode], busy: Collection[str | None]) -> frozenset[str]:
-    """The slices that somebody uses or waits for. `busy` are names of Nodes."""
+    """The slices with pods, or with pods that wait for them. `busy` are names of Nodes."""
     used = (node for node in nodes if node.node_name in busy or (is_coming(node) and not is_stopped(node)))
     return frozenset(whole for node in used if (whole := slice_of(node)))
 
 
 def together(decisions: Sequence[NodeDecision], nodes: Sequence[ProvisionedNode]) -> tuple[NodeDecision, ...]:
-    """The decisions, with the hosts of each slice in one mind."""
+    """The decisions, with the same decision for all hosts of a slice."""
     slices: dict[str, list[ProvisionedNode]] = {}
     for node in nodes:
         if whole := slice_of(node):
@@ -38,7 +38,7 @@ def together(decisions: Sequence[NodeDecision], nodes: Sequence[ProvisionedNode]
 
 
 def _of_slice(hosts: Sequence[ProvisionedNode], decided: Mapping[str, NodeDecision]) -> dict[str, NodeDecision]:
-    """One slice. What nobody decides about is on its way out already."""
+    """The decisions for one slice. A host without a decision is being removed already."""
     own = [decided[host.name] for host in hosts if host.name in decided]
     lost = [host for host in hosts if is_lost(host)]
     count = max(host.hosts for host in hosts)
@@ -68,12 +68,12 @@ def _of_slice(hosts: Sequence[ProvisionedNode], decided: Mapping[str, NodeDecisi
 
 
 def _only_stopped(decision: NodeDecision) -> bool:
-    """Whether nothing but that its machine is stopped keeps the host: no mark, no pod."""
+    """True if the host is kept only because its machine is stopped: no mark, no pod."""
     return decision.action is NodeAction.KEEP and decision.reasons[0].code is Code.NODE_STOPPED
 
 
 def _ends(decision: NodeDecision) -> bool:
-    """Whether it drains before a moment that its provider has announced."""
+    """True if it drains before an end that its provider has announced."""
     return decision.action is NodeAction.DRAIN and decision.deadline is not None
 
 

@@ -1,7 +1,7 @@
 """Cron windows of baselines and disruption budgets: a window is open in every minute that the expression matches.
 
-"* 8-18 * * 1-5" is open on working days from 8:00 to 18:59. As in cron(5), when both days are restricted one of them is
-enough. It must not know what the window is for.
+"* 8-18 * * 1-5" is open on working days from 8:00 to 18:59. As in cron(5), if both days are restricted, one of them is
+enough. This module does not know the purpose of a window.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Window:
 
     @staticmethod
     def parse(expression: str, time_zone: str = "UTC") -> Window:
-        """Read a cron expression. Raises ConfigurationError."""
+        """Parse a cron expression. Raises ConfigurationError."""
         words = expression.split()
         if len(words) != len(_RANGES):
             raise ConfigurationError(
@@ -35,7 +35,7 @@ class Window:
             )
         try:
             zone = ZoneInfo(time_zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: the name of a directory, as America
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: a directory, such as America
             raise ConfigurationError(
                 f"time zone {time_zone!r} is not known", next_step="Use an IANA name such as Europe/Berlin, or UTC."
             ) from error
@@ -45,17 +45,17 @@ class Window:
         return Window(fields, either_day=words[2] != "*" and words[4] != "*", time_zone=zone)
 
     def open_at(self, now: datetime) -> bool:
-        """Whether the minute of `now` is in the window."""
+        """True if the minute of `now` is in the window."""
         local = now.astimezone(self.time_zone)
         minute, hour, day, month, weekday = self.fields
         on_day = local.day in day
-        # Both 0 and 7 are Sunday.
+        # 0 and 7 are both Sunday.
         on_weekday = bool({local.isoweekday(), local.isoweekday() % 7} & weekday)
         days = (on_day or on_weekday) if self.either_day else (on_day and on_weekday)
         return local.minute in minute and local.hour in hour and local.month in month and days
 
     def next_change(self, now: datetime) -> datetime:
-        """When it next opens or closes; a day from now if not before, to be asked again then."""
+        """The next time at which it opens or closes; at most one day from now, when the caller asks again."""
         first = now.replace(second=0, microsecond=0)
         was = self.open_at(now)
         minutes = (first + timedelta(minutes=ahead) for ahead in range(1, _LOOK_AHEAD))

@@ -1,4 +1,4 @@
-"""The cluster as it will be when nodes have gone and their pods look for a place again."""
+"""The cluster after some nodes have ended, with their pods pending again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from instance_catalog.frozen_map import FrozenMap
 def without_nodes(
     snapshot: Snapshot, nodes: Collection[ProvisionedNode], moved: Sequence[Pod], first: Collection[str] = ()
 ) -> Snapshot:
-    """The snapshot in which the nodes drain and are out of sight, and the `moved` pods, which run there, are pending.
+    """The snapshot without the draining nodes, with the pods of `moved`, which run on them, pending.
 
-    The machines still count against limits: what is launched for the pods comes before they end. Pods with keys in
-    `first` look for a place before the others. Claims that nobody
-    else uses are not allocated any more, as the ResourceClaim controller leaves them once their pods are gone.
+    The machines still count against limits, because the launches for the pods happen before they end. Pods with keys in
+    `first` are placed before the others. Claims that no other pod uses are not allocated any more, as the ResourceClaim
+    controller releases them after the pods are gone.
     """
     names, ended = {node.node_name for node in nodes}, {node.name for node in nodes}
     keys = {pod.key for pod in moved}
@@ -50,8 +50,8 @@ def as_pending(pod: Pod) -> Pod:
 
 
 def _freed(snapshot: Snapshot, moved: Sequence[Pod]) -> FrozenMap[str, ResourceClaim]:
-    """The claims without the moved pods. A claim that was made for one of them by kube-scheduler, for an extended
-    resource, is made anew for whatever node gets the pod."""
+    """The claims without the moved pods. A claim that kube-scheduler made for an extended resource of one of them is
+    made again for the pod's next node."""
     named = {key for pod in moved for key in claim_keys(pod)}
     uids = {pod.uid for pod in moved if pod.uid}
     keys = {pod.key for pod in moved}

@@ -1,1 +1,1 @@
-"""Which nodes to buy for a demand, over numbers and one question: it knows no pods, claims or clouds."""
+"""Chooses the nodes to buy for a demand. It works on numbers and one oracle, and knows no pods, claims or clouds."""

@@ -1,9 +1,9 @@
-"""What the bundles of a solution cost at least, whatever nodes are bought: a sound bound from a linear program.
+"""Computes a lower bound for the price of the placed bundles, whatever nodes are bought, from a linear program.
 
-Of what a node takes, only what no order of bundles changes is kept: sizes must not exceed the room, in every dimension
-and in whole numbers. Nodes and bundles may be split. HiGHS proposes dual prices in floating point; the bound is then
-worked out from them with whole numbers, so that rounding can lower it and never raise it. As every cost is a sum of
-prices, it is rounded up to the last digit that a price has.
+Only rules that hold for every order of bundles are kept: sizes must not exceed the room, in every dimension and in
+whole numbers. Nodes and bundles may be split. HiGHS proposes dual prices in floating point. The bound is then computed
+from them in integer arithmetic, so rounding can lower it and never raise it. As every cost is a sum of prices, it is
+rounded up to the last digit that a price has.
 
 The rows of a kind are its dimensions and, for each of them, Chvátal-Gomory cuts: of bundles that are larger than one
 (m+1)-th of the room, at most m fit.
@@ -22,9 +22,9 @@ from autoscaler.planning.packing.coarse import coarse
 from autoscaler.planning.packing.problem import Kind, Problem
 from autoscaler.planning.packing.relaxation import Group, Relaxation, Sizes
 
-# Cuts of each dimension: whole devices need more than the amounts, of which bundles usually take a small part.
+# Cuts of each dimension: whole devices need more cuts than amounts, of which a bundle usually needs a small part.
 _CUTS: Final = (1, 2, 3, 4, 5, 7)
-# Dual prices are multiples of this part of a dollar.
+# Dual prices are multiples of this fraction of a dollar.
 _SCALE: Final = 2**50
 _ITERATIONS: Final = 50_000
 
@@ -42,7 +42,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Bought:
-    """A kind as the program sees it: its groups and rows."""
+    """A kind in the program: its groups and rows."""
 
     kind: Kind
     index: int
@@ -52,16 +52,17 @@ class _Bought:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Dollars an hour below which nobody can place the bundles; `prices`: what one more of each item costs, about."""
+    """No placement of the bundles costs less, in dollars per hour. `prices`: the approximate cost of one more of
+    each item."""
 
     usd_per_hour: Decimal
     prices: Mapping[int, float]
 
 
 def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Bound | None:
-    """The bound for the bundles of the relaxation, on the same capacity types.
+    """The bound for the bundles of the relaxation, with the same capacity types.
 
-    A program with more than so many entries is made coarser. None if it stays twice as large, or is not solved.
+    A program with more than `entries` entries is made coarser. None if it stays twice as large, or is not solved.
     """
     bought, groups = _program(problem, relaxation), relaxation.groups
     size = _entries(bought)
@@ -80,7 +81,7 @@ def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Bound
 
 
 def _worth(groups: Sequence[Group], bought: Sequence[_Bought], prices: _Prices) -> list[float]:
-    """What a bundle of each group is worth by the prices of rows: what its part of the cheapest kind's room is."""
+    """The value of a bundle of each group by the prices of rows: the value of its part of the cheapest kind's room."""
     import numpy
 
     least = numpy.full(len(groups), numpy.inf)
@@ -106,7 +107,7 @@ def _entries(bought: Sequence[_Bought]) -> int:
 
 
 def _mean_room(relaxation: Relaxation) -> dict[Hashable, float]:
-    """How much a machine has of each dimension, on average."""
+    """The average room of a machine in each dimension."""
     rooms = list(relaxation.rooms.values())
     return {d: sum(room.get(d, 0) for room in rooms) / len(rooms) for room in rooms for d in room}
 
@@ -139,10 +140,11 @@ class _Prices:
 
 
 class _Program:
-    """Buy nodes in parts for bundles in parts; variables are the nodes of each kind, then the bundles on each."""
+    """Buys fractions of nodes for fractions of bundles; variables are the nodes of each kind, then the bundles on
+    each."""
 
     def __init__(self, problem: Problem, groups: Sequence[Group], bought: Sequence[_Bought]) -> None:
-        # Imported late: loading HiGHS costs as much as a small plan.
+        # Imported late: loading HiGHS takes as long as a small plan.
         import highspy
         import numpy
 
@@ -186,7 +188,7 @@ class _Program:
         return rows, lower + [-infinity] * (len(rows) - len(lower)), upper
 
     def prices(self) -> _Prices | None:
-        """The dual prices; None when HiGHS finds no optimum within its limits."""
+        """The dual prices; None if HiGHS finds no optimum within its limits."""
         self._highs.run()
         if self._highs.getModelStatus() != self._optimal:
             return None
@@ -204,8 +206,8 @@ class _Program:
 def _exact(problem: Problem, groups: Sequence[Group], bought: Sequence[_Bought], prices: _Prices) -> Decimal:
     """The bound that the prices prove.
 
-    On a node of a kind, prices of bundles sum up to at most the worth of its room: if that is more than the node costs,
-    with its part of the limits, all prices of bundles are lowered until it is not.
+    On a node of a kind, the prices of its bundles sum up to at most the value of its room. If that exceeds the price of
+    the node with its part of the limits, all prices of bundles are lowered until it does not.
     """
     worths = [_worths(one, own) for one, own in zip(bought, prices.rows, strict=True)]
     worthless = {group for worth in worths for group, value in worth.items() if not value}
@@ -225,7 +227,7 @@ def _exact(problem: Problem, groups: Sequence[Group], bought: Sequence[_Bought],
 
 
 def _worths(bought: _Bought, prices: Sequence[int]) -> dict[int, int]:
-    """What the part of the room that each group's bundle takes is worth, rounded down."""
+    """The value of the room that each group's bundle needs, rounded down."""
     worth = dict.fromkeys(bought.groups, 0)
     for price, row in zip(prices, bought.rows, strict=True):
         for group, size in row.sizes.items() if price else ():

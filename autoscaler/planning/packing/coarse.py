@@ -1,6 +1,6 @@
-"""Fewer groups of bundles, for programs that would be too large: similar ones are one, as small as the least of them.
+"""Merges groups of bundles if a program would be too large: similar ones become one group, as small as the smallest.
 
-So whatever nodes take the bundles themselves takes the groups, and a lower bound for these is one for the bundles.
+Nodes that take the bundles also take the groups, so a lower bound for the groups is one for the bundles.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from autoscaler.planning.packing.relaxation import Group
 
 
 def coarse(groups: Sequence[Group], rooms: Mapping[Hashable, float], most: int) -> tuple[Group, ...]:
-    """About `most` groups; `rooms` says how much of each dimension a machine has, about."""
+    """About `most` groups; `rooms` is the approximate room of a machine in each dimension."""
     by_kinds: dict[frozenset[int], list[Group]] = {}
     for group in groups:
         by_kinds.setdefault(group.kinds, []).append(group)
@@ -22,7 +22,8 @@ def coarse(groups: Sequence[Group], rooms: Mapping[Hashable, float], most: int) 
 
 
 def _merged(groups: Sequence[Group], parts: int, rooms: Mapping[Hashable, float]) -> Iterable[Group]:
-    """So many groups instead of these, which the same kinds take: halved where they differ most, again and again."""
+    """`parts` groups in place of these, which the same kinds take. Groups are halved where they differ most,
+    recursively."""
     if parts == 1 or len(groups) == 1:
         sizes = {d: min(group.sizes.get(d, 0) for group in groups) for group in groups for d in group.sizes}
         items = tuple(item for group in groups for item in group.items)

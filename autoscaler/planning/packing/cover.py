@@ -1,6 +1,6 @@
-"""A linear or mixed-integer program (HiGHS): which of the known nodes to buy so that every bundle is on one.
+"""A linear or mixed-integer program (HiGHS) that buys known nodes so that every bundle is on one.
 
-Covering more than there is of an item is allowed; whoever reads the answer leaves out what is there twice.
+Nodes may hold more bundles of an item than exist; the caller removes the surplus.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any, Final
 
 from autoscaler.planning.packing.problem import Column, Pattern
 
-# What leaving a bundle out costs, in dollars: more than any node.
+# The price of leaving a bundle out, in dollars: more than any node.
 _LEFT_OUT: Final = 1e6
 _NODES: Final = 100
 _ITERATIONS: Final = 50_000
 
 
 class Cover:
-    """Columns by their index; `demand` says how many bundles of each item are wanted."""
+    """Columns by their index; `demand` is the number of wanted bundles of each item."""
 
     def __init__(self, demand: Mapping[int, int]) -> None:
-        # Imported late: loading HiGHS costs as much as a small plan.
+        # Imported late: loading HiGHS takes as long as a small plan.
         import highspy
         import numpy
 
@@ -55,18 +55,18 @@ class Cover:
         return True
 
     def want(self, item: int, count: int) -> None:
-        """Change how many bundles of the item are wanted."""
+        """Change the number of wanted bundles of the item."""
         self._program.changeRowBounds(self._rows[item], float(count), self._infinity)
 
     def solve(self) -> float | None:
-        """The cost; None when HiGHS finds no optimum within its limits."""
+        """The cost; None if HiGHS finds no optimum within its limits."""
         self._program.run()
         if self._program.getModelStatus() != self._optimal:
             return None
         return float(self._program.getInfo().objective_function_value)
 
     def prices(self, items: int) -> Any:
-        """What one more bundle of each item would cost, as a vector over so many items."""
+        """The cost of one more bundle of each item, as a vector over `items` items."""
         found = self._numpy.zeros(items)
         duals = self._program.getSolution().row_dual
         for item, row in self._rows.items():
@@ -79,7 +79,8 @@ class Cover:
         return [] if sum(values[: len(self._rows)]) > 1e-6 else values[len(self._rows) :]
 
     def solve_whole(self) -> list[Column]:
-        """Whole nodes, as good as a few steps find them: every column as often as it is bought; [] for no answer."""
+        """Whole nodes from a few steps of the program: every column as often as it is bought; [] if there is no
+        answer."""
         for column in range(self._program.getNumCol()):
             self._program.changeColIntegrality(column, self._whole)
         self._program.run()

@@ -1,9 +1,9 @@
-"""The exact answer to a small packing problem: dynamic programming over what is still to be placed.
+"""Solves a small packing problem exactly: dynamic programming over the bundles that are still to be placed.
 
-Why it is exact: the objective is a sum and its order is lexicographic, so of all nodes that take the same bundles (and
-use no more of any limit) only the best can be part of a best plan; and the best way to finish depends only on what is
-left to place, on how much of the limits is used and on how many gang members may still be left out. Gangs are decided
-first, each in or out, because a gang that stays out must not have any pod placed.
+Why it is exact: the objective is a sum and its order is lexicographic. So of all nodes that take the same bundles (and
+use no more of any limit) only the best can be part of a best plan. The best way to finish depends only on the bundles
+left to place, on the used part of the limits, and on the number of gang members that may still be left out. Gangs are
+decided first, each in or out, because a gang that stays out must not have any pod placed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from autoscaler.planning.packing.problem import (
     within,
 )
 
-# With limits or gangs a sub-demand is one level of recursion; Python allows a thousand frames.
+# With limits or gangs each sub-demand is one level of recursion; Python allows a thousand frames.
 _DEEPEST = 300
 _MOST_GANGS = 6
 
@@ -58,7 +58,7 @@ def solve_exactly(problem: Problem, fillings: Fillings[State], start: Solution, 
 
 
 def _binding(problem: Problem) -> tuple[int, ...]:
-    """The limits that some plan could hit; every bundle is on a node of its own at worst."""
+    """The limits that a plan could reach if every bundle were on a node of its own."""
     bundles = sum(problem.demand)
     return tuple(
         i
@@ -70,9 +70,9 @@ def _binding(problem: Problem) -> tuple[int, ...]:
 def every_column(
     problem: Problem, fillings: Fillings[State], start: Solution, *, budget: Budget, limits: Sequence[int]
 ) -> list[Column]:
-    """Every node worth considering: all fillings of all kinds, less those that another one always beats.
+    """Every node worth considering: all fillings of all kinds, without those that are never better than another one.
 
-    `start` is any solution; `limits` are those that some plan could hit. Raises OutOfStepsError.
+    `start` is any solution; `limits` are those that a plan could reach. Raises OutOfStepsError.
     """
     best: dict[Pattern, list[Column]] = {}
     shapes: dict[int, list[int]] = {}
@@ -90,9 +90,9 @@ def every_column(
 
 
 def _hopeless(problem: Problem, bound: Score) -> Callable[[Kind], bool]:
-    """Whether every solution with a node of a kind is worse than a known one; later fields cannot matter then.
+    """True if every solution with a node of a kind is worse than a known one, whatever its later fields are.
 
-    Such a solution puts at least one pod there, and the others at best on the most wanted capacity type there is.
+    Such a solution has at least one pod on that node, and the others at best on the most preferred capacity type.
     """
     zero = problem.zero
     others = problem.pods(problem.demand) - 1
@@ -108,7 +108,8 @@ def _hopeless(problem: Problem, bound: Score) -> Callable[[Kind], bool]:
 
 
 def keep(group: list[Column], column: Column, problem: Problem, limits: Sequence[int]) -> None:
-    """Add a column to those with the same bundles, unless one is at least as good and takes no more of any limit."""
+    """Add a column to those with the same bundles, unless one of them is at least as good and uses no more of any
+    limit."""
 
     def beats(a: Column, b: Column) -> bool:
         left, right = problem.kinds[a.kind].uses, problem.kinds[b.kind].uses
@@ -130,7 +131,7 @@ def _by_first_item(columns: Iterable[Column], items: int) -> list[list[_Cover]]:
 
 @dataclass(frozen=True, slots=True)
 class _Cover:
-    """A column with what it takes of each item."""
+    """A column with the number of bundles of each item on it."""
 
     column: Column
     counts: Counts
@@ -138,12 +139,12 @@ class _Cover:
 
 @dataclass(slots=True)
 class _Steps:
-    """The steps that all searches of one problem may still take."""
+    """The remaining steps of all searches of one problem."""
 
     left: int
 
     def take(self) -> None:
-        """Uses one step. Raises OutOfStepsError."""
+        """Use one step. Raises OutOfStepsError."""
         self.left -= 1
         if self.left < 0:
             raise OutOfStepsError
@@ -151,7 +152,7 @@ class _Steps:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A sub-problem: what is still to be placed, how much of the binding limits is used, how many may yet be left."""
+    """A sub-problem: the bundles to place, the used part of the binding limits, and how many may still be left out."""
 
     residual: Counts
     used: tuple[Decimal, ...]
@@ -160,7 +161,8 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Best:
-    """How a task is finished best: its score, the first step (a column, or None: leave one bundle out), the rest."""
+    """The best way to finish a task: its score, the first step (a column, or None: leave one bundle out), and the
+    rest."""
 
     score: Score
     step: Column | None
@@ -168,7 +170,7 @@ class _Best:
 
 
 class _Search:
-    """Best finishes by task. A bundle is either covered by a column that starts with its item, or left out."""
+    """The best ways to finish, by task. A bundle is on a column that starts with its item, or left out."""
 
     def __init__(self, problem: Problem, columns: list[list[_Cover]], limits: tuple[int, ...], steps: _Steps) -> None:
         self._problem = problem
@@ -179,7 +181,7 @@ class _Search:
         self._memo: dict[_Task, _Best | None] = {}
 
     def run(self, out: frozenset[int]) -> Solution | None:
-        """The best solution that leaves out exactly the gangs `out`; None if the others cannot be served."""
+        """The best solution that leaves out exactly the gangs `out`; None if the others cannot be placed."""
         items = self._problem.items
         demand = tuple(0 if item.gang in out else item.count for item in items)
         task = _Task(
@@ -188,7 +190,7 @@ class _Search:
             slack=tuple(gang.may_leave for gang in self._problem.gangs),
         )
         if not self._limits and not self._problem.gangs:
-            # Smallest sub-demands first: then no task waits for more than one other, however large the demand.
+            # Smallest sub-demands first: then no task waits for more than one other, whatever the size of the demand.
             for residual in product(*(range(count + 1) for count in demand)):
                 self._best(_Task(residual, task.used, task.slack))
         best = self._best(task)

@@ -1,7 +1,7 @@
-"""What fits together on one node, asked once and remembered.
+"""Caches which bundles fit together on one node.
 
 Bundles are placed on a node in the order of the items, which is the scheduler's order. So there is one answer per shape
-and multiset of bundles: it fits or it does not. Answers are kept for one packing problem.
+and multiset of bundles: it fits or it does not. Answers are cached for one packing problem.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from autoscaler.planning.packing.problem import (
 )
 from autoscaler.planning.packing.room import Bits, Room, lowest
 
-# After so many items without room one after the other, all that are too large are left out at once.
+# After this number of items in a row without room, all items that are too large are skipped at once.
 _VAIN: Final = 8
 
 
 class OutOfStepsError(Exception):
-    """The search would take more steps than the budget allows. Never leaves the optimizer."""
+    """The search needs more steps than the budget allows. Never leaves the optimizer."""
 
 
 @dataclass(slots=True)
 class _Kin:
-    """Shapes that take every item of a kin for which they have room, and those of no use for any of them."""
+    """Shapes that take every item of a kin for which they have room, and shapes that take none of its items."""
 
     takes: Bits = 0
     useless: Bits = 0
@@ -43,7 +43,7 @@ class _Kin:
 
 @dataclass(slots=True)
 class _Useful:
-    """What is known about an item alone: its kin, the shapes that have room, and those of no use for it."""
+    """Cached answers about an item alone: its kin, the shapes with room, and the shapes that are not useful for it."""
 
     kin: _Kin
     roomy: Bits
@@ -51,9 +51,10 @@ class _Useful:
 
 
 class Fillings(Generic[State]):
-    """States of partly filled nodes by shape and pattern; `puts` counts the questions about nodes that hold something.
+    """States of partly filled nodes by shape and pattern; `puts` counts the oracle's answers about nodes that are not
+    empty.
 
-    What an empty node takes has to be known of every shape in any case, for the pods that nothing takes.
+    Answers about empty nodes are not counted: every shape is asked anyway, to explain pods that fit nowhere.
     """
 
     def __init__(self, problem: Problem, oracle: Oracle[State]) -> None:
@@ -85,7 +86,7 @@ class Fillings(Generic[State]):
         return self._oracle.put(before, pattern[-1])
 
     def larger(self, shape: int, pattern: Pattern, item: int) -> Pattern | None:
-        """The pattern with one more bundle of the item; None if that does not fit a node of the shape."""
+        """The pattern with one more bundle of the item; None if that does not fit on a node of the shape."""
         before = self.state(shape, pattern)
         if before is None or not self._oracle.has_room(before, item):
             return None
@@ -93,9 +94,10 @@ class Fillings(Generic[State]):
         return None if self.state(shape, found) is None else found
 
     def useful(self, item: int, enough: Callable[[Kind], bool] = lambda _: False) -> Iterator[int]:
-        """The kinds by price that take the item alone and are worth trying for it.
+        """The kinds, by price, that take the item alone and are worth trying for it.
 
-        Ends before the oracle is asked about a kind for which it is `enough`, as it is then for all that follow.
+        Stops before it asks the oracle about a kind for which `enough` is true, because it is then true for all later
+        kinds.
         """
         known, kinds = self._known(item), self._problem.kinds
         for index in self._with_room(known):
@@ -108,7 +110,7 @@ class Fillings(Generic[State]):
                 yield index
 
     def _with_room(self, known: _Useful) -> Sequence[int]:
-        """The kinds by price that have room for the item and may be of use."""
+        """The kinds, by price, that have room for the item and may be useful."""
         bits = known.roomy & ~(known.useless | known.kin.useless)
         if bits not in self._by_room:
             self._by_room[bits] = [index for index in self._order if bits >> self._problem.kinds[index].shape & 1]
@@ -121,7 +123,7 @@ class Fillings(Generic[State]):
         return self._useful[item]
 
     def _takes(self, shape: int, item: int, known: _Useful) -> bool:
-        """Whether the shape takes the item alone and is worth trying for it."""
+        """True if the shape takes the item alone and is worth trying for it."""
         if known.kin.takes >> shape & 1:
             return True
         takes = self._oracle.worth_trying(shape, item) and self._oracle.fits(shape, item)
@@ -134,11 +136,11 @@ class Fillings(Generic[State]):
         return takes
 
     def refuses(self, shape: int, item: int) -> bool:
-        """Whether it is known that no node of the shape takes the item or others of its kin, whatever is on it."""
+        """True if no node of the shape is known to take the item or others of its kin, whatever is on it."""
         return bool(self._known(item).kin.useless >> shape & 1)
 
     def column(self, kind: int, pattern: Pattern) -> Column | None:
-        """A node of the kind with these bundles; None if they do not fit or are not welcome."""
+        """A node of the kind with these bundles; None if they do not fit or the kind refuses one of them."""
         bought = self._problem.kinds[kind]
         if bought.refuses and not bought.refuses.isdisjoint(pattern):
             return None
@@ -146,11 +148,11 @@ class Fillings(Generic[State]):
         return None if state is None else Column(kind, pattern, self._score(kind, bought, pattern, state))
 
     def sizes(self, item: int) -> Mapping[Hashable, int] | None:
-        """What a bundle of the item takes of a node at least, by dimension; None if that is not known."""
+        """The least room that a bundle of the item needs on a node, by dimension; None if not known."""
         return self._oracle.sizes(item)
 
     def room(self, shape: int) -> Mapping[Hashable, int]:
-        """How much the bundles on a node of the shape take together at most, in each dimension that has a bound."""
+        """The most that bundles on a node of the shape can need together, in each dimension that has a bound."""
         return self._oracle.room(shape)
 
     def _score(self, index: int, kind: Kind, pattern: Pattern, state: State) -> Score:
@@ -167,7 +169,8 @@ class Fillings(Generic[State]):
         )
 
     def patterns(self, shape: int, demand: Counts, *, puts: int) -> Iterator[Pattern]:
-        """Every multiset within the demand that fits a node of the shape. Raises OutOfStepsError after `puts` puts."""
+        """Every multiset within the demand that fits on a node of the shape. Raises OutOfStepsError after `puts`
+        puts."""
 
         def extend(pattern: Pattern, first: int) -> Iterator[Pattern]:
             for item in range(first, len(demand)):
@@ -183,7 +186,7 @@ class Fillings(Generic[State]):
         yield from extend((), 0)
 
     def filled(self, shape: int, residual: Sequence[int], items: Bits) -> Iterator[Pattern]:
-        """Fill a node: bundles of the first of the items as many as fit, then later ones; yields every step."""
+        """Fill a node with as many bundles of the first item as fit, then with later items; yields every step."""
         pattern: Pattern = ()
         state, vain = self.state(shape, pattern), 0
         while items:
@@ -207,7 +210,7 @@ class Fillings(Generic[State]):
                 items &= self._smaller(shape, pattern)
 
     def _smaller(self, shape: int, pattern: Pattern) -> Bits:
-        """The items that have room beside the pattern, as far as sizes say."""
+        """The items that may have room beside the pattern, by their sizes."""
         left = dict(self._room_of(shape))
         for item in pattern:
             for dimension, size in self._sizes[item].items():
@@ -216,17 +219,17 @@ class Fillings(Generic[State]):
         return self._needs.of({dimension: -amount for dimension, amount in left.items()})
 
     def _room_of(self, shape: int) -> Mapping[Hashable, int]:
-        _ = self._needs  # rooms have the dimensions of the sizes that were asked for
+        _ = self._needs  # rooms have the dimensions of all requested sizes
         if shape not in self._rooms:
             self._rooms[shape] = self._oracle.room(shape)
         return self._rooms[shape]
 
     @cached_property
     def _sizes(self) -> Sequence[Mapping[Hashable, int]]:
-        """By item; nothing where it is not known."""
+        """By item; empty if not known."""
         return [self._oracle.sizes(item) or {} for item in range(len(self._problem.items))]
 
     @cached_property
     def _needs(self) -> Room[Hashable]:
-        """The items by what they leave: less than nothing, so that the larger ones leave less."""
+        """By item, the negative sizes, so that larger items leave less."""
         return Room({n: {d: -size for d, size in sizes.items()} for n, sizes in enumerate(self._sizes)})

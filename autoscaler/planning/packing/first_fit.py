@@ -1,7 +1,7 @@
-"""First-fit decreasing: the dearest bundles first, each onto the first open node that takes it.
+"""First-fit decreasing: places the most expensive bundles first, each on the first open node that takes it.
 
-Where greedy.py looks for the best node per pod and may strand the room that is left on it, this one uses up room and
-may open many small nodes. Neither is better on all demands: the better one starts the search, and both give patterns.
+greedy.py searches the best node per pod and may leave room unused. This algorithm uses up the room and may open many
+small nodes. Neither is better on all demands: the better result starts the search, and both supply patterns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from autoscaler.planning.packing.problem import Column, Problem, Solution, State
 
 
 def solve_by_first_fit(problem: Problem, fillings: Fillings[State]) -> Solution:
-    """A solution that respects limits and gangs; more important bundles are served first."""
+    """A solution that respects limits and gangs; bundles with a higher priority are served first."""
     packer = _Packer(problem, fillings)
     for unit in sorted(units_of(problem), key=packer.urgency):
         packer.serve(unit)
@@ -24,7 +24,7 @@ def solve_by_first_fit(problem: Problem, fillings: Fillings[State]) -> Solution:
 
 
 class _Packer:
-    """`_prices`: what the cheapest node for one bundle of each item costs."""
+    """`_prices`: the price of the cheapest node for one bundle of each item."""
 
     def __init__(self, problem: Problem, fillings: Fillings[State]) -> None:
         self._problem = problem
@@ -38,11 +38,11 @@ class _Packer:
         return next((self._problem.kinds[kind].usd_per_hour for kind in wanted), Decimal(0))
 
     def urgency(self, unit: tuple[int, ...]) -> tuple[int, Decimal]:
-        """What sorts units: more important ones first, then dearer ones."""
+        """The sort key of units: higher priority first, then higher price."""
         return min(self._problem.items[item].level for item in unit), -max(self._prices[item] for item in unit)
 
     def serve(self, unit: tuple[int, ...]) -> None:
-        """Place these items; of a gang that stays incomplete, nothing."""
+        """Place these items; nothing of a gang that stays incomplete."""
         self.open.begin()
         used = self._used
         dearest_first = sorted(unit, key=lambda item: -self._prices[item])
@@ -53,7 +53,7 @@ class _Packer:
             self._used = used
 
     def _pack(self, item: int) -> int:
-        """Place the bundles of an item, on nodes that are open and then on new ones; say how many have no place."""
+        """Place the bundles of an item, on open nodes and then on new ones; return the number without a place."""
         left = self._problem.items[item].count
         if not left:
             return 0
@@ -72,12 +72,12 @@ class _Packer:
                 left, column = self._filled(fresh, item, left - 1)
                 self.open.open(column)
                 self._used = used
-            if not left:  # nothing is asked about the next kind
+            if not left:  # the next kind is not checked
                 break
         return left
 
     def _filled(self, column: Column, item: int, left: int) -> tuple[int, Column]:
-        """The node with as many of `left` bundles as it takes, and how many are left then."""
+        """The node with as many of `left` bundles as it takes, and the number that is left."""
         kind, pattern = self._problem.kinds[column.kind], column.pattern
         if item in kind.refuses or self._fillings.refuses(kind.shape, item):
             return left, column
@@ -87,5 +87,5 @@ class _Packer:
         return left, found or column
 
     def _after(self, kind: int) -> tuple[Decimal, ...]:
-        """How much of every limit is used with one more node of the kind."""
+        """The used part of every limit with one more node of the kind."""
         return tuple(u + n for u, n in zip(self._used, self._problem.kinds[kind].uses, strict=True))

@@ -1,6 +1,6 @@
-"""A good answer to a packing problem of any size: fill the node that is best per pod, again and again.
+"""Packs problems of any size: fills the node that is best per pod, again and again.
 
-With first_fit.py it is the first bound of the exact search and, for large demands, the source of patterns for the
+Together with first_fit.py it gives the first bound of the exact search and, for large demands, the patterns of the
 mixed-integer program.
 """
 
@@ -23,7 +23,7 @@ Rate: TypeAlias = tuple[int | Fraction, ...]
 
 
 def solve_greedily(problem: Problem, fillings: Fillings[State]) -> Solution:
-    """A solution that respects limits and gangs; the scheduler's order decides who is served first."""
+    """A solution that respects limits and gangs; bundles are served in the scheduler's order."""
     filler = _Filler(problem, fillings)
     for unit in units_of(problem):
         filler.serve(unit)
@@ -42,7 +42,7 @@ def units_of(problem: Problem) -> Iterator[tuple[int, ...]]:
 
 
 class _Filler:
-    """What was bought so far and what is still wanted."""
+    """The columns bought so far and the remaining demand."""
 
     def __init__(self, problem: Problem, fillings: Fillings[State]) -> None:
         self._problem = problem
@@ -57,7 +57,7 @@ class _Filler:
         self.columns: list[Column] = []
 
     def serve(self, unit: tuple[int, ...]) -> None:
-        """Buy nodes for these items; for a gang that stays incomplete, buy nothing."""
+        """Buy nodes for these items; nothing for a gang that stays incomplete."""
         before = (list(self._residual), self._wanted, self._pods, self._used)
         bought, allowed = len(self.columns), self._lone | bits_of(unit)
         for item in unit:
@@ -78,7 +78,7 @@ class _Filler:
         best: tuple[Rate, Column] | None = None
         later = self._wanted & allowed & -(1 << item)
 
-        # Cheap kinds come first, so that dear ones need not be filled at all.
+        # Cheap kinds are first, so that expensive ones often need no filling at all.
         def enough(kind: Kind) -> bool:
             return best is not None and self._least(kind, self._pods) > best[0]
 
@@ -93,7 +93,8 @@ class _Filler:
         return best[1] if best else None
 
     def _steps(self, index: int, kind: Kind, welcome: Bits) -> Iterator[Column]:
-        """The steps of filling a node that may be the best per pod: the last one, unless it chooses what is worse."""
+        """The steps of filling a node that may be the best per pod: the last one, unless it chooses less preferred
+        devices."""
         patterns = list(self._fillings.filled(kind.shape, self._residual, welcome))
         last = self._fillings.column(index, patterns.pop()) if patterns else None
         if last is None:
@@ -103,7 +104,7 @@ class _Filler:
         yield last
 
     def _least(self, kind: Kind, pods: int) -> Rate:
-        """No node of the kind can be better per pod than one that takes all of these."""
+        """A lower bound: no node of the kind is better per pod than one that takes all of these."""
         return (0, *self._ranks[kind.rank], _per_pod(kind.usd_per_hour, pods))
 
     def _affordable(self, kind: int) -> bool:
@@ -125,7 +126,7 @@ class _Filler:
 
 
 def _rate(score: Score, pods: int) -> Rate:
-    """The score per pod, comparable exactly."""
+    """The score per pod, as exact fractions."""
     parts: tuple[int | Decimal, ...] = (
         score.preference,
         *score.capacity,
@@ -140,13 +141,13 @@ def _rate(score: Score, pods: int) -> Rate:
 
 @lru_cache(maxsize=65_536)
 def _per_pod(part: int | Decimal, pods: int) -> Fraction:
-    """Prices and counts are few, and asked for again and again."""
+    """Cached, because there are few different prices and counts."""
     return Fraction(part) / pods
 
 
 def fills(problem: Problem, fillings: Fillings[State], *, puts: int) -> Iterator[tuple[int, Pattern]]:
-    """Patterns by simulated filling: for every kind and first item, every step of filling a node with it, and with
-    everything after it. Stops asking after `puts` puts."""
+    """Patterns by simulated filling: for every kind and first item, every step of filling a node with it and then
+    with all later items. Stops after `puts` puts."""
     for first in range(len(problem.items)):
         later = (1 << len(problem.items)) - (1 << first)
         for index in sorted(fillings.useful(first)):

@@ -1,9 +1,9 @@
-"""Proposed nodes: what is worth most together on one node, by sizes and rooms alone.
+"""Proposes nodes: the bundles with the highest total value on one node, by sizes and rooms alone.
 
-A heuristic for many small knapsacks at once, in vectors: a node begins with each of the most valuable bundles in turn
-and is filled with what is worth most for the part of the remaining room that it takes. Sizes are whole numbers below
-2**53, which floats hold exactly. Sums go by dimension and not through a linear algebra library, whose last digit
-depends on the processor.
+A heuristic for many small knapsacks at once, in vectors. A node starts with each of the most valuable bundles in turn
+and is filled with the bundles of the highest value for the part of the remaining room that they need. Sizes are whole
+numbers below 2**53, which floats store exactly. Sums go by dimension and not through a linear algebra library, whose
+last digit depends on the processor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from autoscaler.planning.packing.relaxation import Relaxation
 
 _WORTHLESS: Final = 1e-9
 _WORTH: Final = 1 + 1e-6
-# A dimension without a bound.
+# A dimension without a limit.
 _ENDLESS: Final = float(2**53)
 
 
@@ -32,7 +32,8 @@ class Knapsack:
     room: Any
 
     def proposals(self, prices: Any, left: Any, *, seeds: int) -> list[tuple[float, Pattern]]:
-        """What is worth more than the node costs, best first; `prices` and `left` (how many there are) are by item."""
+        """Nodes whose bundles are worth more than the node costs, best first; `prices` and `left` (the remaining
+        number) are by item."""
         import numpy
 
         wanted = numpy.nonzero((prices[self.items] > _WORTHLESS) & (left[self.items] > 0))[0]
@@ -52,10 +53,10 @@ class Knapsack:
 
 
 class Knapsacks:
-    """One for each kind that costs something."""
+    """A knapsack for each kind that costs something."""
 
     def __init__(self, problem: Problem, relaxation: Relaxation) -> None:
-        # Imported late: loading numpy costs as much as a small plan.
+        # Imported late: loading numpy takes as long as a small plan.
         import numpy
 
         self._numpy = numpy
@@ -74,11 +75,11 @@ class Knapsacks:
             rate = numpy.zeros((len(dimensions), len(problem.items)))
             rate[:, items] = numpy.maximum(room, 1.0)[:, None] / numpy.maximum(sizes, _WORTHLESS)
             rates.append(rate)
-        self._rates: Any = numpy.array(rates)  # by kind, dimension and item: how often it fits, 0 if it never does
+        self._rates: Any = numpy.array(rates)  # by kind, dimension and item: how often it fits, or 0
         self._costs: Any = numpy.array([knapsack.usd_per_hour for knapsack in self._all])
 
     def worthwhile(self, prices: Any, left: Any) -> Iterator[Knapsack]:
-        """Those whose full node may be worth its price: it is worth at most what its room is in any one dimension."""
+        """The knapsacks whose full node may be worth its price: at most the value of its room in any one dimension."""
         wanted = self._numpy.nonzero((prices > _WORTHLESS) & (left > 0))[0]
         if not (len(wanted) and self._all):
             return
@@ -88,10 +89,10 @@ class Knapsacks:
 
 
 def _filled(sizes: Any, room: Any, prices: Any, left: Any, first: Any) -> Any:
-    """How many bundles of each item are on the nodes that begin with `first`, filled in two ways.
+    """The number of bundles of each item on the nodes that start with `first`, filled in two ways.
 
-    The part of the remaining room that a bundle takes is that of its scarcest dimension on the first half of the nodes,
-    and the sum of all on the second.
+    The part of the remaining room that a bundle needs is that of its scarcest dimension on the first half of the nodes,
+    and the sum of all dimensions on the second half.
     """
     import numpy
 

@@ -1,11 +1,10 @@
-"""Improve a packing over generated patterns with a mixed-integer program (HiGHS), one objective after the other.
+"""Improves a packing over generated patterns with a mixed-integer program (HiGHS), one objective after the other.
 
-For demands too large for the exact search. The program chooses how often each pattern is bought; every pattern was
-filled through the oracle, so whatever it answers is possible, and its floating-point objective only proposes: the
-result is scored exactly and kept only if it is better. Over all patterns that are worth buying its answer is the best
-there is; where these are too many, it is the best of those that filling nodes in turn comes across. HiGHS is imported
-here, when needed, because that takes as long as a small plan. Node limits instead of time limits keep the answer the
-same on every machine.
+For demands that are too large for the exact search. The program chooses how often each pattern is bought. Every pattern
+was filled through the oracle, so every answer is possible. The floating-point objective only proposes: the result is
+scored exactly and used only if it is better. Over all useful patterns the answer is the optimum. If there are too many,
+it is the best over the patterns that filling nodes finds. HiGHS is imported here, when needed, because that takes as
+long as a small plan. Node limits instead of time limits give the same answer on every machine.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Budget, Column, Counts, Pattern, Problem, Solution, State
 
 _NODES = 2000
-# Half of what two plans differ by at least: prices have at most five decimals, everything else is whole.
+# Half of the smallest difference between two plans: prices have at most five decimals, all other numbers are whole.
 _TOLERANCE = 5e-6
 
 
 def improve(problem: Problem, fillings: Fillings[State], starts: Sequence[Solution], budget: Budget) -> Solution:
-    """The best of `starts` (best first) and of the combinations of patterns; proven if these are all there are."""
+    """The best of `starts` (best first) and of the combinations of patterns; proven if these are all patterns."""
     start = starts[0]
     try:
         columns = every_column(problem, fillings, start, budget=budget, limits=range(len(problem.limits)))
@@ -46,7 +45,7 @@ def improve(problem: Problem, fillings: Fillings[State], starts: Sequence[Soluti
 
 
 def _generate(problem: Problem, fillings: Fillings[State], starts: Sequence[Solution], budget: Budget) -> list[Column]:
-    """Patterns that simulated filling comes across, and those of `starts`."""
+    """The patterns of simulated filling, and those of `starts`."""
     limits = range(len(problem.limits))
     best: dict[Pattern, list[Column]] = {}
     for column in (column for start in starts for column in start.columns):
@@ -63,7 +62,7 @@ def _generate(problem: Problem, fillings: Fillings[State], starts: Sequence[Solu
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """One level of the objective: what each variable adds to it, and what a known answer has of it."""
+    """One level of the objective: the part of each variable, and the value of a known answer."""
 
     weights: Mapping[int, float]
     known: float
@@ -73,7 +72,7 @@ class _Program:
     """Variables: how often each column is bought, how many bundles of each item are left, which gangs stay out."""
 
     def __init__(self, problem: Problem, columns: Sequence[Column]) -> None:
-        # Imported late: loading HiGHS costs as much as a small plan.
+        # Imported late: loading HiGHS takes as long as a small plan.
         import highspy
 
         self._problem = problem
@@ -96,7 +95,7 @@ class _Program:
         self._add_gangs()
 
     def _integers(self, most: Sequence[int]) -> list[Any]:
-        """A variable for each bound; all at once, since HiGHS takes longer for each one than the program to solve."""
+        """A variable for each bound, all in one call: HiGHS needs longer for single calls than to solve the program."""
         found = self._highs.addIntegrals(len(most), lb=0, ub=list(most), out_array=False) if most else {}
         return [found[number] for number in range(len(most))]
 
@@ -125,12 +124,12 @@ class _Program:
             self._highs.addConstr(left - out * pods >= 0)
 
     def solve(self, start: Solution) -> list[Column] | None:
-        """The columns to buy; None when HiGHS finds nothing within its limits."""
+        """The columns to buy; None if HiGHS finds nothing within its limits."""
         variables, values = [*self._bought, *self._left], list[float]()
         for goal in self._goals(start):
             expression = self._sum([variables[number] * weight for number, weight in goal.weights.items()])
             value = sum(weight * values[number] for number, weight in goal.weights.items()) if values else goal.known
-            # Where a known answer has nothing of it, nothing is less. There is a goal for each priority.
+            # If a known answer has 0 of a goal, no answer has less. There is a goal for each priority.
             if value > _TOLERANCE or min(goal.weights.values()) < 0:
                 self._highs.minimize(expression)
                 if self._highs.getModelStatus() != self._optimal:
@@ -164,7 +163,7 @@ class _Program:
         return [goal for goal in goals if goal.weights]
 
     def _possible(self, chosen: Sequence[Column]) -> bool:
-        """Whether the rounded answer keeps demand, limits and gangs exactly."""
+        """True if the rounded answer respects demand, limits and gangs exactly."""
         solution = assemble(self._problem, chosen)
         used = [
             sum((self._problem.kinds[c.kind].uses[i] for c in chosen), Decimal(0))
@@ -178,7 +177,7 @@ class _Program:
 
 
 def gangs_hold(problem: Problem, left: Counts) -> bool:
-    """Whether every gang is either out completely or missing no more pods than it may."""
+    """True if every gang is completely out or lacks no more pods than it may."""
     for index, gang in enumerate(problem.gangs):
         members = [i for i, item in enumerate(problem.items) if item.gang == index]
         missing = sum(problem.items[i].pods * left[i] for i in members)

@@ -1,9 +1,9 @@
-"""What "better" means, as one comparable value.
+"""Defines which of two plans is better, as one comparable value.
 
-The planner, the optimizer, its fall-backs and the brute-force tests all compare plans with this class and nothing else.
-A score is a sum over the decisions of a plan (a node bought, a bundle left out), and the order is lexicographic, so
-adding the same decision to two plans never swaps them: that is what lets the optimizer keep only the best way to cover
-each part of the demand. It must not know what nodes and pods are.
+The planner, the optimizer, its fall-backs and the brute-force tests compare plans only with this class. A score is a
+sum over the decisions of a plan (a node bought, a bundle left out), and the order is lexicographic. So adding the same
+decision to two plans never changes their order, and the optimizer may keep only the best way to cover each part of the
+demand. This module does not know nodes and pods.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True, order=True)
 class Score:
-    """Smaller is better; earlier fields decide first.
+    """Smaller is better; earlier fields have precedence.
 
     `left_out`: pods left out, one number per priority, highest priority first. `preference`: sum of the chosen
-    firstAvailable indexes. `capacity`: pods on each capacity type of the pool's list, the least wanted type first (the
-    most wanted one costs nothing and is not listed); pods are counted and not nodes, so that one big on-demand node
-    never looks better than using reserved capacity first. `usd_per_hour`: what the new nodes cost, prepaid ones
-    nothing. `disruption`: pods put where they may be interrupted (spot, or a block whose end they may meet).
-    `fragmentation`: devices of the new nodes that stay free (devices that share counters count once per counter set),
-    less those that are fixed partitions: what is left of these is room, and a layout that leaves fewer has wasted it.
-    `weight`: minus the weights of the nodes' pools. `order`: sum of the candidates' places in their stable order.
+    firstAvailable indexes. `capacity`: pods on each capacity type of the pool's list, the least preferred type first
+    (the most preferred one costs nothing and is not listed); it counts pods and not nodes, so that one big on-demand
+    node never looks better than reserved capacity. `usd_per_hour`: the price of the new nodes, prepaid ones 0.
+    `disruption`: pods on capacity that may be interrupted (spot, or a block that may end before them). `fragmentation`:
+    free devices of the new nodes (devices that share counters count once per counter set), minus free fixed partitions:
+    free partitions are room, and a layout that leaves fewer of them has wasted it. `weight`: minus the weights of the
+    nodes' pools. `order`: sum of the candidates' places in their stable order.
     """
 
     left_out: tuple[int, ...] = ()
@@ -38,7 +38,8 @@ class Score:
 
     @staticmethod
     def zero(*, priorities: int, ranks: int) -> Score:
-        """Nothing bought, nobody left out; `ranks` is how many capacity types the longest pool list has."""
+        """The score of buying nothing and leaving out nobody; `ranks` is the number of capacity types of the longest
+        pool list."""
         return Score(left_out=(0,) * priorities, capacity=(0,) * max(0, ranks - 1))
 
     def __add__(self, other: Score) -> Score:
@@ -65,8 +66,8 @@ def left_out(pods: int, *, level: int, zero: Score) -> Score:
 
 
 def on_rank(pods: int, *, rank: int, zero: Score) -> tuple[int, ...]:
-    """The `capacity` part for `pods` pods on the pool's capacity type number `rank` (0 is the most wanted)."""
+    """The `capacity` part for `pods` pods on the pool's capacity type number `rank` (0 is the most preferred)."""
     ranks = len(zero.capacity)
-    if not ranks:  # most lists have one type, and this is asked about every node that is filled
+    if not ranks:  # most lists have one type, and this runs for every filled node
         return ()
     return tuple(pods if ranks - i == rank else 0 for i in range(ranks))

@@ -1,8 +1,8 @@
-"""The open nodes of a first fit, and which of them may have room for one more bundle.
+"""The open nodes of a first fit, with a quick search for those that may have room for one more bundle.
 
-Amounts and numbers of devices are compared for all nodes at once: whole numbers, cut where they are larger than a
-vector holds, which never hides a node that has room. With few items nothing is compared, because loading numpy costs
-more than they do.
+Amounts and numbers of devices are compared for all nodes at once, as whole numbers. Values that are too large for a
+vector are cut, which never hides a node with room. With few items nothing is compared, because loading numpy takes
+longer.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, Final, Generic
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.problem import Column, Problem, State
 
-# From so many items on, vectors pay.
+# With at least this number of items, vectors are faster.
 _MANY: Final = 64
-# What a vector holds of an amount at most. Both sides of a comparison are cut to it.
+# The largest amount in a vector. Both sides of a comparison are cut to it.
 _MOST: Final = 2**62
 
 
 class OpenNodes(Generic[State]):
-    """Nodes by their place, in the order in which they were opened."""
+    """Nodes by their position, in the order in which they were opened."""
 
     def __init__(self, problem: Problem, fillings: Fillings[State]) -> None:
         self.columns: list[Column] = []
@@ -29,23 +29,23 @@ class OpenNodes(Generic[State]):
         self._room = _Room(problem, fillings) if len(problem.items) >= _MANY else None
 
     def open(self, column: Column) -> None:
-        """One more node."""
+        """Add one node."""
         self._before.append((len(self.columns), None))
         self.columns.append(column)
         self._changed(len(self.columns) - 1)
 
     def replace(self, place: int, column: Column) -> None:
-        """What the node at this place holds now."""
+        """Replace the node at this position after a change of its bundles."""
         self._before.append((place, self.columns[place]))
         self.columns[place] = column
         self._changed(place)
 
     def begin(self) -> None:
-        """Whatever changes from now on may be taken back."""
+        """Start recording changes, so that they can be undone."""
         self._before.clear()
 
     def take_back(self) -> None:
-        """The nodes as they were."""
+        """Undo the changes since `begin`."""
         for place, column in reversed(self._before):
             if column is None:
                 del self.columns[place]
@@ -63,10 +63,10 @@ class OpenNodes(Generic[State]):
 
 
 class _Room(Generic[State]):
-    """What is left of each node at most, a row for each dimension; sizes that nobody knows count as nothing."""
+    """The maximum of free room on each node, a row for each dimension; unknown sizes count as 0."""
 
     def __init__(self, problem: Problem, fillings: Fillings[State]) -> None:
-        # Imported late: loading numpy costs as much as a small plan.
+        # Imported late: loading numpy takes as long as a small plan.
         import numpy
 
         self._numpy, self._kinds, self._fillings = numpy, problem.kinds, fillings
@@ -91,7 +91,7 @@ class _Room(Generic[State]):
         return self._whole[shape]
 
     def places(self, item: int, nodes: int) -> Sequence[int]:
-        """The nodes whose room suffices, of the first so many."""
+        """The nodes with enough room, of the first `nodes` nodes."""
         fits = self._numpy.ones(nodes, bool)
         for left, size in zip(self._left[:, :nodes], self._sizes[item], strict=True):
             if size:

@@ -1,4 +1,4 @@
-"""The packing problem and its answer as values. See solve.py for how it is solved."""
+"""The packing problem and its solution as values. solve.py describes how it is solved."""
 
 from __future__ import annotations
 
@@ -14,61 +14,62 @@ from autoscaler.planning.packing.room import Bits
 
 State = TypeVar("State")
 Counts: TypeAlias = tuple[int, ...]  # how many bundles of each item
-Pattern: TypeAlias = tuple[int, ...]  # the items on one node, ascending, each as often as it has bundles there
+Pattern: TypeAlias = tuple[int, ...]  # the items on one node, ascending, one entry per bundle
 
 
 class Oracle(Protocol[State]):
-    """What a node can take. A state is one node with what was put on it so far."""
+    """Decides which bundles a node can take. A state is one node with the bundles on it."""
 
     def empty(self, shape: int) -> State:
-        """A fresh node of the shape."""
+        """A new node of the shape."""
 
     def put(self, state: State, item: int) -> State | None:
         """The node with one more bundle of the item, or None if it does not fit."""
 
     def fits(self, shape: int, item: int) -> bool:
-        """Whether an empty node of the shape takes one bundle of the item: as `put` says, at a lower price."""
+        """True if an empty node of the shape takes one bundle of the item: the answer of `put`, with less work."""
 
     def preference(self, state: State) -> int:
         """Sum of the firstAvailable indexes chosen on the node."""
 
     def free(self, state: State) -> int:
-        """Devices of the node that nobody uses; below zero where these are better than none."""
+        """Free devices of the node; below zero if free devices are better than none."""
 
     def worth_trying(self, shape: int, item: int) -> bool:
-        """Whether a node of the shape is worth trying for the item. A hint as `full` is."""
+        """True if a node of the shape is worth trying for the item. A hint like `full`."""
 
     def full(self, state: State) -> bool:
-        """Whether more bundles are not worth trying. A hint for greedy filling; the exact search does not ask."""
+        """True if more bundles are not worth trying. A hint for greedy filling; the exact search does not use it."""
 
     def has_room(self, state: State, item: int) -> bool:
-        """False only if no order of these bundles and one more of the item fits: cheap, for asking about many nodes."""
+        """False only if no order of these bundles and one more of the item fits. Quick enough to check many nodes."""
 
     def kin(self, item: int) -> Hashable:
         """Equal for items of which a shape takes all that it has room for (`roomy`) as soon as it takes one."""
 
     def refuses_kin(self, shape: int, item: int) -> bool:
-        """Whether it is known that the shape takes no item of this kin, after it refused the item."""
+        """True if the shape is known to take no item of this kin, after it refused the item."""
 
     def given_up(self, item: int) -> bool:
-        """Whether no empty node is known to take the item, and every further question has the answer None."""
+        """True if no empty node is known to take the item, and every further answer is None."""
 
     def sizes(self, item: int) -> Mapping[Hashable, int] | None:
-        """What a bundle of the item takes of a node at least, by dimension; None if that is not known."""
+        """The least room that a bundle of the item needs on a node, by dimension; None if not known."""
 
     def room(self, shape: int) -> Mapping[Hashable, int]:
-        """How much the bundles on a node of the shape take together at most, in each dimension that has a bound."""
+        """The most that bundles on a node of the shape can need together, in each dimension that has a bound."""
 
     def roomy(self, item: int) -> Bits:
-        """Shapes that have room for the item; empty nodes of the others certainly do not take it."""
+        """Shapes with room for the item; empty nodes of other shapes never take it."""
 
     def may_take(self, item: int, among: Bits) -> Bits:
-        """Of these shapes those whose empty nodes may take the item; the others certainly do not."""
+        """Those of the shapes whose empty nodes may take the item; empty nodes of the others never take it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`count` equal bundles of `pods` pods each. `level` is their priority, 0 the highest. `gang` indexes the gangs."""
+    """`count` equal bundles of `pods` pods each. `level` is their priority, 0 the highest. `gang` is the index of
+    their gang."""
 
     count: int
     pods: int = 1
@@ -85,12 +86,12 @@ class GangRule:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Something that can be bought: an offering of a pool. Kinds of one `shape` take the same bundles.
+    """An offering of a pool. Kinds of one `shape` take the same bundles.
 
-    `rank` is the capacity type's place in the pool's list. `uses` says how much one node takes of each limit of the
-    problem. `refuses` are items that may not be placed there although they fit. `risk` is how many pods of one bundle
-    of each item may be interrupted there; () means none. What is bought as a whole (a slice of several hosts) is one
-    kind, which counts as so many `nodes`.
+    `rank` is the capacity type's position in the pool's list. `uses` is the part of each limit of the problem that one
+    node uses. `refuses` are items that must not be placed there although they fit. `risk` is the number of pods of one
+    bundle of each item that may be interrupted there; () means none. A slice of several hosts is one kind, which counts
+    as `nodes` nodes.
     """
 
     shape: int
@@ -105,7 +106,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Problem:
-    """Items in the order in which the scheduler takes them; kinds in a stable order; `limits`: how much may be used."""
+    """Items in the scheduler's order; kinds in a stable order; `limits`: the most that may be used of each."""
 
     items: tuple[Item, ...]
     kinds: tuple[Kind, ...]
@@ -114,7 +115,7 @@ class Problem:
 
     @cached_property
     def zero(self) -> Score:
-        """The score of doing nothing for nobody."""
+        """The score of a solution that buys nothing and leaves out nobody."""
         return Score.zero(
             priorities=1 + max((item.level for item in self.items), default=-1),
             ranks=1 + max((kind.rank for kind in self.kinds), default=-1),
@@ -122,38 +123,38 @@ class Problem:
 
     @cached_property
     def demand(self) -> Counts:
-        """How many bundles of each item want a place."""
+        """The number of bundles of each item that need a place."""
         return tuple(item.count for item in self.items)
 
     def pods(self, counts: Counts) -> int:
-        """How many pods these bundles are."""
+        """The number of pods of these bundles."""
         items = self.items
         return sum(items[index].pods * count for index, count in enumerate(counts) if count)
 
     def pods_on(self, pattern: Pattern) -> int:
-        """How many pods are on a node with these bundles."""
+        """The number of pods on a node with these bundles."""
         return len(pattern) if self._single else sum(self.items[item].pods for item in pattern)
 
     @cached_property
     def _single(self) -> bool:
-        """Whether every bundle is one pod."""
+        """True if every bundle is one pod."""
         return all(item.pods == 1 for item in self.items)
 
     def allows(self, used: Sequence[Decimal]) -> bool:
-        """Whether that much of every limit may be used."""
+        """True if this much of every limit may be used."""
         return all(amount <= limit for amount, limit in zip(used, self.limits, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One node of a kind with these bundles on it, put there in the order of the items."""
+    """One node of a kind with these bundles on it, placed in the order of the items."""
 
     kind: int
     pattern: Pattern
     score: Score
 
     def counts(self, items: int) -> Counts:
-        """The bundles of each of so many items."""
+        """The number of bundles of each item, for `items` items."""
         found = [0] * items
         for item in self.pattern:
             found[item] += 1
@@ -162,9 +163,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Nodes to buy and how many bundles of each item are left out. `optimal`: proven to be the best.
+    """Nodes to buy and the number of bundles of each item that are left out. `optimal`: proven to be the best.
 
-    `at_least`: dollars an hour below which nobody can place the same bundles; None if that was not worked out.
+    `at_least`: no solution places the same bundles for less, in dollars per hour; None if not computed.
     """
 
     columns: tuple[Column, ...]
@@ -174,16 +175,16 @@ class Solution:
     at_least: Decimal | None = None
 
     def proven(self) -> Solution:
-        """The same, known to be the best."""
+        """The same solution, marked as the best."""
         return replace(self, optimal=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much work may be done. `demands`: sub-demands up to which the exact search is tried. `puts`: questions to the
-    oracle about nodes that hold something, for finding patterns. `states`: steps of the exact search (sub-demands times
+    """Limits of work. `demands`: the most sub-demands for which the exact search is tried. `puts`: oracle calls
+    about nodes that are not empty, to find patterns. `states`: steps of the exact search (sub-demands times
     patterns). `columns`: patterns of one mixed-integer program. `bound`: entries of the linear program for the lower
-    bound: some tenths of a second; with 0, only proven plans have one."""
+    bound, some tenths of a second; with 0 only proven plans have a bound."""
 
     demands: int = 2000
     puts: int = 2000
@@ -193,7 +194,7 @@ class Budget:
 
 
 def by_price(problem: Problem) -> list[int]:
-    """The kinds, more wanted capacity types first, then cheaper ones."""
+    """The kinds, preferred capacity types first, then by price."""
     return sorted(range(len(problem.kinds)), key=lambda i: (problem.kinds[i].rank, problem.kinds[i].usd_per_hour, i))
 
 
@@ -208,7 +209,7 @@ def subtract(left: Counts, right: Counts) -> Counts:
 
 
 def within(small: Counts, large: Counts) -> bool:
-    """Whether `small` has at most as many of every item as `large`."""
+    """True if `small` has at most as many of every item as `large`."""
     return all(a <= b for a, b in zip(small, large, strict=True))
 
 

@@ -1,10 +1,10 @@
-"""A cheaper packing from the same bundles: column generation, a dive, and neighbourhoods.
+"""Finds a cheaper packing for the same bundles: column generation, a dive, and neighbourhoods.
 
-For demands in which most pods differ, where the patterns that greedy filling comes across are too few. A program over
-the known nodes says what each bundle is worth (cover.py), nodes that are worth more than they cost are proposed by
-sizes alone (knapsack.py), and the oracle decides whether they are possible. Whole nodes are then fixed step by step,
-the rest priced anew each time (a dive); and of the result a few nodes at a time are packed again. Nothing but cost is
-looked for; every result is scored exactly and taken only if it is better. Steps are counted, and no clock is read.
+For demands in which most pods differ, for which greedy filling finds too few patterns. A program over the known nodes
+computes a price for each bundle (cover.py). Nodes whose bundles are worth more than they cost are proposed by sizes
+alone (knapsack.py), and the oracle decides whether they are possible. Then whole nodes are fixed step by step, and the
+rest gets new prices each time (a dive). Finally a few nodes of the result at a time are packed again. Only the cost is
+improved; every result is scored exactly and used only if it is better. Steps are counted, and no clock is read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from autoscaler.planning.packing.problem import Column, Pattern, Problem, Soluti
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.rolling import rolling
 
-# Items that are improved together, and how often: work grows with their square, and not with the whole plan.
+# The most items that are improved together, and the number of passes: work grows with the square of this number.
 _TOGETHER: Final = 400
 _PARTS: Final = 4
 _ROUNDS: Final = 60
@@ -34,28 +34,28 @@ _ROUNDS_DIVING: Final = 4
 _ROUNDS_NEAR: Final = 8
 _SEEDS: Final = 24
 _FEWER_SEEDS: Final = 8
-# Proposals of a kind that are tried in each round.
+# The most proposals of a kind in each round.
 _TRIED: Final = 6
-# Fractions from which a node is bought whole in a dive, and the part of the others that is bought in one step.
+# The fractions at which a dive buys a whole node, and the part of the others that it buys in one step.
 _NEARLY: Final = 0.75
 _STEP: Final = 8
-# Bundles of one neighbourhood, and how many are tried.
+# The bundles of one neighbourhood, and the number of neighbourhoods.
 _NEAR: Final = 32
 _NEIGHBOURHOODS: Final = 48
 _TINY: Final = 1e-6
-# Nodes of a rolling packing that are packed again with what it left.
+# The most nodes of a rolling packing that are packed again with the remaining bundles.
 _WASTED: Final = 20
-# The first prices are those of the lower bound, and a little more, so that nodes that are nearly worth them are there.
+# The first prices are slightly above those of the lower bound, to include nodes that are nearly worth their price.
 _MORE: Final = 4
 _ABOVE: Final = 1.05
-# A plan that costs so little beyond its lower bound is not improved any more.
+# A plan that is closer to its lower bound than this is not improved.
 NEAR_ENOUGH: Final = Decimal("1.001")
 
 
 def refine(
     problem: Problem, fillings: Fillings[State], relaxation: Relaxation, bound: Bound | None, *, start: Solution
 ) -> Solution:
-    """`start` or something better. Nodes with bundles of which no sizes are known stay."""
+    """`start` or a better solution. Nodes with bundles of unknown size stay."""
     sized = {item for group in relaxation.groups for item in group.items}
     free = [column for column in start.columns if column.score.usd_per_hour and sized.issuperset(column.pattern)]
     fixed = [column for column in start.columns if not (column.score.usd_per_hour and sized.issuperset(column.pattern))]
@@ -74,7 +74,7 @@ def refine(
 
 @dataclass(slots=True)
 class _Refiner(Generic[State]):
-    """`known` are the columns that were proposed so far, `prices` what bundles were worth at last, by item."""
+    """`known` are the columns proposed so far, `prices` the last prices of bundles, by item."""
 
     problem: Problem
     fillings: Fillings[State]
@@ -85,7 +85,7 @@ class _Refiner(Generic[State]):
     known: list[Column] = field(default_factory=list)
 
     def better(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
-        """Nodes for the bundles of `start`, beside those that are `fixed`."""
+        """Nodes for the bundles of `start`, in addition to the `fixed` nodes."""
         demand = Counter(item for column in start for item in column.pattern)
         cover = Cover(demand)
         for column in start:
@@ -112,21 +112,21 @@ class _Refiner(Generic[State]):
         return found if self._improves(found, start, fixed) else list(start)
 
     def _alone(self, item: int) -> Column | None:
-        """The cheapest node with a bundle of the item and nothing else."""
+        """The cheapest node with one bundle of the item and nothing else."""
         known = (self.fillings.column(kind, (item,)) for kind in self.fillings.useful(item))
         return next((column for column in known if column is not None), None)
 
     def _waste(self, column: Column) -> float:
-        """What the node costs beyond what its bundles are worth."""
+        """The price of the node minus the value of its bundles."""
         return float(column.score.usd_per_hour) - sum(self.prices.get(item, 0.0) for item in column.pattern)
 
     def _begin(self, cover: Cover, demand: Counter[int]) -> None:
-        """Adds nodes that are worth more than they cost by the prices of the lower bound."""
+        """Add nodes that are worth more than they cost by the prices of the lower bound."""
         guess = {item: price * _ABOVE for item, price in self.guess.items()}
         self._propose(cover, self._vector(guess), self._vector(demand), _SEEDS * _MORE, tried=_TRIED * _MORE)
 
     def _vector(self, values: Mapping[int, float]) -> Any:
-        # Imported late: loading numpy costs as much as a small plan.
+        # Imported late: loading numpy takes as long as a small plan.
         import numpy
 
         found = numpy.zeros(len(self.problem.items))
@@ -134,7 +134,8 @@ class _Refiner(Generic[State]):
         return found
 
     def _price(self, cover: Cover, left: Counter[int], *, rounds: int, seeds: int) -> Any:
-        """Adds nodes that are worth more than they cost; the prices of the items, or None where HiGHS has no answer."""
+        """Add nodes that are worth more than they cost; return the prices of the items, or None if HiGHS has no
+        answer."""
         wanted, prices = self._vector(left), None
         for _ in range(rounds):
             if cover.solve() is None:
@@ -153,7 +154,7 @@ class _Refiner(Generic[State]):
         return added
 
     def _dive(self, cover: Cover, left: Counter[int]) -> list[Column]:
-        """Whole nodes, fixed in steps; [] if some bundle finds no place."""
+        """Whole nodes, fixed in steps; [] if a bundle has no place."""
         chosen: list[Column] = []
         while +left:
             if self._price(cover, +left, rounds=_ROUNDS_DIVING, seeds=_FEWER_SEEDS) is None or cover.solve() is None:
@@ -165,7 +166,7 @@ class _Refiner(Generic[State]):
         return chosen
 
     def _step(self, cover: Cover, left: Counter[int]) -> list[Column]:
-        """The nodes to fix next, without what they would hold twice; their bundles are not wanted any more."""
+        """The nodes to fix next, without surplus bundles; their bundles leave the demand."""
         values = cover.bought()
         order = sorted((place for place, value in enumerate(values) if value > _TINY), key=lambda p: (-values[p], p))
         most, chosen = max(1, len(order) // _STEP), list[Column]()
@@ -183,14 +184,15 @@ class _Refiner(Generic[State]):
         return chosen
 
     def _trimmed(self, column: Column, left: Counter[int], *, whole: bool) -> Column | None:
-        """The node with what is left of its bundles; None if nothing is, or not all although it shall be `whole`."""
+        """The node with those of its bundles that are left; None if none are, or if some are missing and it must be
+        `whole`."""
         pattern = _within(column.pattern, left)
         if pattern == column.pattern:
             return column
         return None if whole or not pattern else self.fillings.column(column.kind, pattern)
 
     def nearby(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
-        """A few nodes at a time packed again, those first that cost most beyond what their bundles are worth."""
+        """Pack a few nodes at a time again, starting with those that cost most above the value of their bundles."""
         current, tried = list(start), 0
         for stride in (1, 3, 2, 5, 7):
             order = sorted(current, key=lambda c: (-self._waste(c), c.kind, c.pattern))
@@ -242,7 +244,7 @@ def _score(columns: Iterable[Column], zero: Score) -> Score:
 
 
 def _within(pattern: Pattern, left: Counter[int]) -> Pattern:
-    """The bundles of the pattern of which there are enough left."""
+    """Those bundles of the pattern that are still left."""
     seen = Counter[int]()
     kept: list[int] = []
     for item in pattern:
@@ -253,14 +255,14 @@ def _within(pattern: Pattern, left: Counter[int]) -> Pattern:
 
 
 def _parts(columns: Sequence[Column]) -> list[Sequence[Column]]:
-    """The nodes in as few parts as there are so many items, each with nodes from all over the plan."""
+    """The nodes in as few parts as the item limit allows, each with nodes from all over the plan."""
     items = len({item for column in columns for item in column.pattern})
     parts = max(1, -(-items // _TOGETHER))
     return [columns[first::parts] for first in range(parts)]
 
 
 def _windows(order: Sequence[Column], stride: int) -> Iterator[Sequence[Column]]:
-    """Runs of nodes with about so many bundles, taken `stride` apart; each begins in the middle of the one before."""
+    """Runs of nodes with about _NEAR bundles, `stride` apart; each starts in the middle of the one before."""
     for first in range(stride):
         nodes, start = order[first::stride], 0
         while start < len(nodes):
@@ -275,7 +277,7 @@ def _windows(order: Sequence[Column], stride: int) -> Iterator[Sequence[Column]]
 
 
 def _removed(columns: Sequence[Column], nodes: Sequence[Column]) -> list[Column] | None:
-    """The columns without these nodes; None if they are not all there any more."""
+    """The columns without these nodes; None if not all of them exist any more."""
     gone, kept = Counter(id(node) for node in nodes), list[Column]()
     for column in columns:
         if gone[id(column)]:

@@ -1,7 +1,7 @@
-"""A packing problem without what the order of bundles changes: whole numbers that must not exceed the room of a node.
+"""A packing problem reduced to rules that hold for every order of bundles: whole numbers within the room of a node.
 
-Whatever the oracle accepts keeps these rules, so that their optimum is a lower bound (bound.py); and a node that keeps
-them is accepted nearly always, so that they say where better nodes are (refine.py). Only the oracle knows for certain.
+Everything that the oracle accepts follows these rules, so their optimum is a lower bound (bound.py). The oracle accepts
+nearly every node that follows them, so they show better nodes (refine.py). Only the oracle decides.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Group:
 class Relaxation:
     """The bundles that a solution places, and the kinds that are worth buying for them, cheapest first.
 
-    Kinds are of the capacity types that the solution uses. `rooms` is by shape.
+    Kinds have the capacity types that the solution uses. `rooms` is by shape.
     """
 
     groups: tuple[Group, ...]
@@ -40,7 +40,7 @@ class Relaxation:
 
     @staticmethod
     def of(problem: Problem, oracle: Oracle[State], solution: Solution) -> Relaxation:
-        """What is left of the problem for the bundles that the solution places."""
+        """The reduced problem for the bundles that the solution places."""
         ranks = {problem.kinds[column.kind].rank for column in solution.columns}
         offered = [index for index, kind in enumerate(problem.kinds) if kind.rank in ranks]
         placed = tuple(item.count - left for item, left in zip(problem.items, solution.left, strict=True))
@@ -52,7 +52,7 @@ class Relaxation:
 
 
 def _of_use(oracle: Oracle[State], placed: Counts, among: Bits) -> Bits:
-    """Of these shapes those that may take one of the bundles, as far as known answers say: the others need no look."""
+    """Those of the shapes that may take one of the bundles, by cached answers."""
     kin: dict[Hashable, tuple[int, Bits]] = {}
     for item, count in enumerate(placed):
         if count:
@@ -75,12 +75,12 @@ def _groups(
     for item, count in enumerate(placed):
         sizes = oracle.sizes(item) if count else None
         if sizes is None:
-            continue  # nothing is known of it, so it counts for nothing
+            continue  # unknown, so it counts as 0
         takers = oracle.may_take(item, among & room.of(sizes))
         if takers not in kinds_of:
             kinds_of[takers] = frozenset(i for i in offered if takers >> problem.kinds[i].shape & 1)
         kinds = kinds_of[takers].difference(i for i in choosy if item in problem.kinds[i].refuses)
-        # A set has no order of its own, and the order of dimensions decides between programs that are equal.
+        # Sorted, because a set has no order, and the order of dimensions decides between equal programs.
         found.setdefault((frozenset(sizes.items()), kinds), (sizes, []))[1].append(item)
     return tuple(
         Group(sizes, kinds, tuple(items), sum(placed[item] for item in items))
@@ -91,7 +91,7 @@ def _groups(
 def _undominated(
     problem: Problem, offered: Sequence[int], groups: Sequence[Group], rooms: Mapping[int, Sizes]
 ) -> tuple[int, ...]:
-    """Without kinds for which another one costs no more, has no less room and takes no less."""
+    """The kinds without those for which another one costs no more, has no less room and takes no less."""
     alike = list(dict.fromkeys(group.kinds for group in groups))  # far fewer than groups
     takes = {index: frozenset(n for n, kinds in enumerate(alike) if index in kinds) for index in offered}
     dimensions = {dimension for group in groups for dimension in group.sizes}
@@ -109,5 +109,5 @@ def _undominated(
 
 
 def _at_least(one: int | None, other: int | None) -> bool:
-    """Whether there is as much room; None has no bound."""
+    """True if there is at least as much room; None means no bound."""
     return one is None or (other is not None and one >= other)

@@ -1,7 +1,7 @@
-"""Most nodes of a large packing, by prices: a window moves over the bundles, so that each costs the same however many.
+"""Packs most nodes of a large problem by prices: a window moves over the bundles, so the work per bundle is constant.
 
-Prices say what each bundle is worth. Of the bundles in the window those leave it that fill a node which is worth nearly
-what it costs; the others wait for the bundles that come next. What is left at the end fills no such node.
+Each bundle has a price. Bundles that fill a node which is worth nearly its price leave the window with this node; the
+others stay for the next bundles. The bundles left at the end fill no such node.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.knapsack import Knapsacks
 from autoscaler.planning.packing.problem import Column, State
 
-# Bundles that come into the window together, and how many it may hold before dearer nodes are taken; how many at last.
+# The bundles added to the window at a time; its size above which more expensive nodes are used; its size at the end.
 _TOGETHER: Final = 300
 _MOST: Final = 300
 _MOST_AT_LAST: Final = 80
-# What a node may cost, as a part of what is on it is worth.
+# The price of a node, as a fraction of the value of its bundles.
 _DEAREST: Final = (1.004, 1.008, 1.015)
 _DEARER: Final = (1.03, 1.06, 1.1, 1.2)
 _SEEDS: Final = 32
@@ -27,11 +27,11 @@ _SEEDS: Final = 32
 def rolling(
     fillings: Fillings[State], knapsacks: Knapsacks, prices: Any, bundles: Sequence[int]
 ) -> tuple[list[Column], Counter[int]]:
-    """Nodes for most of these bundles (items, each as often as it has bundles), and the bundles that are left.
+    """Nodes for most of these bundles (items, one entry per bundle), and the bundles that are left.
 
     `prices` is a vector over all items.
     """
-    # Imported late: loading numpy costs as much as a small plan.
+    # Imported late: loading numpy takes as long as a small plan.
     import numpy
 
     left: Any = numpy.zeros(len(prices))
@@ -48,7 +48,7 @@ def rolling(
 
 
 def _best(fillings: Fillings[State], knapsacks: Knapsacks, prices: Any, left: Any) -> list[Column]:
-    """Nodes that are worth what they cost, those first that are worth most for it; their bundles are not left."""
+    """Nodes that are worth their price, in order of value per price; their bundles leave `left`."""
     proposed = [
         (-worth / knapsack.usd_per_hour, knapsack.kind, pattern)
         for knapsack in knapsacks.worthwhile(prices, left)

@@ -1,4 +1,4 @@
-"""Which of many nodes have room for amounts, as bits: numbers that `&` combines, of any size and without rounding."""
+"""Finds nodes with room for amounts, as bit sets: numbers that `&` combines, of any size and without rounding."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Generic, TypeAlias, TypeVar
 
 Dimension = TypeVar("Dimension", bound=Hashable)
 
-# A set of shapes: bit n stands for shape n.
+# A set of shapes: bit n represents shape n.
 Bits: TypeAlias = int
 
 
 class Room(Generic[Dimension]):
-    """What nodes have, by the number of the node and by dimension; `missing` of what is not mentioned."""
+    """The amounts of nodes, by number of the node and by dimension; `missing` for dimensions that are not mentioned."""
 
     def __init__(self, nodes: Mapping[int, Mapping[Dimension, int]], *, missing: float = 0) -> None:
         self._nodes = nodes
@@ -22,7 +22,7 @@ class Room(Generic[Dimension]):
         self._levels: dict[Dimension, tuple[list[float], list[Bits]]] = {}
 
     def of(self, sizes: Mapping[Dimension, int]) -> Bits:
-        """The nodes that have so much of everything."""
+        """The nodes that have at least these amounts of everything."""
         found = self._every
         for dimension, size in sizes.items():
             levels, nodes = self._levels_of(dimension)
@@ -31,7 +31,7 @@ class Room(Generic[Dimension]):
         return found
 
     def _levels_of(self, dimension: Dimension) -> tuple[list[float], list[Bits]]:
-        """The amounts that nodes have in the dimension, ascending, and the nodes that have at least so much."""
+        """The amounts of nodes in the dimension, ascending, each with the nodes that have at least this much."""
         if dimension not in self._levels:
             by_amount: dict[float, Bits] = {}
             for node, amounts in self._nodes.items():
@@ -54,7 +54,7 @@ def bits_of(numbers: Iterable[int]) -> Bits:
 
 
 def lowest(bits: Bits) -> int:
-    """The least number of a set that is not empty."""
+    """The smallest number of a set that is not empty."""
     return (bits & -bits).bit_length() - 1
 
 

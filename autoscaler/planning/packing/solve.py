@@ -1,13 +1,13 @@
-"""Which nodes to buy for a demand: the optimizer, over numbers and one question.
+"""The optimizer: chooses the nodes to buy for a demand, over numbers and one oracle.
 
-It knows items (groups of equal bundles), kinds (something that can be bought, with its price), limits and gangs, and it
-asks an `Oracle` whether one more bundle fits on a node. It must not know pods, claims or clouds: so that it can be
-compared with brute force on random cases, and the planner stays readable.
+It knows items (groups of equal bundles), kinds (offerings with their prices), limits and gangs, and asks an `Oracle`
+whether one more bundle fits on a node. It does not know pods, claims or clouds, so that it can be compared with brute
+force on random cases, and the planner stays readable.
 
-Small problems are solved exactly (exact.py). Larger ones are filled in two simple ways (greedy.py, first_fit.py) and
-then improved over the generated patterns with a mixed-integer program (milp.py); where they still cost more than a
-lower bound (bound.py), over patterns that dual prices propose (refine.py). Every column of a solution was filled
-through the oracle, so a solution found within a step budget may be more expensive than necessary, but never wrong.
+Small problems are solved exactly (exact.py). Larger ones are filled by two simple algorithms (greedy.py, first_fit.py)
+and then improved over the generated patterns with a mixed-integer program (milp.py). If they still cost more than a
+lower bound (bound.py), they are improved over patterns that dual prices propose (refine.py). Every column of a solution
+was filled through the oracle. So a solution within a step budget may be more expensive than necessary, but never wrong.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from autoscaler.planning.packing.refine import NEAR_ENOUGH, refine
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.room import Bits
 
-# From more items on, prices (refine.py) lead to better nodes than filling comes across, in far less time.
+# With more items, prices (refine.py) find better nodes than filling, in far less time.
 _MANY: Final = 400
 
 
 def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
-    """The best set of nodes for the problem; `optimal` says whether that is proven."""
+    """The best set of nodes for the problem; `optimal` is true if that is proven."""
     hopeful = _without_hopeless(problem, oracle)
     wanted = _wanted(hopeful)
     hopeful = _narrowed(hopeful, wanted)
@@ -48,10 +48,11 @@ def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
 
 
 def _only_costs(problem: Problem, fillings: Fillings[State], found: Solution) -> bool:
-    """Whether nothing before the cost can be better: all have a place, on the capacity types that they want most."""
+    """True if nothing but the cost can be improved: all bundles have a place, on the capacity types that they prefer
+    most."""
     if any(found.score.left_out) or found.score.preference:
         return False
-    ranks: dict[int, int] = {}  # by item, of the first kind that takes it
+    ranks: dict[int, int] = {}  # by item, the rank of the first kind that takes it
     for column in found.columns:
         for item in column.pattern:
             if item not in ranks:
@@ -62,7 +63,7 @@ def _only_costs(problem: Problem, fillings: Fillings[State], found: Solution) ->
 
 
 def _searched(problem: Problem, fillings: Fillings[State], by_first_fit: Solution, budget: Budget) -> Solution:
-    """The exact answer, or the best over the patterns that filling comes across."""
+    """The exact answer, or the best over the patterns that filling finds."""
     starts = sorted((solve_greedily(problem, fillings), by_first_fit), key=lambda solution: solution.score)
     try:
         return solve_exactly(problem, fillings, starts[0], budget)
@@ -73,7 +74,7 @@ def _searched(problem: Problem, fillings: Fillings[State], by_first_fit: Solutio
 def _bounded(
     problem: Problem, fillings: Fillings[State], oracle: Oracle[State], found: Solution, budget: Budget
 ) -> tuple[Solution, Decimal | None]:
-    """The solution, improved where it is far from what its bundles cost at least, and that bound."""
+    """The solution with its lower bound, improved if it is far from it."""
     if found.optimal or not found.score.usd_per_hour:
         return found, found.score.usd_per_hour
     relaxation = Relaxation.of(problem, oracle, found)
@@ -103,8 +104,8 @@ def _without_hopeless(problem: Problem, oracle: Oracle[State]) -> Problem:
 def _placeable(problem: Problem, oracle: Oracle[State]) -> frozenset[int]:
     """The items that some kind takes.
 
-    Each kind is asked about all that have no place yet before the next one is: what is easy to place is found before
-    work is spent on what fits nowhere.
+    Each kind is checked for all items that have no place yet before the next kind: items that are easy to place are
+    found before work is spent on items that fit nowhere.
     """
     groups: dict[tuple[Hashable, Bits], list[int]] = {}  # by kin and the shapes with room
     for index, item in enumerate(problem.items):
@@ -124,8 +125,8 @@ def _placeable(problem: Problem, oracle: Oracle[State]) -> frozenset[int]:
 
 @dataclass(slots=True)
 class _Placeable(Generic[State]):
-    """The items that were `found` to have a place. By kin, the shapes that take all items for which they have room, and
-    those that take none."""
+    """The items with a place (`found`). By kin, the shapes that take all items for which they have room, and those
+    that take none."""
 
     oracle: Oracle[State]
     found: set[int] = field(default_factory=set)
@@ -134,7 +135,7 @@ class _Placeable(Generic[State]):
     asked: set[tuple[int, int]] = field(default_factory=set)
 
     def without_placeable(self, kind: Kind, kin: Hashable, items: list[int]) -> list[int]:
-        """The items of the kin that still want a place after those that the kind takes; the shape has room for all."""
+        """The items of the kin that still need a place after those that the kind takes; the shape has room for all."""
         key, left = (kin, kind.shape), list[int]()
         for place, item in enumerate(items):
             if key in self.useless:
@@ -155,13 +156,13 @@ class _Placeable(Generic[State]):
 
 
 def _wanted(problem: Problem) -> tuple[int, ...]:
-    """The items that still have bundles, and one of the least priority, which scores are as long as."""
+    """The items that still have bundles, and one item of the lowest priority, which sets the length of scores."""
     lowest = max(range(len(problem.items)), key=lambda i: problem.items[i].level, default=None)
     return tuple(i for i, item in enumerate(problem.items) if item.count or i == lowest)
 
 
 def _narrowed(problem: Problem, wanted: Sequence[int]) -> Problem:
-    """The problem of these items alone, so that thousands that fit nowhere cost the others nothing."""
+    """The problem of these items alone, so that thousands of items that fit nowhere cost the others nothing."""
     place = {item: index for index, item in enumerate(wanted)}
     kinds = tuple(
         replace(
@@ -193,14 +194,14 @@ class _Narrowed(Generic[State]):
         return self._oracle.fits(shape, self._wanted[item])
 
     def kin(self, item: int) -> Hashable:
-        """Equal for items of which a shape may refuse all for the same reason."""
+        """Equal for items that a shape may refuse for the same reason."""
         return self._oracle.kin(self._wanted[item])
 
     def refuses_kin(self, shape: int, item: int) -> bool:
         return self._oracle.refuses_kin(shape, self._wanted[item])
 
     def given_up(self, item: int) -> bool:
-        """Whether no place is known for the item, and none will be found."""
+        """True if no place is known for the item, and none will be found."""
         return self._oracle.given_up(self._wanted[item])
 
     def worth_trying(self, shape: int, item: int) -> bool:
