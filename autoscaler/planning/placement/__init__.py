@@ -1,1 +1,1 @@
-"""Pods onto nodes: those that exist, then candidates bought at least cost, checked by kube-scheduler's rules."""
+"""Places pods on existing nodes, then on candidates that are bought at least cost, by kube-scheduler's rules."""

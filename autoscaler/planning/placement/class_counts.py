@@ -1,6 +1,6 @@
-"""Devices counted by DeviceClass: how many claims take at least, and how many a machine has at most.
+"""Counts devices by DeviceClass: the least that claims need, and the most that a machine has.
 
-For bounds: what depends on the order of pods, on selectors of requests and on which devices are taken is left out.
+These numbers are bounds: the order of pods, the selectors of requests and the choice of devices are ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 
 def devices_wanted(claims: Iterable[ResourceClaim]) -> Mapping[str, int]:
-    """By class, the devices that these claims take for themselves at least, whatever alternatives are chosen."""
+    """By class, the least number of devices that these claims use for themselves, whatever alternatives are chosen."""
     wanted = Counter[str]()
     for claim in claims:
         for request in claim.requests:
@@ -36,7 +36,8 @@ def _least_of(alternatives: list[Counter[str]]) -> Counter[str]:
 
 
 def devices_there(slices: Iterable[ResourceSlice], device_class: DeviceClass, engine: SelectorEngine) -> int | None:
-    """The devices that the class may select; None if one of them serves several claims: counting says nothing then."""
+    """The devices that the class may select; None if one of them serves several claims, because a count then means
+    nothing."""
     count = 0
     for piece in slices:
         for device in piece.devices:

@@ -1,6 +1,6 @@
-"""Why: the offerings that were considered for each demand, and why one of them was chosen.
+"""Explains purchases: the offerings that were considered for each demand, and the reason for the chosen one.
 
-Only codes and facts; report/ makes the text. It decides nothing.
+It returns codes and facts; report/ creates the text. It has no influence on the plan.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _OUTCOMES: dict[type, ConsideredOutcome] = {
 
 @dataclass(frozen=True, slots=True)
 class Bought:
-    """What the plan buys (nodes by index of the candidate) and shapes it must not buy, with the class they break.
+    """The purchases of the plan (nodes by index of the candidate) and shapes that must not be bought, each with the
+    class that it would break.
 
-    `used` is how much the nodes take of each limit.
+    `used` is the part of each limit that the nodes use.
     """
 
     nodes: Mapping[int, int]
@@ -41,28 +42,27 @@ class Bought:
 
     @staticmethod
     def of(packing: PackingInput, nodes: Mapping[int, int], banned: Mapping[int, int]) -> Bought:
-        """The same, with what the nodes take of the limits, which explanations ask for thousands of times."""
+        """The same with the used limits, which explanations read thousands of times."""
         counts = [(packing.candidates[index], count) for index, count in nodes.items()]
         used = (sum((limit.uses(c) * count for c, count in counts), Decimal(0)) for limit in packing.limits)
         return Bought(nodes, banned, tuple(used))
 
 
 class Explanations:
-    """What is told of the candidates, class by class. What is the same for several classes is worked out once."""
+    """The explanations of candidates, class by class. Explanations that several classes share are computed once."""
 
     def __init__(self, packing: PackingInput, bought: Bought, policy: Policy) -> None:
         self._packing = packing
         self._bought = bought
         self._policy = policy
-        self._known: dict[int, Considered] = {}  # of candidates that fit, are not chosen, and admit every class
+        self._known: dict[int, Considered] = {}  # candidates that fit, are not chosen, and admit every class
         self._views: dict[Hashable, _View] = {}
 
     def considered(self, item: int, chosen: Mapping[int, int]) -> tuple[Considered, ...]:
-        """The candidates that were looked at for the class: the chosen ones, those that fit by price, and the others.
+        """The considered candidates for the class: the chosen ones, those that fit by price, and the others.
 
-        `chosen` are those that bundles of the class go to, with the number of such nodes.
-        What is dearer than a sure answer needs no look; a few more are looked at, so that there is something to
-        compare.
+        `chosen` are those that bundles of the class use, with the number of such nodes. Candidates that are more
+        expensive than one that surely fits are not checked, except for a few to compare with.
         """
         packing, view = self._packing, self._view(item)
         listed, told = list[Considered](), dict[Hashable, Verdict]()
@@ -79,7 +79,7 @@ class Explanations:
         return tuple(listed)
 
     def _told(self, candidate: int, item: int, view: _View, told: dict[Hashable, Verdict]) -> Verdict:
-        """What people read of the candidate; `told` has what was read of others with the same devices."""
+        """The explanation of the candidate; `told` has explanations of others with the same devices."""
         trials, shape = self._packing.trials, self._packing.shape_of[candidate]
         if candidate not in view.told_as:
             view.told_as[candidate] = trials.told_as(shape, item)
@@ -100,9 +100,9 @@ class Explanations:
 
 
 class _View:
-    """What came of each candidate for a class: of those whose shapes are known, and of a few more by price.
+    """The outcome of each candidate for a class, for all with known shapes and a few more by price.
 
-    `told_as`: by candidate, for those whose explanation somebody has read; equal where the explanation is the same.
+    `told_as`: by candidate with a finished explanation; equal if the explanation is the same.
     """
 
     def __init__(self, packing: PackingInput, item: int, policy: Policy) -> None:
@@ -116,7 +116,7 @@ class _View:
         self.told_as: dict[int, Hashable] = {}
 
     def outcome(self, candidate: int) -> ConsideredOutcome | None:
-        """What came of it; None if nobody looked at it."""
+        """The outcome of the candidate; None if it was not checked."""
         shape = self._packing.shape_of[candidate]
         if self._refusing >> shape & 1:
             return ConsideredOutcome.DOES_NOT_FIT
@@ -127,9 +127,9 @@ class _View:
         return self._of(ConsideredOutcome.FITS)
 
     def shown(self, chosen: Mapping[int, int], most: int) -> list[int]:
-        """So many of the candidates that were looked at: those first that say most, and of these the cheapest."""
+        """At most `most` of the checked candidates: the most informative first, among these the cheapest."""
         first = sorted((i for i in chosen if chosen[i]), key=self._packing.place_by_cost.__getitem__)
-        # What nobody reads is not sorted, and what was read is kept for the next class.
+        # Only candidates that are shown are sorted, and explanations are cached for the next class.
         self._listed += islice(self._rest, max(0, most + len(chosen) - len(self._listed)))
         others = (i for i in self._listed if not chosen.get(i))
         return list(islice(chain((i for i in first if self.outcome(i)), others), most))
@@ -138,7 +138,7 @@ class _View:
         return _OUTCOMES[type(self._packing.trials.verdict(shape, self._item))]
 
     def _fitting_more(self, wanted: int) -> dict[int, ConsideredOutcome]:
-        """The cheapest candidates of which nothing is known, until so many fit; in the order of their prices."""
+        """The cheapest unknown candidates, in the order of their prices, until `wanted` of them fit."""
         packing, asked, found = self._packing, dict[int, ConsideredOutcome](), dict[int, ConsideredOutcome]()
         of_shape, fits = packing.of_shape, ConsideredOutcome.FITS
         wanted -= sum(len(of_shape[shape]) for shape, outcome in self._by_shape.items() if outcome is fits)
@@ -165,7 +165,7 @@ class _View:
         return sorted(members, key=packing.place_by_cost.__getitem__)
 
     def _in_order(self) -> Iterator[int]:
-        """All candidates that were looked at, as people read them."""
+        """All checked candidates in the order of the output."""
         for outcome in ConsideredOutcome:
             barred = list[int]()
             for i in self._of(outcome):
@@ -177,10 +177,10 @@ class _View:
 
 
 def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int]) -> Reason | None:
-    """The types that may cost less than what was chosen for the class, and of which it is not known whether they fit.
+    """The types that may cost less than the choice for the class and of which it is not known whether they fit.
 
-    `chosen` are candidates with the number of nodes. A type that fits in another variant is none of them: it was
-    compared. Nor is one whose devices are too few to bring the cost of a bundle below that of what was chosen.
+    `chosen` are candidates with the number of nodes. Types that fit in another variant are left out: they were
+    compared. So are types with too few devices to serve a bundle for less than the choice.
     """
     unknown = packing.trials.undecided(item) if chosen else 0
     if not unknown:
@@ -209,7 +209,7 @@ def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int
 
 
 def _fits_cheaper(packing: PackingInput, item: int, instance_type: str, paid: Decimal | int) -> bool:
-    """Whether the type is known to take the class in some variant that costs less."""
+    """True if the type is known to take the class in some variant that costs less."""
     trials, known = packing.trials, packing.trials.known_shapes(item)
     return any(
         not candidate.barred and known >> shape & 1 and trials.fits(shape, item)
@@ -220,7 +220,7 @@ def _fits_cheaper(packing: PackingInput, item: int, instance_type: str, paid: De
 
 
 def _most_bundles(packing: PackingInput, candidate: int, item: int) -> int:
-    """How many bundles of the class a node may serve at most, by its devices; all where these can be shared."""
+    """The most bundles of the class on a node, by its devices; all of them if devices can be shared."""
     shape = packing.shapes[packing.shape_of[candidate]]
     bundles = len(packing.classes[item].members)
     shared = (d.allow_multiple_allocations for piece in shape.sample.slices for d in piece.devices)
@@ -230,7 +230,7 @@ def _most_bundles(packing: PackingInput, candidate: int, item: int) -> int:
 
 
 def cost_of(candidate: Candidate) -> tuple[bool, Decimal]:
-    """Orders candidates by price, unpriced ones last."""
+    """The sort key of candidates by price, those without a price last."""
     return (candidate.usd_per_hour is None, candidate.usd_per_hour or Decimal(0))
 
 
@@ -255,7 +255,7 @@ def _considered(
 
 
 def why_chosen(packing: PackingInput, index: int, item: int, fitting: Iterable[int]) -> Reason:
-    """Prepaid, preferred by a claim over something cheaper, or simply the cheapest."""
+    """The reason for the choice: prepaid, preferred by a claim over something cheaper, or the cheapest."""
     candidate = packing.candidates[index]
     if candidate.block:
         return Reason.of(Code.PREPAID, block=candidate.block.name)
@@ -273,13 +273,13 @@ def _share(candidate: Candidate) -> dict[str, str]:
 
 
 def preference_of(packing: PackingInput, candidate: int, item: int) -> int:
-    """Sum of the firstAvailable indexes that a bundle of the class gets there; 0 where it does not fit."""
+    """Sum of the firstAvailable indexes that a bundle of the class gets there; 0 if it does not fit."""
     verdict = packing.trials.verdict(packing.shape_of[candidate], item)
     return verdict.preference if isinstance(verdict, Fits) else 0
 
 
 def why_not(packing: PackingInput, index: int, item: int, bought: Bought, *, nodes: int = 1) -> Iterable[Reason]:
-    """What kept `nodes` nodes that fit from being bought; nothing if another was just better."""
+    """The reasons why `nodes` nodes that fit were not bought; none if another candidate was only better."""
     bar = packing.bar(index, item)
     if bar:
         yield bar

@@ -1,10 +1,9 @@
-"""What claims take of a fresh node's devices, asked once for equal claims on equally used devices.
+"""Caches the devices that claims get on a new node, by equal claims and equally used devices.
 
-What decides whether a pod fits a fresh node has two halves: its claims, and everything else. Pods differ in their
-amounts of CPU and memory far more than in their claims, so the second half is computed for each pod and the first is
-remembered here. Where the halves depend on each other (shared or allocated claims, extended resources that a class
-serves, volumes, host ports, devices that take of the node's own amounts) there is nothing to remember: `claims_apart`
-says so, and the pod is decided as a whole.
+Whether a pod fits on a new node depends on its claims, and on everything else. Pods differ in CPU and memory far more
+than in their claims. So the second part is computed for each pod, and the first part is cached here. If the parts
+depend on each other (shared or allocated claims, extended resources that a class serves, volumes, host ports, devices
+that use the node's own amounts), nothing is cached: `claims_apart` returns None, and the pod is decided as a whole.
 """
 
 from __future__ import annotations
@@ -37,10 +36,11 @@ from instance_catalog.frozen_map import FrozenMap
 
 @dataclass(frozen=True, slots=True)
 class PodApart:
-    """A pod whose claims and amounts are decided apart.
+    """A pod whose claims and amounts are decided separately.
 
-    `wants` is equal for pods whose claims ask for the same, `selects` for those that choose and tolerate the same
-    nodes. `amounts` are in scheduler units. `devices` is how many devices the claims take at least, if none is shared.
+    `wants` is equal for pods whose claims request the same, `selects` for those that select and tolerate the same
+    nodes. `amounts` are in scheduler units. `devices` is the least number of devices that the claims use, if none is
+    shared.
     """
 
     pod: Pod
@@ -54,12 +54,12 @@ class PodApart:
 def claims_apart(
     bundle: Bundle, world: World, numbers: dict[Hashable, int], *, looking: bool = False
 ) -> PodApart | None:
-    """The only pod of the bundle, if nothing but amounts connects its claims with the rest of what it needs.
+    """The only pod of the bundle, if its claims and the rest of its requirements depend on each other only by amounts.
 
-    Pods that look at others (affinity, spreading) are decided as a whole, and a node that holds one decides all that
-    follow so. What running pods keep away depends on labels, which count as what a pod selects. `numbers` stand for
-    what pods want and select, because comparing it would cost more than all else. `looking`: for what a pod takes at
-    least, whatever pods it looks at. They may keep it away, and never make it take less.
+    Pods with terms about others (affinity, spreading) are decided as a whole, and so are all pods after them on the
+    node. Terms of running pods about this one depend on labels, which count as selectors of the pod. `numbers`
+    represent requests and selectors, because comparing these would cost more than everything else. `looking`: for the
+    minimum that a pod uses, also with terms about other pods: these may exclude it, but never reduce its devices.
     """
     if len(bundle.pods) > 1:
         return None
@@ -83,7 +83,7 @@ def claims_apart(
 
 
 def _least(request: Request) -> int:
-    """How many devices the request takes for itself at least."""
+    """The least number of devices that the request uses for itself."""
     if isinstance(request, FirstAvailable):
         return min((_least(one) for one in request.subrequests), default=0)
     return request.count if request.allocation_mode == "ExactCount" and not request.admin_access else 0
@@ -91,10 +91,10 @@ def _least(request: Request) -> int:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DeviceState:
-    """The devices of one fresh node with what is in use; `held` are the claims that hold them.
+    """The devices of one new node with those in use; `held` are the claims that use them.
 
-    `left` is how many devices are free, where each is used by one claim alone; None where they are divided or shared,
-    or where the node reaches devices that are not its own.
+    `left` is the number of free devices if each serves one claim only; None if they are divided or shared, or if the
+    node can reach devices that are not its own.
     """
 
     allocated: AllocatedState
@@ -105,7 +105,8 @@ class DeviceState:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What came of asking for claims in a state: `verdict` is about `asked`, which stand for all that match the same.
+    """The result of allocating claims in a state: `verdict` is about `asked`, which represent all claims with equal
+    matches.
 
     `after` is None if they do not fit.
     """
@@ -117,7 +118,7 @@ class Step:
 
     @property
     def refused(self) -> bool:
-        """Whether the devices do not suffice. Drivers may refuse one combination and take another one."""
+        """True if the devices do not suffice. Drivers may refuse one combination and accept another one."""
         verdict = self.verdict
         return isinstance(verdict, DoesNotFit) and all(r.code is not Code.PREPARE_REFUSED for r in verdict.reasons)
 
@@ -127,7 +128,7 @@ class Step:
         return self.verdict.preference if isinstance(self.verdict, Fits) else 0
 
     def verdict_for(self, pod: PodApart) -> Verdict:
-        """The verdict about another pod that wants the same, or that the claims fit of which match the same."""
+        """The verdict for another pod with equal requests; or, if the claims fit, with claims that match the same."""
         if pod.pod is self.asked.pod:
             return self.verdict
         pairs = list(zip(self.asked.claims, pod.claims, strict=True))
@@ -142,10 +143,10 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Filled:
-    """A hypothetical node with bundles on it: `counts` of each class that is there, and the device units they use.
+    """A hypothetical node with bundles: `counts` of each class on it, and the device units that they use.
 
-    `free` are the amounts left of the node, in scheduler units. `devices` is None as soon as something is on the node
-    whose claims cannot be decided apart from the rest.
+    `free` are the remaining amounts of the node, in scheduler units. `devices` is None once the node has a pod whose
+    claims cannot be decided separately.
     """
 
     shape: int
@@ -159,7 +160,7 @@ class Filled:
 
     @cached_property
     def world(self) -> World:
-        """The world with the node as it is now. Most are never looked at."""
+        """The cluster with the node in its present state. Most of them are never read."""
         if self.last is None:
             return self.empty
         verdict = self.last.verdict()
@@ -169,7 +170,7 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """How a node came to hold what it holds."""
+    """The bundle and the verdict by which a node got its present state."""
 
     before: Filled
     pods: tuple[Pod, ...]
@@ -178,9 +179,9 @@ class Put:
 
 
 class DeviceStates:
-    """The states that the devices of a fresh node of one shape go through, the same ones being one object.
+    """The states of the devices of a new node of one shape; equal states are one object.
 
-    `world` has the empty node in it.
+    `world` contains the empty node.
     """
 
     def __init__(self, shape: Shape, world: World, requests: Requests) -> None:
@@ -190,14 +191,14 @@ class DeviceStates:
         self._known: dict[Hashable, DeviceState] = {}
         self._told: dict[tuple[int, int], Step] = {}
         self._counts: dict[str, int | None] = {}
-        # Devices of other nodes or of none may be within reach as well.
+        # The node may also reach devices of other nodes or of no node.
         self.empty = DeviceState(world.allocated, None if world.devices.layers.shared() else shape.whole_devices)
 
     def most(self, device_class: str) -> int | None:
-        """How many devices of the class claims take together at most; None if that has no bound."""
+        """The most devices of the class that claims use together; None if there is no bound."""
         if device_class not in self._counts:
             devices = self._world.devices
-            # Devices that several nodes reach; slices of one node with counters are not among them.
+            # Devices that several nodes can reach; slices of one node with counters are no such devices.
             others = any(not piece.reach.node_name and piece.devices for piece in devices.layers.shared())
             found = None if others else devices.classes.get(device_class)
             slices = self._shape.sample.slices
@@ -205,32 +206,33 @@ class DeviceStates:
         return self._counts[device_class]
 
     def known(self, state: DeviceState, pod: PodApart) -> Step | None:
-        """What is known of the claims of the pod in the state."""
+        """The cached result for the claims of the pod in the state."""
         return state.steps.get(self.matching.known(pod.wants, pod.claims))
 
     def step(self, state: DeviceState, pod: PodApart) -> Step:
-        """What kube-scheduler and the drivers say about the claims of the pod on top of the state.
+        """The verdict of kube-scheduler and the drivers about the claims of the pod in addition to those of the state.
 
-        Its verdict may be about claims that match the same: `told` is about these.
+        Its verdict may be about other claims that match the same: `told` converts it.
         """
         wants = self.matching.of(pod.wants, pod.claims)
         step = state.steps.get(wants)
         if step is None:
             alone = self.empty.steps.get(wants)
-            # What free devices do not give, fewer of them do not give either.
+            # Claims that the free devices cannot serve cannot be served by fewer of them.
             refused = alone is not None and alone.refused
             step = state.steps[wants] = alone if alone and refused else self._asked(state, pod)
         return step
 
     def told_alike(self, step: Step, pod: PodApart) -> Verdict | None:
-        """The verdict of the step about this pod, where that needs no question; see `told`."""
+        """The verdict of the step for this pod if no further evaluation is needed; see `told`."""
         if isinstance(step.verdict, Fits) or step.asked.wants == pod.wants:
             return step.verdict_for(pod)
         known = self._told.get((id(step), pod.wants))
         return None if known is None else known.verdict_for(pod)
 
     def told(self, state: DeviceState, step: Step, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
-        """The same where it does: why claims are refused is in the words of their own selectors."""
+        """The verdict for this pod, evaluated with its own claims: the reason of a refusal names the pod's own
+        selectors."""
         next(iter(paid))
         asked = self._told[id(step), pod.wants] = self._asked(state, pod)
         return asked.verdict_for(pod)
@@ -238,7 +240,7 @@ class DeviceStates:
     def _asked(self, state: DeviceState, pod: PodApart) -> Step:
         if not pod.claims:
             return Step(pod, Fits(), state)
-        # Equal states are one: a claim that holds devices here stands for another one, perhaps for that of this pod.
+        # Equal states are one object: a claim that holds devices here may represent a claim of this pod.
         held = {f"/{number}": claim for number, claim in enumerate(state.held)}
         world = replace(self._world, claims={**self._world.claims, **held}, allocated=state.allocated)
         verdict = fit_claims(pod.pod, self._shape.node, world)
@@ -247,7 +249,7 @@ class DeviceStates:
         held_now = list(state.held)
         for claim in pod.claims:
             allocation = verdict.allocations[claim.key]
-            # The claim may stand here twice: its place among those held names its shares.
+            # The claim may be here twice: its position among the held claims names its shares.
             held_now.append(replace(claim, allocation=with_shares_of(str(len(held_now)), allocation)))
         taken = [claim.allocation for claim in held_now[len(state.held) :] if claim.allocation]
         left = None if state.left is None else state.left - len(set(devices_of(taken)))
@@ -261,9 +263,10 @@ class DeviceStates:
 
 
 def _use(state: DeviceState) -> Hashable:
-    """What the next allocation, and the drivers' rules about other claims on the node, can see of the claims held.
+    """The part of the held claims that the next allocation, and the drivers' rules about other claims on the node, can
+    read.
 
-    Whose a device is matters only for claims with a configuration, which drivers compare with that of others.
+    The owner of a device matters only for claims with a configuration, which drivers compare with that of others.
     """
     return frozenset(Counter(_facts(state)).items())
 
@@ -271,7 +274,7 @@ def _use(state: DeviceState) -> Hashable:
 def _facts(state: DeviceState) -> Iterator[Hashable]:
     for claim in state.held:
         devices = claim.allocation.devices if claim.allocation else ()
-        # Ids of shares say whose they are: all that matters is that each is another one.
+        # Ids of shares name their claim: here they only need to differ.
         seen = tuple(
             (d.driver, d.pool, d.device, d.admin_access, d.share_id is None, d.consumed_capacity) for d in devices
         )

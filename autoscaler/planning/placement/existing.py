@@ -1,8 +1,8 @@
-"""Pods go to nodes that exist or are coming before anything is bought: what kube-scheduler will do by itself.
+"""Places pods on existing and starting nodes before anything is bought, as kube-scheduler will do by itself.
 
-This imitates the scheduler and optimizes nothing: pods in its order, for each the feasible node with the best
-firstAvailable choices, present nodes before coming ones. A bundle whose check aborts on any node (verdict *fatal*) is
-stuck, because kube-scheduler gives up the whole attempt; buying nodes would not help it.
+This imitates the scheduler and optimizes nothing: pods in its order, each on the feasible node with the best
+firstAvailable choices, existing nodes before starting ones. A bundle whose check aborts on any node (verdict *fatal*)
+is stuck, because kube-scheduler aborts the whole attempt; buying nodes would not help it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.types.catalog import Catalog
 
-# Taints of a node that is starting: they go by themselves, or were left over by a drain that did not take place.
+# Taints of a starting node: they are removed automatically, or are left over from a cancelled drain.
 _STARTING = (labels.NOT_READY_TAINT, labels.UNINITIALIZED_TAINT, labels.DRAINING_TAINT)
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The nodes pods can go to without buying, by name: whether they are there or coming, and whose block they are.
+    """The nodes that pods can use without a purchase, by name: whether they exist or start, and the block that they
+    belong to.
 
-    `kept` is what they said of pods in plans before; it is added to.
+    `kept` are cached verdicts of earlier plans; new ones are added.
     """
 
     world: World
@@ -64,17 +65,17 @@ class Placed:
     verdict: Fits
 
     def allocations_of(self, pod: Pod) -> FrozenMap[str, Allocation]:
-        """What the pod's own claims get, the one for its extended resources included."""
+        """The allocations of the pod's own claims, including the one for its extended resources."""
         own = {*claim_keys(pod), f"{pod.key}-extended-resources"}
         return FrozenMap({key: allocation for key, allocation in self.verdict.allocations.items() if key in own})
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """What present nodes take. By index of the class: `rest`, the bundles they do not; `stuck`, why nothing helps;
-    `doubted`, why nobody knows whether one of them would take the rest.
+    """The pods on existing nodes. By index of the class: `rest`, the bundles without a place; `stuck`, the reason why
+    no node helps; `doubted`, the reason why it is not known whether one of the nodes would take the rest.
 
-    `postponed`, by key of the bundle: why nothing is bought for it yet. Those are in no `rest`.
+    `postponed`, by key of the bundle: the reason why nothing is bought for it yet. These bundles are in no `rest`.
     """
 
     world: World
@@ -86,14 +87,15 @@ class Assigned:
 
 
 def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present:
-    """The snapshot's nodes, with our starting nodes as they will be; what failed or leaves takes nothing."""
+    """The snapshot's nodes, with starting nodes of Foreslice as they will be. Failed and leaving nodes accept no
+    pods."""
     named = {node.node_name: node for node in snapshot.provisioned if not is_over(node)}
     blocks = {block.name: block for block in snapshot.blocks}
     targets: dict[str, Target] = {}
     ours: dict[str, ProvisionedNode] = {}
     for node in snapshot.nodes:
         provisioned = named.pop(node.name, None)
-        # While nobody knows its machine, a Node with the expected name is taken for the one that was bought.
+        # While its machine is not known, a Node with the expected name counts as the one that was bought.
         if provisioned is not None and (is_node_of(node, provisioned) or awaits_machine(provisioned)):
             ours[node.name] = provisioned
         else:
@@ -123,12 +125,12 @@ def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present
 
 
 def _leaves(node: Node) -> bool:
-    """Whether another autoscaler removes the node: a pod that tolerates its taint would be evicted again."""
+    """True if another autoscaler removes the node: a pod that tolerates its taint would be evicted again."""
     return any(taint.key in labels.LEAVING_TAINTS for taint in node.taints)
 
 
 def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Hypothetical | None:
-    """The node that a ProvisionedNode will be, from its offering; None if its slices cannot be predicted any more."""
+    """The future node of a ProvisionedNode, from its offering; None if its slices cannot be predicted any more."""
     offering = provisioned.offering
     instance_type = catalog.types.get(offering.instance_type)
     drivers = readable(provisioned.prediction.drivers, custom=catalog.drivers)
@@ -151,7 +153,7 @@ def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog
 
 
 def _wanted_again(node: Node, world: World) -> World:
-    """A node without the taint of a drain that is only being considered: a pod that needs the node ends that."""
+    """The node without the taint of a drain that has not begun: a pod that needs the node cancels that drain."""
     taints = tuple(taint for taint in node.taints if taint.key != labels.DRAINING_TAINT)
     if taints == node.taints:
         return world
@@ -159,7 +161,7 @@ def _wanted_again(node: Node, world: World) -> World:
 
 
 def _started(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog, world: World) -> World:
-    """A registered node as it will be once it has started: without startup taints, with slices if none are there."""
+    """A registered node as it will be after its start: without startup taints, with predicted slices if it has none."""
     pool = next((p for p in snapshot.pools if p.name == provisioned.pool), None)
     startup = {(t.key, t.effect) for t in pool.startup_taints} if pool else set()
     taints = tuple(t for t in node.taints if t.key not in _STARTING and (t.key, t.effect) not in startup)
@@ -172,9 +174,9 @@ def _started(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot, catal
 
 
 def with_room(sample: Bundle, names: Iterable[str], world: World) -> list[str]:
-    """Of these nodes, those that have the amounts that the first pod of the bundle requests.
+    """Those of the nodes that have the amounts that the first pod of the bundle requests.
 
-    All others say that it does not fit, whatever its claims are: no filter before NodeResourcesFit says anything else.
+    On all others it does not fit, whatever its claims are: no filter before NodeResourcesFit gives another answer.
     """
     first = sample.pods[0]
     if first.unsupported:
@@ -184,7 +186,7 @@ def with_room(sample: Bundle, names: Iterable[str], world: World) -> list[str]:
 
 
 def places_made(snapshot: Snapshot) -> dict[str, str]:
-    """The pods for which nodes are coming, with the names of those nodes."""
+    """The pods for which nodes are starting, with the names of those nodes."""
     coming = [node for node in snapshot.provisioned if is_coming(node) and not is_stopped(node)]
     return {pod: node.node_name for node in coming for pod in node.pods}
 
@@ -192,12 +194,12 @@ def places_made(snapshot: Snapshot) -> dict[str, str]:
 def assign(
     classes: Mapping[int, BundleClass], present: Present, snapshot: Snapshot, *, now: datetime, ledger: Ledger
 ) -> Assigned:
-    """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping).
+    """Put bundles onto existing nodes, class by class in the scheduler's order (the order of the mapping).
 
-    Before that, classes that are not decided in this plan keep what is coming for them. In their turn they take
-    what they find with the least of units; otherwise they stay unknown, unless a class that found all it wants leaves
-    its units to them: those that wait could else look for the same few places in every plan, and nothing would be
-    bought. What nodes say is kept.
+    Before that, classes that are not decided in this plan keep the nodes that are starting for them. In their turn they
+    take places that they find with the minimum of units; otherwise they stay unknown, unless a class that found all its
+    places leaves its units to them. Without this rule, waiting classes could search the same few places in every plan,
+    and nothing would be bought. Verdicts of nodes are cached.
     """
     present.kept.begin(present.world)
     run = _Run(present, snapshot, now, ledger)
@@ -245,11 +247,11 @@ class _Run:
         self._ledger = ledger
 
     def take(self, index: int, bundle_class: BundleClass) -> None:
-        """Place the members one by one. Nodes only fill up, so one that refused a member refuses its equals."""
+        """Place the members one by one. Nodes only fill up, so a node that refused a member refuses its equals."""
         self._take(index, bundle_class, tuple(b for b in bundle_class.members if b.key not in self._held))
 
     def take_again(self, index: int, bundle_class: BundleClass) -> None:
-        """Place what is left of a class that waited, and may be decided now."""
+        """Place the rest of a class that waited and may be decided now."""
         self.stuck.pop(index, None)
         self.undecided.pop(index, None)
         self._take(index, bundle_class, self.rest.pop(index, ()))
@@ -277,7 +279,7 @@ class _Run:
         self.placed.append(Placed(bundle, name, self._present.targets[name], verdict))
 
     def keep_places(self, index: int, bundle_class: BundleClass) -> None:
-        """A class that waits keeps the nodes that are coming for it: others would take them."""
+        """A class that waits keeps the nodes that are starting for it: other classes would take them."""
         for bundle in bundle_class.members:
             name = self._made.get(bundle.key)
             if name in self._present.targets and name and self._welcome(bundle, name):
@@ -293,19 +295,20 @@ class _Run:
     def _best(
         self, index: int, bundle: Bundle, open_nodes: list[str], *, ask_all: bool
     ) -> tuple[str, Fits] | Fatal | Unknown | None:
-        """The best node; nodes that refuse are struck off the list. All are asked once, to see a fatal verdict."""
+        """The best node; nodes that refuse are removed from the list. All nodes are checked once, to find a fatal
+        verdict."""
         answers = self._present.kept.about(bundle, self.world)
         refused: set[str] = set()
         found = self._searched(index, bundle, open_nodes, refused, answers, ask_all=ask_all)
         if isinstance(found, str):
-            # An earlier plan knows that the node takes it; what the claims get there is not kept.
+            # A cached verdict has no allocations: the claims are allocated again.
             verdict = self._ledger.fit_present(index, bundle.pods, found, self.world)
             if isinstance(verdict, Fits):
                 found = (found, verdict)
             elif over_budget(verdict):
                 found = verdict
             else:
-                self._present.kept.forget()  # it was wrong, which is a bug: nothing is decided by what else is kept
+                self._present.kept.forget()  # a wrong entry is a bug: the others are not used either
                 return self._best(index, bundle, open_nodes, ask_all=ask_all)
         if refused:
             open_nodes[:] = [name for name in open_nodes if name not in refused]
@@ -321,9 +324,9 @@ class _Run:
         *,
         ask_all: bool,
     ) -> tuple[str, Fits] | str | Fatal | Unknown | None:
-        """The same; the name alone where it is kept that the node takes the bundle. Adds to `refused`."""
+        """The same; only the name if the verdict is cached. Adds nodes that refuse to `refused`."""
         best: tuple[str, Fits] | str | None = None
-        least, passed = 0, 0  # of the best; nodes that were passed by without a look
+        least, passed = 0, 0  # of the best node; nodes skipped by a cached verdict
         for name in self._by_nomination(bundle, open_nodes):
             preference = answers.of(name, self.world) if answers else None
             if preference == REFUSED:
@@ -336,7 +339,7 @@ class _Run:
                 if isinstance(verdict, Fatal):
                     return verdict
                 if over_budget(verdict):
-                    # What the other nodes would say is not known: nothing is bought for it.
+                    # The verdicts of the other nodes are not known: nothing is bought for it.
                     return best or verdict
                 if not isinstance(verdict, Fits):
                     refused.add(name)
@@ -351,7 +354,7 @@ class _Run:
         return best
 
     def _asked(self, index: int, bundle: Bundle, name: str, answers: AboutNodes | None) -> Verdict:
-        """The node's verdict. It is kept, unless it ends the search."""
+        """The node's verdict. It is cached, unless it ends the search."""
         verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
         if isinstance(verdict, Fatal) or over_budget(verdict):
             return verdict
@@ -366,8 +369,11 @@ class _Run:
         return sorted(names, key=lambda name: name not in nominated)  # a stable sort: those come first
 
     def _order(self, bundle: Bundle) -> Iterator[str]:
-        """Nodes that are there, then coming ones. What kube-scheduler did not bind to the former yet, though nothing is
-        to be bought for it ever, waits there for something that nobody sees."""
+        """Existing nodes, then starting ones; for pods for which nothing is ever bought only starting ones.
+
+        If such a pod fits on an existing node and is still not bound, it waits for something that the snapshot does not
+        show.
+        """
         never = bundle.pods[0].no_node_before == NEVER
         for wanted in (Target.COMING,) if never else (Target.EXISTING, Target.COMING):
             yield from (name for name, target in self._present.targets.items() if target is wanted)

@@ -1,7 +1,8 @@
-"""Hypothetical nodes that are filled bundle by bundle: what kube-scheduler's rules answer at each step.
+"""Fills hypothetical nodes bundle by bundle, with the answer of kube-scheduler's rules at each step.
 
-Every state is a world with one more hypothetical node. Where nothing but amounts connects the claims of a pod with the
-rest of what it needs, both are decided apart: machines with the same devices then share all answers about claims.
+Every state is a simulated cluster with one more hypothetical node. If the claims of a pod and the rest of its
+requirements depend on each other only by amounts, both are decided separately: machines with the same devices then
+share all answers about claims.
 """
 
 from __future__ import annotations
@@ -32,27 +33,28 @@ from autoscaler.scheduling.filters import AMOUNTS
 from autoscaler.scheduling.fit import filtered
 from autoscaler.scheduling.world import World
 
-# In place of a bundle's number: the last of its class, which are equal.
+# In place of a bundle's number: the last bundle of its class; all of them are equal.
 LOOKING: Final = -1
 
 
 class PodsApart:
-    """The bundles whose claims and amounts are decided apart. Classes are known by their index."""
+    """The bundles whose claims and amounts are decided separately, by index of the class."""
 
     def __init__(self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass], *, apart: bool) -> None:
         self._world = world
         self._classes = classes
-        # A DaemonSet's pod may keep others away from its node.
+        # A DaemonSet's pod may exclude other pods from its node.
         self._alone = apart and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
         self._numbers: dict[Hashable, int] = {}
         self._found: dict[tuple[int, int], PodApart | None] = {}
-        self._first: dict[int, int] = {}  # by what claims want, the first class
-        self._wanted: dict[int, Mapping[str, int]] = {}  # by what claims want, the devices they take at least
+        self._first: dict[int, int] = {}  # by requests of claims, the first class
+        self._wanted: dict[int, Mapping[str, int]] = {}  # by requests of claims, the least number of devices
         self._resources: dict[str, None] = {}
         self._device_classes: dict[str, None] = {}
 
     def of(self, item: int, number: int) -> PodApart | None:
-        """The bundle of the class with this number if it is decided in two halves; LOOKING: or looks at others."""
+        """The bundle of the class with this number if its claims are decided separately; LOOKING: or if it has terms
+        about others."""
         key = (item, number)
         if key not in self._found:
             bundle, looking = self._classes[item].members[number], number == LOOKING
@@ -65,17 +67,17 @@ class PodsApart:
         return self._found[key]
 
     def devices_wanted(self, pod: PodApart) -> Mapping[str, int]:
-        """By DeviceClass, the devices that the claims of the pod take for themselves at least."""
+        """By DeviceClass, the least number of devices that the claims of the pod use for themselves."""
         if pod.wants not in self._wanted:
             self._wanted[pod.wants] = devices_wanted(pod.claims)
         return self._wanted[pod.wants]
 
     def first_class(self, pod: PodApart) -> int:
-        """The first class whose claims want the same."""
+        """The first class with equal requests of claims."""
         return self._first[pod.wants]
 
     def dimensions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The resources and DeviceClasses that these pods ask for, as far as they were asked about."""
+        """The resources and DeviceClasses that these pods request, for all pods that were read so far."""
         return tuple(self._resources), tuple(self._device_classes)
 
 
@@ -100,25 +102,26 @@ class NodeFiller:
         self._requests = requests
         self._empty: dict[int, Filled] = {}
         self._alike: dict[Hashable, DeviceStates] = {}
-        self._passes: set[tuple[int, int]] = set()  # shapes and what selects a node: only amounts are left to ask
-        self.states: dict[int, DeviceStates] = {}  # by shape, once its empty node was asked for
+        self._passes: set[tuple[int, int]] = set()  # shapes and node selections with only amounts left to check
+        self.states: dict[int, DeviceStates] = {}  # by shape, once its empty node was used
 
     def matchings(self) -> Sequence[Matching]:
-        """What claims match, on all machines that differ in devices."""
+        """The matches of claims on all machines with different devices."""
         for shape in range(len(self._shapes)):
             self.empty(shape)
         return [states.matching for states in self._alike.values()]
 
     def only_amounts(self, shape: int, pod: PodApart) -> bool:
-        """Whether every other filter lets pods that select the same onto nodes of the shape, as far as is known."""
+        """True if every other filter is known to accept pods with the same selection on nodes of the shape."""
         return (shape, pod.selects) in self._passes
 
     def empty(self, shape: int) -> Filled:
-        """A fresh node of the shape."""
+        """A new node of the shape."""
         if shape not in self._empty:
             world = self._shapes[shape].sample.added_to(self._world)
             node = world.nodes[self._shapes[shape].node.name]
-            # What an allocation sees of a node: machines with the same devices share all answers about claims.
+            # The signature has all that an allocation reads: machines with the same devices share all answers about
+            # claims.
             seen = self._shapes[shape]
             devices = (seen.signature, node.node.name, node.node.labels, node.node.refused_sharing)
             if devices not in self._alike:
@@ -128,7 +131,7 @@ class NodeFiller:
         return self._empty[shape]
 
     def put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
-        """The verdict about the next bundle of the class, and the node with that bundle on it if it fits."""
+        """The verdict about the next bundle of the class, and the node with that bundle if it fits."""
         number = state.counts.get(item, 0)
         apart = self._pod_apart(item, number) if state.devices is not None else None
         if apart is not None and state.devices is not None:
@@ -149,7 +152,7 @@ class NodeFiller:
     def _put_apart(
         self, state: Filled, devices: DeviceState, item: int, pod: PodApart
     ) -> tuple[Verdict, Filled | None]:
-        """The same, with what is known already of such claims on such devices."""
+        """The same, with cached results for such claims on such devices."""
         passes, states = (state.shape, pod.selects) in self._passes, self.states[state.shape]
         known = step = states.known(devices, pod)
         if step is None or not (state.counts and passes) or self._ledger.refused(item):
@@ -181,12 +184,12 @@ class NodeFiller:
         )
 
     def _decide_apart(self, state: Filled, devices: DeviceState, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
-        """The filters say no, or the claims decide. Only amounts change while such pods fill a node."""
+        """The filters refuse, or the claims decide. Only amounts change while such pods fill a node."""
         next(iter(paid))
         node, passes = state.empty.nodes[self._shapes[state.shape].node.name], (state.shape, pod.selects)
         if passes not in self._passes:
             if (refusal := filtered(pod.pod, node, state.empty)) is not None:
-                # What only lacks amounts says nothing about those that ask for less.
+                # A refusal for amounts alone means nothing for pods that request less.
                 if lacks_amounts(refusal) and filtered(pod.pod, node, state.empty, but=AMOUNTS) is None:
                     self._passes.add(passes)
                 return refusal

@@ -1,7 +1,7 @@
-"""What kube-scheduler says about one bundle of each class on an empty node of each shape, where each pod is apart.
+"""Verdicts about one bundle of each class on an empty node of each shape, for pods that are decided separately.
 
-Amounts are compared with all shapes at once. What else there is to say is equal for all classes of a kin, which differ
-in amounts only: it is asked for one of them that has room, who pays for it.
+Amounts are compared with all shapes at once. The rest of the verdict is equal for all classes of a kin, which differ
+only in amounts: it is computed for one of them that has room, and this class pays for it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ FULL = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
 
 @dataclass(slots=True, eq=False)
 class _Kin:
-    """The answers about classes that differ in amounts only, by shape: those that may take them, and those that take
-    none whatever else is on the node."""
+    """The verdicts about classes that differ only in amounts, by shape: shapes that may take them, and shapes that
+    take none of them whatever else is on the node."""
 
     answers: dict[int, Verdict] = field(default_factory=dict)
     asked: Bits = 0
@@ -30,7 +30,7 @@ class _Kin:
     unknown: Bits = 0
 
     def add(self, shape: int, verdict: Verdict) -> None:
-        """One more answer."""
+        """Add one verdict."""
         self.answers[shape] = verdict
         self.asked |= 1 << shape
         if not isinstance(verdict, DoesNotFit | Fatal):
@@ -42,9 +42,9 @@ class _Kin:
 
 
 class FirstVerdicts:
-    """Verdicts by shape and class. `ask` works one out, and the class pays for it.
+    """Verdicts by shape and class. `ask` computes a verdict, and the class pays for it.
 
-    `same` numbers what pods want: equal where the same devices match on every machine.
+    `same` numbers the requests of pods: equal if the same devices match on every machine.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class FirstVerdicts:
         return found
 
     def possible(self, item: int, pod: PodApart, among: Bits) -> Bits:
-        """Of these shapes those whose empty nodes may take one bundle of the class."""
+        """Those of the shapes whose empty nodes may take one bundle of the class."""
         roomy, kin, undecided = self.roomy(item, pod) & among, self.kin_of(pod), 0
         for shape in numbers_in(roomy & ~kin.asked):
             if over_budget(self.of(shape, item, pod)):
@@ -91,22 +91,22 @@ class FirstVerdicts:
         return self._roomy[item]
 
     def roomy_as_plain(self, item: int, pod: PodApart, plain: Sequence[tuple[int, int]]) -> Bits:
-        """The same without special preparations of machines of which the plain one, given beside it, has no room."""
+        """The same without special preparations of machines if the plain machine, given beside it, has no room."""
         room = self.roomy(item, pod)
         if room not in self._as_plain:
             self._as_plain[room] = room & ~bits_of(special for special, whole in plain if not room >> whole & 1)
         return self._as_plain[room]
 
     def refused(self, pod: PodApart) -> Bits:
-        """The shapes of which it is known that they take no class of this kin, whatever else is on the node."""
+        """The shapes that are known to take no class of this kin, whatever else is on the node."""
         return self.kin_of(pod).refused
 
     def unknown(self, pod: PodApart) -> Bits:
-        """The shapes of which nobody knows whether they take a class of this kin."""
+        """The shapes that are not known to take or refuse a class of this kin."""
         return self.kin_of(pod).unknown
 
     def kin_of(self, pod: PodApart) -> _Kin:
-        """The answers about the pod and all that differ from it in amounts only."""
+        """The verdicts about the pod and all that differ from it only in amounts."""
         key = (pod.wants, pod.selects)
         found = self._kin.get(key)
         if found is None:
@@ -116,12 +116,12 @@ class FirstVerdicts:
 
 
 def _devices_missing(verdict: Verdict) -> bool:
-    """Whether no node of the shape takes the pod. Drivers may refuse one combination of devices and take another."""
+    """True if no node of the shape takes the pod. Drivers may refuse one combination of devices and accept another."""
     return isinstance(verdict, DoesNotFit) and all(r.code is not Code.PREPARE_REFUSED for r in verdict.reasons)
 
 
 def fits_amounts(free: Mapping[str, int], pod: PodApart) -> bool:
-    """Whether what is free suffices for the pod."""
+    """True if the free amounts are enough for the pod."""
     for resource, amount in pod.amounts.items():  # noqa: SIM110  # a generator takes twice as long
         if amount > free.get(resource, 0):
             return False
@@ -129,7 +129,7 @@ def fits_amounts(free: Mapping[str, int], pod: PodApart) -> bool:
 
 
 def short_of(free: Mapping[str, int], pod: PodApart) -> DoesNotFit:
-    """What there is too little of."""
+    """The resources of which too little is free."""
     return DoesNotFit(
         tuple(
             Reason.of(
@@ -146,12 +146,12 @@ def short_of(free: Mapping[str, int], pod: PodApart) -> DoesNotFit:
 
 
 def lacks_amounts(verdict: Verdict) -> bool:
-    """Whether nothing but amounts is missing."""
+    """True if only amounts are missing."""
     return isinstance(verdict, DoesNotFit) and all(r.code is Code.INSUFFICIENT_RESOURCE for r in verdict.reasons)
 
 
 def remembered(state: Filled, known: Step | None, pod: PodApart) -> Verdict:
-    """What is said of a pod where the filters let all such pods pass: amounts first, then the claims."""
+    """The verdict about a pod if the filters accept all such pods: amounts first, then the claims."""
     if known is not None and fits_amounts(state.free, pod):
         return known.verdict
     return FULL if state.counts else short_of(state.free, pod)

@@ -1,9 +1,9 @@
-"""What present nodes said of pods that ask for the same, kept from one plan to the next.
+"""Caches the verdicts of existing nodes about pods with equal requests, from one plan to the next.
 
-Pods that wait look at every node with room, and few nodes change between two reconciles. What is kept of a node counts
-as long as everything that decided it is the very same: the node with its pods, the slices around it, and what is in use
-of their devices. Only pods of which nothing else can make a difference are remembered: other pods, volumes, host ports
-and extended resources that a class serves are none of theirs. A memory that a restart may lose.
+Pending pods check every node with room, and few nodes change between two reconciles. A cached verdict is valid while
+everything that decided it is unchanged: the node with its pods, the slices around it, and their devices in use. Only
+pods whose verdict depends on nothing else are cached: not those with terms about other pods, volumes, host ports, or
+extended resources that a class serves. A restart empties the cache.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from autoscaler.scheduling.world import World
 from instance_catalog.drivers.facts import prepare_rules
 
 REFUSED: Final = -1
-_MOST: Final = 100_000  # verdicts, of a few hundred bytes each
-_PATIENCE: Final = 16  # assignments without a pod that asks; a reconcile has one, or some
+_MOST: Final = 100_000  # verdicts of a few hundred bytes each
+_PATIENCE: Final = 16  # assignments without such a pod; a reconcile has one or several
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +33,26 @@ class _Kept:
     """`found`: the preference of the node for a pod that it takes, or REFUSED."""
 
     state: NodeState
-    around: object  # its pools and their memo, one object until a slice changes; None where no claim looks at them
+    around: object  # its pools and their cache, one object until a slice changes; None if no claim reads them
     uses: tuple[tuple[PoolKey, PoolUse], ...]
     found: int
 
 
 @dataclass(slots=True)
 class KeptVerdicts:
-    """By question and name of the node. One world's rules at a time: others make all be forgotten.
+    """By question and name of the node. The rules of one cluster at a time: other rules empty the cache.
 
-    It belongs to one series of plans, and no two threads use it at once.
+    It belongs to one series of plans, and only one thread may use it at a time.
     """
 
     _rules: tuple[object, ...] = ()
     _known: dict[Hashable, dict[str, _Kept]] = field(default_factory=dict)
-    _asked: dict[Hashable, int] = field(default_factory=dict)  # in which assignment last
+    _asked: dict[Hashable, int] = field(default_factory=dict)  # the assignment that used it last
     _assignments: int = 0
 
     def begin(self, world: World) -> None:
-        """An assignment to the nodes of this world begins: forget what can be of no use any more.
-
-        That is what nodes said that are gone, and questions that nobody has asked for a while.
-        """
+        """Start an assignment to the nodes of this cluster, and remove useless entries: those of nodes that are
+        gone, and questions that were not used for some time."""
         self._assignments += 1
         rules = (world.profile, world.devices.taint_rules, world.drivers)
         if rules != self._rules or len(self) > _MOST:
@@ -68,7 +66,7 @@ class KeptVerdicts:
                 del self._known[asked], self._asked[asked]
 
     def about(self, bundle: Bundle, world: World) -> AboutNodes | None:
-        """What is kept of nodes for such a bundle; None if nothing may be kept for it."""
+        """The cached verdicts for such a bundle; None if its verdicts must not be cached."""
         if (asked := question(bundle, world)) is None:
             return None
         self._asked[asked] = self._assignments
@@ -83,13 +81,13 @@ class KeptVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class AboutNodes:
-    """Of nodes by name, about one question; `claims`: whether it is about devices."""
+    """Verdicts of nodes, by name, about one question; `claims`: whether it is about devices."""
 
     nodes: dict[str, _Kept]
     claims: bool
 
     def of(self, name: str, world: World) -> int | None:
-        """The preference of the node for such a pod, or REFUSED; None if it is not known of the node as it is now."""
+        """The preference of the node for such a pod, or REFUSED; None if no valid verdict is cached."""
         found = self.nodes.get(name)
         if found is None or found.state is not (state := world.nodes[name]):
             return None
@@ -105,11 +103,11 @@ class AboutNodes:
         return found.found
 
     def keep(self, name: str, world: World, verdict: Verdict) -> None:
-        """Keep what the node said, if nothing but the node and the question decided it."""
+        """Cache the node's verdict, if only the node and the question decided it."""
         if isinstance(verdict, Fits):
             rules = [prepare_rules(d.driver, world.drivers) for a in verdict.allocations.values() for d in a.devices]
             if any(rule.one_compute_domain_per_node or rule.one_value_on_node for rule in rules):
-                return  # the driver looks at the claims of others
+                return  # the driver reads the claims of others
             found = verdict.preference
         elif isinstance(verdict, DoesNotFit) and all(r.code is not Code.PREPARE_REFUSED for r in verdict.reasons):
             found = REFUSED
@@ -128,10 +126,10 @@ class AboutNodes:
 
 
 def question(bundle: Bundle, world: World) -> Hashable | None:
-    """What decides about the bundle on a node beside the node itself; None where more does.
+    """Everything that decides about the bundle on a node beside the node itself; None if there is more that decides.
 
-    Quantities compare by value, and upstream's arithmetic depends on how they are written: requests for an amount of a
-    device are asked again.
+    Quantities compare by value, but upstream's arithmetic depends on how they are written: requests for an amount of a
+    device are not cached.
     """
     pod = bundle.pods[0]
     related = pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread

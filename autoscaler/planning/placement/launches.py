@@ -1,7 +1,7 @@
-"""From the optimizer's answer to planned nodes: names, replay, placements.
+"""Converts the optimizer's answer to planned nodes: names, replay, placements.
 
-The chosen nodes get their names and slices, all of them join the world, and every bundle is placed again through `fit`,
-now with everything else in sight. What does not hold in that replay is not in the plan.
+The chosen nodes get their names and slices and join the cluster. Then every bundle is placed again through `fit`, with
+everything else present. Bundles that fail in this replay are not in the plan.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """A node to buy: the candidate, the bundles it is for, further offerings that take the same bundles.
+    """A node to buy: the candidate, its bundles, and further offerings that take the same bundles.
 
-    `whole` names what it is a part of, if that is bought as a whole or not at all: a slice of several hosts.
+    `whole` names the slice of several hosts that it is a part of, which is bought as a whole or not at all.
     """
 
     candidate: Candidate
@@ -55,7 +55,8 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """The planned nodes, what they take, the bundles that did not fit in the replay and why, and the world after it."""
+    """The planned nodes with their placements, the bundles that failed in the replay with reasons, and the cluster
+    after it."""
 
     nodes: tuple[PlannedNode, ...]
     placed: tuple[Placed, ...]
@@ -66,10 +67,10 @@ class Launches:
 def launch(
     purchases: Sequence[Purchase], world: World, snapshot: Snapshot, *, catalog_digest: str, together: bool
 ) -> Launches:
-    """Replay the purchases. `together`: with all new nodes in sight, for pods that look at other pods.
+    """Replay the purchases. `together`: with all new nodes present, for pods with terms about other pods.
 
-    Otherwise each new node is replayed beside the present ones, with what was given out before: fresh nodes share no
-    devices, and looking at each other's would cost the square of their number.
+    Otherwise each new node is replayed alone beside the existing ones, with the earlier allocations. New nodes share no
+    devices, and reading those of each other would cost the square of their number.
     """
     futures = _named(purchases, world, snapshot)
     replay = _Replay(world)
@@ -91,7 +92,8 @@ def launch(
     used = {p.whole for p, future in zip(purchases, futures, strict=True) if future.node.name in by_node}
     alike = _Alike(catalog_digest)
     for purchase, future in zip(purchases, futures, strict=True):
-        # A node none of whose bundles held in the replay is not bought; held nodes have no bundles. Slices stay whole.
+        # A node is not bought if all of its bundles failed in the replay; held nodes have no bundles. Slices stay
+        # whole.
         held = purchase.whole in used if purchase.whole else not purchase.bundles
         if future.node.name in by_node or held:
             nodes.append(_planned(purchase, future, by_node.get(future.node.name, []), alike))
@@ -99,14 +101,14 @@ def launch(
 
 
 def _as_queued(pairs: Iterable[tuple[Bundle, str]], snapshot: Snapshot) -> list[tuple[Bundle, str]]:
-    """In the scheduler's order, whatever node they go to: a later pod that wants no others near it would else take
-    their places."""
+    """In the scheduler's order, on any node: otherwise a later pod that refuses others near it would take their
+    places."""
     position = {pod.key: number for number, pod in enumerate(snapshot.pods)}
     return sorted(pairs, key=lambda pair: (pair[0].turn, position.get(pair[0].key, len(position))))
 
 
 def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, repeats: Repeats) -> None:
-    """Place the bundles of one new node, no other one in sight."""
+    """Place the bundles of one new node, without other new nodes."""
     name, pods = future.node.name, repeats.apart(purchase.bundles)
     verdicts = repeats.repeated(purchase.candidate, pods, name) if pods else None
     if verdicts is not None:
@@ -126,7 +128,7 @@ def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, repe
 
 
 class _Replay:
-    """A world in which bundles are placed one after the other."""
+    """A simulated cluster in which bundles are placed one after the other."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -135,12 +137,12 @@ class _Replay:
         self._booked: list[tuple[Sequence[Pod], Fits]] = []
 
     def book(self, bundle: Bundle, name: str, verdict: Fits) -> None:
-        """Put the bundle onto a node that is not in sight, where this is known to come of it."""
+        """Record the bundle on a node that is not in the cluster, with its known verdict."""
         self._booked.append((bundle.pods, verdict))
         self.placed.append(Placed(bundle, name, Target.NEW, verdict))
 
     def settle(self) -> None:
-        """Enter what was booked into the world: all at once, since each time everything in use is copied."""
+        """Add the recorded bundles to the cluster, all at once, because each time everything in use is copied."""
         if self._booked:
             self.world = self.world.booked_each(self._booked)
             self._booked = []
@@ -158,7 +160,7 @@ class _Replay:
 def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> list[Hypothetical]:
     """The planned nodes, each with its own name."""
     taken = {*world.nodes, *(name for node in snapshot.provisioned for name in (node.name, node.node_name))}
-    # Names can be foreseen: pods that are bound to one already would run there before those that the node is for.
+    # Names are predictable: pods that are bound to one already would run there before the pods that the node is for.
     taken |= {pod.node_name or "" for pod in snapshot.pods}
     named: list[tuple[Candidate, str]] = []
     for purchase in purchases:
@@ -169,9 +171,9 @@ def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> l
 
 
 def node_name(purchase: Purchase, taken: Set[str]) -> str:
-    """A name that follows from the pool, the offering and the pods: the same plan again has the same names.
+    """A name derived from the pool, the offering and the pods: the same plan always has the same names.
 
-    Without a CapacityPool nothing is launched, and the nodes are counted.
+    Without a CapacityPool nothing is launched, and the nodes are numbered.
     """
     if purchase.candidate.pool.implicit:
         return next(name for number in count(1) if (name := f"new-node-{number}") not in taken)
@@ -197,7 +199,7 @@ def node_name(purchase: Purchase, taken: Set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """What is predicted of a type with drivers: the same for all such nodes, whatever they are called."""
+    """The predicted devices of a type with drivers: the same for all such nodes, whatever their names."""
 
     prediction: Prediction
     units: DeviceUnits
@@ -205,7 +207,7 @@ class _Published:
 
 
 class _Alike:
-    """What is the same for many nodes of a plan, worked out once."""
+    """Cached properties that many nodes of a plan share."""
 
     def __init__(self, catalog_digest: str) -> None:
         self._catalog_digest = catalog_digest
@@ -222,7 +224,7 @@ class _Alike:
         return self._published[key]
 
     def labels(self, candidate: Candidate) -> Mapping[str, str]:
-        """Those that follow from its offering."""
+        """The labels that follow from its offering."""
         if id(candidate) not in self._labels:
             self._labels[id(candidate)] = offering_labels(candidate)
         return self._labels[id(candidate)]
@@ -253,7 +255,7 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
 
 
 def _handed_out(candidate: Candidate, node: Node, placed: Sequence[Placed]) -> Iterator[HandedOut]:
-    """What the pods use of resources that the node has of device plugins."""
+    """The node's device plugin resources that the pods use."""
     used: dict[str, int] = {}
     for requests in (pod_requests(pod) for entry in placed for pod in entry.bundle.pods):
         for resource, amount in requests.items():
@@ -267,7 +269,7 @@ def _handed_out(candidate: Candidate, node: Node, placed: Sequence[Placed]) -> I
 
 
 def _common_labels(purchase: Purchase, future: Hypothetical, alike: _Alike) -> FrozenMap[str, str]:
-    """The labels that are right whichever of the offerings is obtained."""
+    """The labels that are equal for all offerings of the launch."""
     found, keys = dict(future.node.labels), offering_keys(purchase.candidate.pool)
     for other in purchase.alternates:
         theirs = alike.labels(other)
@@ -278,11 +280,11 @@ def _common_labels(purchase: Purchase, future: Hypothetical, alike: _Alike) -> F
 
 
 def _boot_timeout(purchase: Purchase) -> timedelta:
-    """That of the slowest machine that may be obtained."""
+    """The longest timeout of the machines that may be obtained."""
     others = (boot_timeout(other.instance_type) for other in purchase.alternates)
     return max(boot_timeout(purchase.candidate.instance_type), *others, timedelta(0))
 
 
 def digest_of(slices: Iterable[ResourceSlice]) -> str:
-    """Identifies what was predicted, whatever the node is called: nodes alike in it are launched together."""
+    """A digest of the predicted devices without the node's name: nodes with equal digests are launched together."""
     return hashlib.sha256(repr(for_node(slices, PLACEHOLDER_NODE)).encode()).hexdigest()[:16]

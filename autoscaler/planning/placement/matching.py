@@ -1,10 +1,10 @@
-"""Claims that the same devices of a machine match, however their selectors are written.
+"""Finds claims that match the same devices of a machine, however their selectors are written.
 
-An allocation sees of a selector only which devices it admits. So claims whose requests are equal but for selectors, and
-admit the same devices of a machine, get the same of it in every state of its devices: one answer serves all of them.
-Devices are one class for a request if all that its selectors read of them is equal, so each selector is evaluated once
-for a class, on whatever machine it is. Where an answer is an error or unknown, how far the search gets decides; such
-claims are not compared.
+An allocation uses only the set of devices that a selector matches. So claims whose requests are equal except for
+selectors, and that match the same devices of a machine, get the same result in every state of its devices: one answer
+serves all of them. Devices are one class for a request if they are equal in all fields that its selectors read, so each
+selector is evaluated once for a class, on any machine. If an answer is an error or unknown, the result depends on how
+far the search gets; such claims are not compared.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Reque
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.scheduling.world import World
 
-# Devices of a machine: of more, a search looks at the first few at a lower price.
+# The most devices of a machine: with more, a search of the first few is cheaper.
 _MOST_DEVICES: Final = 64
-# Kinds of claims from which on it is found out which of them match the same devices on every machine.
+# The number of kinds of claims at which they are compared on every machine.
 _MANY: Final = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Selection:
-    """The DeviceClass and selectors of requests. `reads` are the fields that decide, once that is known."""
+    """The DeviceClass and selectors of requests. `reads` are the fields that decide, once they are known."""
 
     request: DeviceRequest
     admits: dict[int, bool | None] = field(default_factory=dict)  # by class of devices
@@ -40,14 +40,14 @@ class _Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Claims in two parts: a number for all but the selectors, and the selection of each request."""
+    """Claims in two parts: a number for everything except the selectors, and the selection of each request."""
 
     rest: int
     selections: tuple[_Selection, ...]
 
 
 class Requests:
-    """What is known of claims in a plan; `classes` numbers devices that some selectors cannot tell apart."""
+    """Cached properties of claims in a plan; `classes` numbers devices that selectors cannot distinguish."""
 
     def __init__(self) -> None:
         self.classes: dict[Hashable, int] = {}
@@ -56,8 +56,11 @@ class Requests:
         self._known: dict[int, _Asked | None] = {}
 
     def of(self, wants: int, claims: Sequence[ResourceClaim]) -> _Asked | None:
-        """The claims in parts. None where there are none, or where amounts of devices are asked for: upstream's
-        arithmetic depends on how they are written."""
+        """The claims in parts.
+
+        None if there are none, or if they request amounts of devices: upstream's arithmetic depends on how these are
+        written.
+        """
         if wants not in self._known:
             self._known[wants] = self._read(claims)
         return self._known[wants]
@@ -88,7 +91,7 @@ def _unselective(request: Request) -> Request:
 
 
 class Matching:
-    """What claims match on the fresh node of one shape."""
+    """The matches of claims on the new node of one shape."""
 
     def __init__(self, node: Node, world: World, requests: Requests) -> None:
         self._node = node
@@ -99,12 +102,13 @@ class Matching:
         self._classes: dict[frozenset[Path], tuple[tuple[int, PooledDevice], ...]] = {}
 
     def known(self, wants: int, claims: Sequence[ResourceClaim]) -> int:
-        """The first claims that match what these do, as far as that follows from known answers; else themselves."""
+        """The first claims that match the same devices, as far as cached answers show; otherwise the claims
+        themselves."""
         found = self._alike.get(wants)
         return self._worked_out(wants, claims, asks=False) if found is None else found
 
     def of(self, wants: int, claims: Sequence[ResourceClaim]) -> int:
-        """The same; selectors that are not known are evaluated. Raises BudgetSpentError."""
+        """The same, with all selectors evaluated. Raises BudgetSpentError."""
         found = self._alike.get(wants)
         return self._worked_out(wants, claims, asks=True) if found is None else found
 
@@ -118,8 +122,8 @@ class Matching:
         return alike
 
     def _matched(self, asked: _Asked, *, asks: bool) -> list[int | bool | None] | None:
-        """All that an allocation on the node can tell of the claims; with None in it where they are not compared. None
-        if that is not known."""
+        """Everything in the claims that an allocation on the node can distinguish; it contains None if the claims
+        are not compared. None if it is not known."""
         found: list[int | bool | None] = [asked.rest]
         for selection in asked.selections:
             if not selection.reads:
@@ -139,7 +143,7 @@ class Matching:
         return found
 
     def reads(self, request: DeviceRequest) -> frozenset[Path] | None:
-        """The fields of devices that decide about the request; None if that is not known."""
+        """The fields of devices that decide about the request; None if not known."""
         found = self._devices.classes.get(request.device_class)
         selectors = (*found.selectors, *request.selectors) if found is not None else ()
         expressions = [selector.expression for selector in selectors if selector.expression is not None]
@@ -147,7 +151,7 @@ class Matching:
         return self._devices.engine.reads(expressions) if comparable else None
 
     def admits(self, request: DeviceRequest, pooled: PooledDevice) -> bool | None:
-        """Whether the device may be had; None if that is an error or unknown."""
+        """True if the device matches; None if the answer is an error or unknown."""
         _, memo = self._devices.pools_of(self._node)
         found = memo.matches(self._devices.classes[request.device_class], request).of(pooled)
         sure = not found.unknown and found.strict in (Answer.YES, Answer.NO)
@@ -155,7 +159,7 @@ class Matching:
 
     @cached_property
     def comparable(self) -> bool:
-        """Whether fields of devices are all that selectors decide by here."""
+        """True if selectors read only fields of devices here."""
         try:
             pools, _ = self._devices.pools_of(self._node)
         except FatalError:
@@ -183,9 +187,10 @@ class Matching:
 
 
 class Everywhere:
-    """Claims that match the same devices on every machine there is: one answer about them serves all, wherever asked.
+    """Claims that match the same devices on every machine: one answer serves all of them, on any machine.
 
-    What that takes pays only where the `classes` ask for many things, as all selectors are evaluated for all devices.
+    This is useful only if the `classes` have many different requests, because all selectors are evaluated for all
+    devices.
     """
 
     def __init__(
@@ -198,8 +203,8 @@ class Everywhere:
         self._classes: dict[frozenset[Path], dict[int, tuple[Matching, PooledDevice]]] = {}
 
     def number(self, wants: int, claims: Sequence[ResourceClaim], account: Account | None) -> int:
-        """The first claims that match what these do on all machines; else themselves, also where the account is spent
-        or None."""
+        """The first claims that match the same devices on all machines; otherwise, or if the account is spent or
+        None, the claims themselves."""
         if account is None or not self._comparable:
             return wants
         try:
@@ -227,7 +232,7 @@ class Everywhere:
         return self._first.setdefault((asked.rest, *found), wants) if asked else wants
 
     def _matched(self, selection: _Selection) -> Hashable:
-        """What decides about devices, and which of them it admits; None where they are not compared."""
+        """The fields that decide about devices, and the devices that match; None if the claims are not compared."""
         machines = self._machines
         if not selection.reads:
             selection.reads.append(machines[0].reads(selection.request))

@@ -1,8 +1,8 @@
-"""Groups of machines that a policy keeps in one place, whose name is not known before a machine is there.
+"""Groups of machines that a policy keeps in one place, whose name is not known before a machine exists.
 
-All nodes of such a group have one value of a label: that of those that have registered, and until then one that only
-they have. Nothing is known of how near two groups are, so this serves gangs that must be together, and no pods that
-must be apart. Where two nodes of a group differ in the label after all, the group promises nothing.
+All nodes of such a group have one value of a label: the value of the registered nodes, and before that a value that
+only they have. The distance between two groups is not known. So this serves gangs that must be together, and no pods
+that must be apart. If two nodes of a group differ in the label, the group guarantees nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from instance_catalog.frozen_map import EMPTY
 
 @dataclass(frozen=True, slots=True)
 class NearGroups:
-    """What groups promise of one label: `nodes` are values by node, and `known` those of groups with nodes."""
+    """The guarantees of groups about one label: `nodes` are values by node, `known` the values of groups with nodes."""
 
     key: str
     nodes: Mapping[str, str | None] = EMPTY
@@ -29,7 +29,7 @@ class NearGroups:
     serves: bool = True
 
     def value(self, candidate: Candidate) -> str | None:
-        """The label's value on a node of the candidate, or one that stands for it; None if nothing is promised."""
+        """The label's value on a node of the candidate, or a placeholder; None if nothing is guaranteed."""
         if not self.serves or candidate.hosts > 1:
             return None
         nodes = keeps_together(candidate.pool, candidate.offering, self.key)
@@ -38,7 +38,8 @@ class NearGroups:
 
 
 def near_groups(key: str, snapshot: Snapshot, classes: Iterable[BundleClass]) -> NearGroups:
-    """Pods that repel others by the label, as gangs do that want a place for themselves, are promised nothing."""
+    """The groups for these pods. Pods that refuse others by the label, as gangs that need a place for themselves,
+    get none."""
     pools = {pool.name: pool for pool in snapshot.pools if any(key in nodes.same for nodes in pool.registers)}
     if not pools or any(_repels(pod, key) for found in classes for bundle in found.members for pod in bundle.pods):
         return NearGroups(key, serves=False)
@@ -50,7 +51,7 @@ def near_groups(key: str, snapshot: Snapshot, classes: Iterable[BundleClass]) ->
         if pool is not None and nodes is not None and _agrees(there.get(node.node_name, EMPTY), nodes):
             groups[node.node_name] = _name(pool, nodes)
     values = {name: there.get(name, EMPTY).get(key) for name in groups}
-    # kube-scheduler knows no domain of a node without the label: one that pods can run on promises nothing.
+    # For kube-scheduler a node without the label is in no domain: if pods can run on it, its group guarantees nothing.
     without = {node.name for node in snapshot.nodes if node.ready and values.get(node.name, "") is None}
     lost = {groups[name] for name in without}
     seen: dict[str, set[str]] = {}
@@ -62,7 +63,7 @@ def near_groups(key: str, snapshot: Snapshot, classes: Iterable[BundleClass]) ->
 
 
 def _agrees(there: Mapping[str, str], nodes: GroupNodes) -> bool:
-    """Whether a node may be of the group: the pool, or its node template, may have named another one at its launch."""
+    """True if a node may belong to the group: at its launch the pool or node template may have named another one."""
     return all(there.get(key, value) == value for key, value in nodes.labels.items())
 
 
@@ -75,7 +76,7 @@ def _repels(pod: Pod, key: str) -> bool:
 
 
 def _one(group: str, found: set[str]) -> str | None:
-    """The value of a group's nodes; None where they differ."""
+    """The value of a group's nodes; None if they differ."""
     return next(iter(found), _coming(group)) if len(found) < 2 else None
 
 

@@ -1,6 +1,7 @@
-"""What a claim asks of a device and nothing on offer has, with what comes nearest: 500Gi of memory, a misspelt name.
+"""Finds device properties that a claim requests and no offering has, with the nearest value: 500Gi of memory, a typing
+error in a name.
 
-Only codes and facts; report/ makes the text. It decides nothing.
+It returns codes and facts; report/ creates the text. It has no influence on the plan.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from instance_catalog.types.instance_type import InstanceType
 
 V = TypeVar("V")
 Published: TypeAlias = tuple[InstanceType, str, Device]  # with the name of the driver
-# Asking for one value: looking it up among what is known, and comparing what somebody wrote with that.
+# The price of one value: a lookup among the known values, and a comparison with similar ones.
 _LOOKED_UP: Final = 25
 _COMPARED: Final = 500
 _INTERFACE = "ifName"
@@ -37,7 +38,8 @@ _GI = Quantity.parse("1Gi")
 
 
 class _Offered:
-    """What devices on offer publish, read once for each name: thousands of pods may ask for as many values of it."""
+    """The published devices of all offerings, read once for each name: thousands of pods may request different
+    values of it."""
 
     def __init__(self, devices: Iterable[Published]) -> None:
         self._devices = list(devices)
@@ -49,7 +51,7 @@ class _Offered:
         self._largest: dict[tuple[str, ...], tuple[Quantity, InstanceType] | None] = {}
 
     def texts(self, demand: Demand) -> Mapping[str, InstanceType] | None:
-        """All values of the attribute, with a type that has it; None where one is not known at all."""
+        """All values of the attribute, with a type that has it; None if one is not known at all."""
         if not self._published(demand):
             return {}
         if demand.path not in self._texts:
@@ -57,7 +59,7 @@ class _Offered:
         return self._texts[demand.path]
 
     def largest_below(self, demand: Demand) -> tuple[Quantity, InstanceType] | None:
-        """The largest that the capacity can be, if that is known and less than wanted."""
+        """The largest possible capacity, if it is known and less than requested."""
         try:
             wanted = Quantity.parse(demand.wanted)
         except QuantityError:
@@ -70,7 +72,7 @@ class _Offered:
         return best if best is not None and best[0] < wanted else None
 
     def exceeded(self, demand: Demand) -> bool:
-        """Whether some of the devices publish what is asked for, and none of them as wanted."""
+        """True if some devices publish the requested amount, but no device matches the request."""
         if demand.path[0] == "capacity":
             return self.largest_below(demand) is not None
         known = self.texts(demand)
@@ -86,10 +88,10 @@ _ON_OFFER: Final = LastAnswers[_Offered]()
 
 
 def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
-    """One reason for each value that the class's claims ask for and no device on offer has.
+    """One reason for each value that the class's claims request and no offered device has.
 
-    Only for a class that fits nowhere, which pays for it: nothing more is said once its share is spent. Requests with
-    alternatives are left out: none of them must be met.
+    Only for a class that fits nowhere, which pays for it: there are no further reasons once its share is used up.
+    Requests with alternatives are left out, because none of them must be met.
     """
     keys = dict.fromkeys(key for pod in market.classes[item].sample.pods for key in claim_keys(pod))
     for key in keys:
@@ -107,24 +109,24 @@ def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
 
 
 def asks_in_vain(market: PackingInput, item: int) -> bool:
-    """Whether a claim of the class asks for a value that nothing on offer publishes: no type takes it.
+    """True if a claim of the class requests a value that no offering publishes: no type takes it.
 
-    Costs no trial and no selector. False says nothing. Devices that are there already may have what nothing new has,
-    and an allocated claim asks for nothing any more.
+    Needs no trial and no selector. False means nothing. Existing devices may have values that new ones do not have, and
+    an allocated claim requests nothing any more.
     """
     claims = _open_claims(market, item)
     return bool(claims) and any(reason.code is Code.NOTHING_HAS for reason in nothing_has(market, item))
 
 
 def no_type_has(market: PackingInput, catalog: Catalog, item: int) -> bool:
-    """The same of all types of the catalog in implicit pools, as far as facts of the types say so.
+    """The same for all types of the catalog in implicit pools, as far as facts of the types show it.
 
-    Nothing is predicted and nothing of the catalog is offered for it. False says nothing.
+    Nothing is predicted and nothing of the catalog is offered for it. False means nothing.
     """
     claims = _open_claims(market, item)
     if not claims or any(instance_type.custom_drivers for instance_type in catalog):
         return False
-    # A part of a card is no choice in an implicit pool, as for asks_in_vain.
+    # Parts of a card are not offered in an implicit pool, as for asks_in_vain.
     offered = (instance_type for instance_type in catalog if not instance_type.share)
     most = _MOST.of((Same(catalog),), lambda: _Offered((t, *found) for t in offered for found in at_most(t)))
     requests = (request for claim in claims for request in claim.requests if isinstance(request, DeviceRequest))
@@ -132,7 +134,7 @@ def no_type_has(market: PackingInput, catalog: Catalog, item: int) -> bool:
 
 
 def _open_claims(market: PackingInput, item: int) -> list[ResourceClaim]:
-    """The claims of the class where only devices of a new node can satisfy them, else none."""
+    """The claims of the class if only devices of a new node can satisfy them, otherwise none."""
     keys = (key for pod in market.classes[item].sample.pods for key in claim_keys(pod))
     claims = [market.snapshot.claims.get(key) for key in keys]
     found = [claim for claim in claims if claim is not None and not claim.allocation]
@@ -141,16 +143,16 @@ def _open_claims(market: PackingInput, item: int) -> list[ResourceClaim]:
 
 @dataclass(slots=True)
 class PassedOver:
-    """Why claims get no earlier alternative of firstAvailable: it asks for what nothing on offer has.
+    """The reasons why claims get no earlier alternative of firstAvailable: no offering has what it requests.
 
-    Each alternative is looked at once, whichever claims have it.
+    Each alternative is checked once, whichever claims have it.
     """
 
     market: PackingInput
     _known: dict[DeviceRequest, Reason | None] = field(default_factory=dict, init=False)
 
     def reasons(self, allocations: Mapping[str, Allocation]) -> Iterator[Reason]:
-        """One for each such alternative before the one that a claim gets."""
+        """One reason for each such alternative before the one that a claim gets."""
         for key, allocation in allocations.items():
             claim = self.market.snapshot.claims.get(key)
             got = {device.request for device in allocation.devices}
@@ -162,7 +164,7 @@ class PassedOver:
 
     def _why(self, request: DeviceRequest) -> Reason | None:
         if request not in self._known:
-            # Nodes that are there may have it, and it is taken.
+            # Existing nodes may have it, but it is in use.
             there = {piece.driver for piece in self.market.snapshot.slices}
             demands = (demand for demand in _demands(self.market, request) if demand.path[1] not in there)
             unmet = (_unmet(self.market, demand, "") for demand in demands)
@@ -176,7 +178,7 @@ def _before(request: FirstAvailable, got: Collection[str]) -> Iterator[DeviceReq
 
 
 def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: str) -> Reason | None:
-    """The driver that the request or its class names, where nothing says what it publishes."""
+    """The driver that the request or its class names, if its devices are not predicted."""
     classes = [found for found in market.snapshot.classes if found.name == request.device_class]
     selectors = [*request.selectors, *(selector for found in classes for selector in found.selectors)]
     named = {
@@ -187,7 +189,7 @@ def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: s
         if demand.path[0] == "driver"
     }
     unknown = named - market.described_drivers
-    if unknown:  # this takes long: it looks at all devices
+    if unknown:  # this takes long: it reads all devices
         unknown -= _on_offer(market).drivers
     if not unknown:
         return None
@@ -205,7 +207,7 @@ def _demands(market: PackingInput, request: DeviceRequest) -> Iterator[Demand]:
 
 
 def _paid(market: PackingInput, item: int, request: DeviceRequest) -> Iterator[Demand]:
-    """The same, each paid for by the class; none once it has spent its share."""
+    """The same, each paid for by the class; none once its share is used up."""
     account = market.trials.ledger.accounts[item]
     for demand in _demands(market, request):
         units = _LOOKED_UP + (_COMPARED if demand.path[0] != "capacity" else 0)
@@ -224,7 +226,7 @@ def _unmet(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
 
 
 def _too_little(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
-    """The capacity is nowhere as large."""
+    """The reason that no device has this much of the capacity."""
     best = _on_offer(market).largest_below(demand)
     if best is None:
         return None
@@ -233,7 +235,7 @@ def _too_little(market: PackingInput, demand: Demand, subject: str) -> Reason | 
 
 
 def _largest(devices: Iterable[Published], demand: Demand) -> tuple[Quantity, InstanceType] | None:
-    """The largest that the capacity can be; None where nothing bounds it."""
+    """The largest possible capacity; None if there is no upper bound."""
     best: tuple[Quantity, InstanceType] | None = None
     for instance_type, driver, device in devices:
         for amount in _named(device.capacity, demand, driver):
@@ -246,7 +248,7 @@ def _largest(devices: Iterable[Published], demand: Demand) -> tuple[Quantity, In
 
 
 def _texts(devices: Iterable[Published], demand: Demand) -> dict[str, InstanceType] | None:
-    """All values of the attribute, with a type that has it; None where one is not known at all."""
+    """All values of the attribute, with a type that has it; None if one is not known at all."""
     known: dict[str, InstanceType] = {}
     for instance_type, driver, device in devices:
         for value in _named(device.attributes, demand, driver):
@@ -260,7 +262,7 @@ def _texts(devices: Iterable[Published], demand: Demand) -> dict[str, InstanceTy
 
 
 def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
-    """The text is no value of the attribute anywhere; a value that is not known at all could be it."""
+    """The reason that no device has this value; none if an unknown value could be it."""
     known = _on_offer(market).texts(demand)
     if known is None:
         return _made_by_software(market, demand, subject)
@@ -276,7 +278,7 @@ def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason 
 
 
 def _made_by_software(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
-    """Nobody knows what a card's interface will be called, but that it is none of those that software makes."""
+    """The reason for a name of a network interface that only software creates. Names of real cards are not known."""
     _, driver, name = demand.path
     known = (found for found in driver_facts().values() if found.driver == driver and name == _INTERFACE)
     if not any(demand.wanted.startswith(found.software_interfaces) for found in known):
@@ -286,7 +288,7 @@ def _made_by_software(market: PackingInput, demand: Demand, subject: str) -> Rea
 
 
 def _named(values: Mapping[str, V], demand: Demand, driver: str) -> Iterator[V]:
-    """What the device publishes under the name; one without a domain is of the driver's."""
+    """The value that the device publishes under the name; a name without a domain belongs to the driver."""
     _, domain, name = demand.path
     for key in (f"{domain}/{name}", name) if domain == driver else (f"{domain}/{name}",):
         if key in values and split_name(key, driver) == (domain, name):
@@ -298,7 +300,7 @@ def _on_offer(market: PackingInput) -> _Offered:
 
 
 def _devices(market: PackingInput) -> Iterator[Published]:
-    """Everything that some candidate would publish, but for types that are no choice."""
+    """Everything that candidates would publish, without types that are never chosen."""
     for shape in market.shapes:
         if not shape.candidate.excluded:
             for piece in shape.sample.slices:
@@ -310,11 +312,11 @@ def _where(market: PackingInput) -> str:
     if not all(candidate.pool.implicit for candidate in market.candidates):
         return "that a pool offers"
     whole = all(candidate.pool == IMPLICIT for candidate in market.candidates)
-    return "in the catalog" if whole else "on offer"  # the command line says where and how to buy
+    return "in the catalog" if whole else "on offer"  # the command line restricts where and how to buy
 
 
 def _whose(market: PackingInput, demand: Demand, instance_type: InstanceType) -> dict[str, str]:
-    """Whose device it is: one that a driver makes up is none of the machine's accelerators."""
+    """The owner of the device: a device that a driver makes up is no accelerator of the machine."""
     driver = demand.path[1]
     if any(facts.driver == driver and facts.simulated for facts in driver_facts().values()):
         return {"simulated_by": driver}
@@ -326,5 +328,5 @@ def _model(instance_type: InstanceType) -> str:
 
 
 def _shown(amount: Quantity) -> str:
-    """Large amounts in Gi: 284208Mi reads worse than 277.5Gi."""
+    """Large amounts in Gi: 277.5Gi is easier to read than 284208Mi."""
     return f"{float(amount.value / _GI.value):.4g}Gi" if amount >= _GI else str(amount)

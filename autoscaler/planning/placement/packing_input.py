@@ -1,7 +1,7 @@
-"""The packing problem of a plan: which classes, candidates and limits it has, in the optimizer's numbers.
+"""The packing problem of a plan: its classes, candidates and limits, in the optimizer's numbers.
 
-Built once per plan; every attempt (without a gang that turned out impossible, without a node that would break another
-pod) asks it for a Problem again and shares all verdicts.
+Built once per plan. Every attempt (without a gang that turned out impossible, without a node that would break another
+pod) gets a Problem from it and shares all verdicts.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _PLACES = {labels.ZONE: labels.ZONE, labels.REGION: labels.REGION, **dict.fromke
 
 @dataclass(frozen=True)
 class PackingInput:
-    """Classes and candidates by index; `shape_of` gives a candidate's shape. `now` decides about blocks.
+    """Classes and candidates by index; `shape_of` has the shape of each candidate. `now` decides about blocks.
 
-    `strangers` are, by pool, the classes that its scope leaves out, with the reason.
+    `unserved` are, by pool, the classes that its scope excludes, with the reason.
     """
 
     snapshot: Snapshot
@@ -73,30 +73,30 @@ class PackingInput:
 
     @cached_property
     def described_drivers(self) -> frozenset[str]:
-        """Drivers that some profile describes, of the shipped facts or the catalog's own, whether on offer or not."""
+        """Drivers that a profile describes, shipped or of the catalog, whether an offering has them or not."""
         own = {driver.driver for c in self.candidates for driver in c.instance_type.custom_drivers.values()}
         return frozenset(own | {facts.driver for facts in driver_facts().values()})
 
     @cached_property
     def oracle(self) -> SliceOracle:
-        """`trials`, with slices of several hosts as one node."""
+        """`trials`, with each slice of several hosts as one node."""
         return SliceOracle(self.trials, [shape.candidate.hosts for shape in self.shapes])
 
     def solved(self, problem: Problem, budget: Budget) -> Solution:
-        """The best set of nodes for the problem: where all are single machines, `trials` are asked directly."""
+        """The best set of nodes for the problem. If all nodes are single machines, it uses `trials` directly."""
         if all(shape.candidate.hosts == 1 for shape in self.shapes):
             return solve(problem, self.trials, budget)
         return solve(problem, self.oracle, budget)
 
     @cached_property
     def by_cost(self) -> tuple[int, ...]:
-        """Candidates by price, unpriced ones last."""
+        """Candidates by price, those without a price last."""
         prices = [candidate.usd_per_hour for candidate in self.candidates]
         return tuple(sorted(range(len(prices)), key=lambda i: (prices[i] is None, prices[i] or Decimal(0), i)))
 
     @cached_property
     def place_by_cost(self) -> Mapping[int, int]:
-        """The place of each candidate in `by_cost`."""
+        """The position of each candidate in `by_cost`."""
         return {index: place for place, index in enumerate(self.by_cost)}
 
     @cached_property
@@ -117,7 +117,7 @@ class PackingInput:
 
     @cached_property
     def _restricted(self) -> frozenset[int]:
-        """The candidates that some class may not be admitted to."""
+        """The candidates that do not admit every class."""
         return frozenset(
             index
             for index, candidate in enumerate(self.candidates)
@@ -126,18 +126,18 @@ class PackingInput:
 
     @cached_property
     def _asking(self) -> tuple[bool, ...]:
-        """Of each class, whether it asks for an architecture."""
+        """By class, true if it requires an architecture."""
         return tuple(asks_for_architecture(found.sample) for found in self.classes)
 
     def same_outcomes(self, item: int) -> Hashable:
-        """Equal for classes of which the same is known about every candidate; None where that is not certain."""
+        """Equal for classes with the same known verdicts about every candidate; None if that is not certain."""
         same = self.trials.same_verdicts(item)
         if same is None:
             return None
         return same, frozenset(i for i in self._restricted if self.admission(i, item).refusal)
 
     def admission(self, candidate: int, item: int) -> Admission:
-        """Whether the candidate's pool, and its block if it has one, take the class."""
+        """The answer of the candidate's pool, and of its block if it has one, for the class."""
         if candidate not in self._restricted:
             return ADMITTED
         offered, bundle = self.candidates[candidate], self.classes[item].sample
@@ -150,7 +150,7 @@ class PackingInput:
         return ADMITTED if offered.block is None else admission(bundle, offered.block, self.snapshot, self.now)
 
     def bar(self, candidate: int, item: int) -> Reason | None:
-        """Why the candidate is not bought for the class although it may fit."""
+        """The reason why the candidate is not bought for the class although it may fit."""
         return self.candidates[candidate].barred or self.admission(candidate, item).refusal
 
     def everything(self) -> Offered:
@@ -160,9 +160,10 @@ class PackingInput:
     def problem(
         self, counts: Mapping[int, int], started: Mapping[str, int], offered: Offered, banned: frozenset[int]
     ) -> Supply:
-        """The problem of placing `counts` bundles of the classes with what is offered, without the shapes `banned`.
+        """The problem of placing `counts` bundles of the classes on the offered candidates, without the shapes
+        `banned`.
 
-        `started` says how many pods of each gang have a place already.
+        `started`: the number of pods of each gang that have a place already.
         """
         levels = sorted({c.sample.priority for c in self.classes}, reverse=True)
         items = tuple(
@@ -208,7 +209,7 @@ class PackingInput:
         )
 
     def _rule(self, key: str, items: Sequence[Item], index: int, started: Mapping[str, int]) -> GangRule:
-        """How many pods may be left out, of those that still want a place."""
+        """The number of pods that may be left out, of those that still need a place."""
         wanted = sum(item.pods * item.count for item in items if item.gang == index)
         missing = self.snapshot.gangs[key].min_count - started.get(key, 0)
         return GangRule(max(0, wanted - max(0, missing)))
@@ -216,10 +217,10 @@ class PackingInput:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """The candidates that may be bought, after what was bought before; at most `most_nodes` more nodes.
+    """The candidates that may be bought, after earlier purchases; at most `most_nodes` more nodes.
 
-    `protected` are the classes whose pods must not be broken by what is bought. `places`: of classes that may be in one
-    pool and zone only, that place; None: nowhere.
+    `protected` are the classes whose pods must not be broken by purchases. `places`: for classes that must be in one
+    pool and zone, that place; None: nowhere.
     """
 
     candidates: frozenset[int]
@@ -230,13 +231,13 @@ class Offered:
 
 
 def pool_and_zone(candidate: Candidate) -> PoolAndZone:
-    """Where a node of the candidate is."""
+    """The pool and zone of a node of the candidate."""
     return candidate.pool.name, candidate.offering.zone
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """A problem and, for each of its kinds, the candidate it stands for."""
+    """A problem and, for each of its kinds, its candidate."""
 
     problem: Problem
     candidates: tuple[int, ...]
@@ -253,7 +254,7 @@ def build_packing_input(
     now: datetime,
     ledger: Ledger,
 ) -> PackingInput:
-    """Everything that could be bought for the classes in this world; the ledger pays for what is asked about it."""
+    """Everything that could be bought for the classes in this cluster; the ledger pays for evaluations."""
     pods = [pod for c in classes for pod in c.sample.pods]
     pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
         name in world.nodes for name in world.repellers
@@ -268,7 +269,7 @@ def build_packing_input(
         shapes=shapes,
         shape_of=shape_of,
         limits=limits_of(snapshot, catalog, policy, now),
-        # A fresh node is decided by itself alone, unless pods look at other pods.
+        # Without pods that have terms about other pods, a new node is decided alone.
         trials=PackingOracle(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger, apart=True),
         pods_relate=pods_relate,
         unserved=_unserved(classes, scopes),
@@ -287,7 +288,7 @@ def _unserved(classes: Sequence[BundleClass], scopes: Scopes) -> dict[str, dict[
 
 
 def named_in(classes: Sequence[BundleClass], snapshot: Snapshot) -> Named:
-    """The facts by which the pods of the classes name what they want of candidates."""
+    """The facts by which the pods of the classes name properties of candidates."""
     return Named(
         named_places(classes, snapshot),
         named_drivers(classes, snapshot),
@@ -299,7 +300,7 @@ def named_in(classes: Sequence[BundleClass], snapshot: Snapshot) -> Named:
 
 
 def named_places(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[Place, ...]:
-    """Zones and regions that pods or their volumes ask for by name."""
+    """Zones and regions that pods or their volumes require by name."""
     pods = [pod for c in classes for pod in c.sample.pods]
     named = {(_PLACES[key], pod.node_selector[key]) for pod in pods for key in _PLACES if key in pod.node_selector}
     for pod in pods:
@@ -315,7 +316,7 @@ def named_places(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[Pl
 
 
 def named_topologies(classes: Sequence[BundleClass]) -> frozenset[str]:
-    """The topologies of TPU slices that pods select nodes by, as GKE's documentation has them do."""
+    """The topologies of TPU slices in pods' node selectors, as GKE's documentation describes them."""
     key = labels.GKE_TPU_TOPOLOGY
     pods = [pod for c in classes for pod in c.sample.pods]
     terms = [term for pod in pods for term in (pod.affinity.terms if pod.affinity else ())]
@@ -325,10 +326,10 @@ def named_topologies(classes: Sequence[BundleClass]) -> frozenset[str]:
 
 
 def named_plugins(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozenset[str]:
-    """The drivers whose devices pods ask for as extended resources of device plugins.
+    """The drivers whose devices pods request as extended resources of device plugins.
 
-    No plugin is assumed for what a DeviceClass serves, nor for who wants a network card alone, and has lost its
-    accelerators.
+    No plugin is assumed for resources that a DeviceClass serves, nor for pods that request only a network card: such a
+    pod has lost its accelerators.
     """
     assumes = snapshot.from_files or not snapshot.pools
     pods = (pod for c in classes for pod in c.sample.pods if not (assumes and network_card_alone(pod)))
@@ -338,7 +339,7 @@ def named_plugins(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozens
 
 
 def named_drivers(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozenset[str]:
-    """The drivers of the DeviceClasses that the claims of pods ask for."""
+    """The drivers of the DeviceClasses that the claims of pods name."""
     known = {found.name: found for found in snapshot.classes}
     keys = {key for c in classes for pod in c.sample.pods for key in claim_keys(pod)}
     requests = (request for key in keys if key in snapshot.claims for request in snapshot.claims[key].requests)
@@ -349,7 +350,7 @@ def named_drivers(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozens
 
 
 def sharing_gates(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozenset[tuple[str, str]]:
-    """The feature gates without which drivers refuse the claims' sharing strategies, as (profile name, gate)."""
+    """The feature gates that drivers need for the claims' sharing strategies, as (profile name, gate)."""
     keys = {key for c in classes for pod in c.sample.pods for key in claim_keys(pod)}
     configs = [config for key in keys if key in snapshot.claims for config in snapshot.claims[key].config]
     return frozenset(
@@ -375,7 +376,7 @@ def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:
 
 
 def started_members(packing: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:
-    """How many pods of each gang run or were just placed (`placed` by gang key)."""
+    """The number of pods of each gang that run or were just placed (`placed` by gang key)."""
     return {
         key: running_members(packing.snapshot.gangs[key], packing.snapshot.pods) + placed.get(key, 0)
         for key in packing.gangs

@@ -1,4 +1,5 @@
-"""Buying: solve the packing problem, without nodes that would break another pod, and list what to fall back to."""
+"""Buys nodes: solves the packing problem without nodes that would break another pod, and lists alternative
+offerings."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ from autoscaler.scheduling.world import World
 
 @dataclass(frozen=True)
 class Buying:
-    """What is bought, with the candidates chosen for each class; `optimal` when nothing better exists.
+    """The purchases, with the candidates chosen for each class; `optimal` if nothing better exists.
 
-    `at_least`: dollars an hour below which the same pods cannot be placed on new nodes; None if nobody knows.
+    `at_least`: no new nodes serve the same pods for less, in dollars per hour; None if not known.
     """
 
     purchases: tuple[Purchase, ...]
@@ -40,7 +41,7 @@ class Buying:
     at_least: Decimal | None = None
 
     def chosen_for(self, item: int) -> Counter[int]:
-        """Candidates that some bundle of the class goes to, with the number of such nodes."""
+        """The candidates of bundles of the class, with the number of such nodes."""
         return self._by_item.get(item, Counter())
 
     @cached_property
@@ -79,12 +80,13 @@ def buy_for_all(
     offered: Offered,
     policy: Policy,
 ) -> Buying:
-    """Buy for the rest, and for those of the `postponed` that kube-scheduler would put onto the new nodes before them.
+    """Buy for the rest, and for those `postponed` pods that kube-scheduler would bind to the new nodes before the
+    others.
 
-    A delay only holds purchases back: whoever is first in the queue takes a node, whoever it was launched for. Without
-    a node for each of them, those of the rest would wait for one launch after the other.
+    A delay postpones purchases only: the first pod in the queue takes a node, whichever pod it was launched for.
+    Without a node for each of them, the pods of the rest would wait for one launch after the other.
     """
-    # A pod that is stuck on present nodes is broken already, and one that has a place there needs no protection.
+    # A pod that is stuck on existing nodes is broken already, and a pod with a place there needs no protection.
     buying = buy(packing, rest, started, replace(offered, protected=tuple(rest)), policy)
     first = _coming_first(packing, postponed, buying)
     if not first:
@@ -96,7 +98,8 @@ def buy_for_all(
 def _coming_first(
     packing: PackingInput, postponed: Mapping[str, Reason], buying: Buying
 ) -> Mapping[int, tuple[Bundle, ...]]:
-    """By class, the delayed bundles that fit one of the machines that are bought and come before one that it is for."""
+    """By class, the delayed bundles that fit on a bought machine and are earlier in the queue than one of its
+    bundles."""
     delayed = {key for key, reason in postponed.items() if reason.code is Code.SCALE_UP_DELAYED}
     turns = [bundle.turn for purchase in buying.purchases for bundle in purchase.bundles]
     if not delayed or not turns:
@@ -178,7 +181,7 @@ def _bought(
 def _whole_slice(
     packing: PackingInput, index: int, pattern: Pattern, queues: Mapping[int, list[Bundle]], reason: Reason
 ) -> Iterator[Purchase]:
-    """Every host of a slice, also those that nothing goes to. There is nothing to fall back to for one of them."""
+    """Every host of a slice, also hosts without pods. There is no alternative offering for a single host."""
     candidate = packing.candidates[index]
     profile = candidate.drivers.profile("tpu")
     topology = profile.option("topology") if profile else None
@@ -190,7 +193,7 @@ def _whole_slice(
 
 
 def _similar(packing: PackingInput, offered: Iterable[int], index: int) -> list[int]:
-    """The other offerings of the same pool and drivers: wanted capacity types first, then by price."""
+    """The other offerings of the same pool and drivers: preferred capacity types first, then by price."""
     chosen, registered = packing.candidates[index], _registered(packing, index)
     found = [
         i
@@ -214,9 +217,9 @@ def _alternates(
     used: Sequence[Decimal],
     policy: Policy,
 ) -> tuple[Candidate, ...]:
-    """Those of the `similar` offerings that take the same bundles too, in the order of the objective.
+    """Those of the `similar` offerings that take the same bundles, in the order of the objective.
 
-    Earlier alternatives of firstAvailable come first, then wanted capacity types, then the price.
+    Earlier alternatives of firstAvailable come first, then preferred capacity types, then the price.
     """
     chosen, wanted = packing.candidates[index], sorted(set(pattern))
     choosy = [item for item in wanted if has_alternatives(packing.classes[item].sample, packing.snapshot.claims)]
@@ -238,7 +241,7 @@ def _alternates(
 
 
 def _registered(packing: PackingInput, candidate: int) -> dict[str, str]:
-    """The labels of the offering that somebody looks at."""
+    """The labels of the offering that pods, volumes or devices depend on."""
     seen = packing.shapes[packing.shape_of[candidate]].node.labels
     keys = offering_keys(packing.candidates[candidate].pool)
     return {key: value for key, value in seen.items() if key in keys}
@@ -260,9 +263,9 @@ def packed_again(
 ) -> tuple[Purchase, ...]:
     """The purchases with the bundles that failed in their replay packed once more.
 
-    Each class goes where the best node is that takes one of it beside all others: one pod that wants no others in its
-    zone does not make each of them buy a node of its own.
-    What does not fit there together fails again. `started`: the members of gangs that have a place after the replay.
+    Each class gets the best node that takes one of its bundles beside all others: one pod that refuses others in its
+    zone must not make each of them buy a node of its own. Bundles that do not fit there together fail again. `started`:
+    the members of gangs that have a place after the replay.
     """
     kept, free = _parted(packing, purchases, (bundle for bundle, _ in launches.failed))
     rest: dict[int, list[Bundle]] = {}
@@ -278,9 +281,9 @@ def packed_again(
 def each_alone(
     packing: PackingInput, purchases: Sequence[Purchase], failed: Iterable[Bundle], world: World
 ) -> tuple[Purchase, ...]:
-    """The purchases with every failed bundle on a node of its own: the best that takes it beside all the others.
+    """The purchases with every failed bundle on a node of its own: the best one that takes it beside all the others.
 
-    `world` is the world after the replay in which they failed.
+    `world` is the cluster after the replay in which they failed.
     """
     kept, free = _parted(packing, purchases, failed)
     retries = _Retries(packing, world)
@@ -294,9 +297,10 @@ def each_alone(
 def _parted(
     packing: PackingInput, purchases: Sequence[Purchase], failed: Iterable[Bundle]
 ) -> tuple[list[Purchase], list[tuple[Bundle, int]]]:
-    """The purchases without the failed bundles; and those of these that may go to any node, with their classes.
+    """The purchases without the failed bundles; and those of the failed bundles that may use any node, with their
+    classes.
 
-    A gang that has to be in one domain may not; what is left of it is too little, or runs without these pods.
+    A gang that must be in one domain may not: its rest is too small, or runs without these pods.
     """
     out = {bundle.key: bundle for bundle in failed}
     kept = [replace(p, bundles=tuple(b for b in p.bundles if b.key not in out)) for p in purchases]
@@ -308,21 +312,21 @@ def _parted(
 
 
 class _Retries:
-    """Nodes for single bundles beside everything in the world. Each class pays for what is asked about its bundles."""
+    """Nodes for single bundles beside everything in the cluster. Each class pays for the checks of its bundles."""
 
     def __init__(self, packing: PackingInput, world: World) -> None:
         self._packing = packing
         self._world = world
         self._made = 0
-        self._beside: dict[int, World] = {}  # by shape: the world as it is now, with one such node
+        self._beside: dict[int, World] = {}  # by shape: the present cluster with one such node
         self._refused: set[tuple[int, int]] = set()  # class and shape
         self._order = sorted(
-            (i for i, candidate in enumerate(packing.candidates) if candidate.hosts == 1),  # a slice is not for one
+            (i for i, candidate in enumerate(packing.candidates) if candidate.hosts == 1),  # no slices
             key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i),
         )
 
     def place_for(self, bundle: Bundle, item: int, bought: Sequence[Candidate]) -> PoolAndZone | None:
-        """Where the best candidate is that takes the bundle beside everything; None if there is none."""
+        """The pool and zone of the best candidate that takes the bundle beside everything; None if there is none."""
         for index in self._best_first(item, bought):
             if self._packing.trials.ledger.refused(item):
                 return None
@@ -331,10 +335,10 @@ class _Retries:
         return None
 
     def node_for(self, bundle: Bundle, item: int, bought: Sequence[Candidate]) -> Candidate | None:
-        """The best candidate that takes the bundle, which is placed there; None if none does, or the class has spent
-        its share."""
+        """The best candidate that takes the bundle, which is placed there; None if there is none, or the class has
+        used up its share."""
         packing = self._packing
-        # Other pods can only take places from a bundle, unless it follows them.
+        # Other pods can only take places from a bundle, unless it must be near them.
         final = not any(pod.pod_affinity or pod.topology_spread for pod in bundle.pods)
         for index in self._best_first(item, bought):
             shape = packing.shape_of[index]
@@ -347,8 +351,8 @@ class _Retries:
         return None
 
     def _best_first(self, item: int, bought: Sequence[Candidate]) -> Iterator[int]:
-        """One candidate of every shape that takes the class and has not refused it: wanted capacity types first, by
-        price."""
+        """One candidate of every shape that takes the class and has not refused it: preferred capacity types first,
+        by price."""
         packing, asked = self._packing, set[int]()
         used = uses_of(bought, packing.limits)
         for index in self._order:
@@ -361,7 +365,7 @@ class _Retries:
                     yield index
 
     def _takes(self, bundle: Bundle, item: int, shape: int) -> bool:
-        """What the shape says, which is predicted once."""
+        """True if a node of the shape takes the bundle beside everything; the node is predicted once."""
         sample = self._packing.shapes[shape].sample
         if shape not in self._beside:
             self._beside[shape] = sample.added_to(self._world)

@@ -1,7 +1,7 @@
-"""Equal new nodes with equal pods are scheduled once: the others get the same devices under their own names.
+"""Schedules equal new nodes with equal pods once: the others get the same devices under their own names.
 
-Only pods that are decided apart (device_states.claims_apart), that no name of a node matters to, and whose claims take
-devices of the node itself.
+Only for pods that are decided separately (device_states.claims_apart), that do not depend on the name of a node, and
+whose claims use devices of the node itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector
 
 @dataclass(frozen=True, slots=True)
 class _Scheduled:
-    """A node that was scheduled: its name, its pods, what each of them got, and the amounts that were free before."""
+    """A scheduled node: its name, its pods, their allocations, and the amounts that were free before."""
 
     node: str
     pods: tuple[PodApart, ...]
@@ -33,7 +33,7 @@ class _Scheduled:
 
 
 class Repeats:
-    """What nodes of a candidate were given, by what their pods ask for. `world`: before anything was placed."""
+    """Allocations on nodes of a candidate, by the requests of their pods. `world`: before anything was placed."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -53,7 +53,7 @@ class Repeats:
     def remember(
         self, candidate: Candidate, pods: tuple[PodApart, ...], node: NodeState, verdicts: Sequence[Fits]
     ) -> None:
-        """Keep what the pods got on the fresh node, if nothing but the node's own devices is in it."""
+        """Cache the allocations of the pods on the new node, if they use only the node's own devices."""
         name, here = node.node.name, NodeSelector.for_node(node.node.name)
         allocations = [allocation for verdict in verdicts for allocation in verdict.allocations.values()]
         own = all(a.node_selector in (None, here) and all(d.pool == name for d in a.devices) for a in allocations)
@@ -62,9 +62,9 @@ class Repeats:
             self._scheduled[_key(candidate, pods)] = _Scheduled(name, pods, tuple(verdicts), free)
 
     def repeated(self, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
-        """What the pods get on another node of the candidate; None if no such pods were scheduled on one.
+        """The allocations of the pods on another node of the candidate; None if no such pods were scheduled on one.
 
-        Only their claims need be equal: what else they take is compared with what a fresh node has.
+        Only their claims must be equal: their other amounts are compared with those of a new node.
         """
         known = self._scheduled.get(_key(candidate, pods))
         if known is None or not _suffices(known.free, pods):
@@ -81,12 +81,12 @@ class Repeats:
 
 
 def _key(candidate: Candidate, pods: Sequence[PodApart]) -> Hashable:
-    """Candidates are those of one plan, and live as long as it is made."""
+    """Uses the identity of candidates, which live as long as the plan is made."""
     return id(candidate), tuple((pod.wants, pod.selects) for pod in pods)
 
 
 def _suffices(free: Mapping[str, int], pods: Sequence[PodApart]) -> bool:
-    """Whether the amounts of all pods together are there."""
+    """True if the free amounts are enough for all pods together."""
     wanted: dict[str, int] = {}
     for pod in pods:
         for resource, amount in pod.amounts.items():

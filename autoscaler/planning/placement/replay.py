@@ -1,8 +1,7 @@
-"""Whether a plan holds when kube-scheduler, not the plan, decides where pods go.
+"""Checks whether a plan holds if kube-scheduler, not the plan, chooses the nodes of pods.
 
-All launched and coming nodes are there at once, and the plan's pods are scheduled by scores in the scheduler's order.
-Pods are not bound to what the plan says: nominations in their status are what keeps them to it, and only if they are
-there already.
+All launched and starting nodes exist from the start, and the plan's pods are scheduled by scores in the scheduler's
+order. Pods are not bound to their node in the plan, except by nominations that are in their status already.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from instance_catalog.types.catalog import Catalog
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Where the plan's pods went, by their keys, and which found no place."""
+    """The nodes of the plan's pods, by key, and the pods without a place."""
 
     placed: Mapping[str, str]
     stuck: tuple[str, ...]
 
     @property
     def holds(self) -> bool:
-        """Whether every pod that the plan places found a place."""
+        """True if every pod that the plan places has a place."""
         return not self.stuck
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """A warning for each pod that found none."""
+        """A warning for each pod without a place."""
         return tuple(Reason.of(Code.REPLAY_STUCK, f"pod {key}") for key in self.stuck)
 
 
 def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> Replay:
-    """Schedule the pods of the plan on the nodes it has: those that stay, those that are coming, those it launches."""
+    """Schedule the pods of the plan on its nodes: those that stay, those that start, and those that it launches."""
     present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))
     world = present.world
     for name in [name for name in world.nodes if name not in present.targets]:

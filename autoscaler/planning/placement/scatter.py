@@ -1,8 +1,8 @@
-"""Whether kube-scheduler would find a place for every pod of a ProvisioningRequest on the nodes that it got.
+"""Checks whether kube-scheduler can place every pod of a ProvisioningRequest on its nodes, whatever node it chooses.
 
-The pods of one request get one node label, so kube-scheduler chooses among all of its nodes. Pods of different sizes
-may then stand in each other's way: small ones spread over nodes that the large ones need whole. The plan knows a
-packing that holds all; this asks what becomes of the pods in other orders and with unlucky ties.
+The nodes of a request have one node label, so kube-scheduler chooses among all of them. Pods of different sizes may
+take places of each other: small ones spread over nodes that the large ones need completely. The plan has a packing that
+places all; this module tries other orders and unfavourable ties.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from autoscaler.model.virtual_pods import owner_of, pod_set_of
 from autoscaler.scheduling.schedule import adversarial, first, schedule
 from autoscaler.scheduling.world import World
 
-# The unlucky order costs a look at every node for every pod, for each of its choices.
+# The unfavourable order costs a check of every node for every pod, for each of its choices.
 MOST: Final = 16
 
 
 def scattered(request: ProvisioningRequest, snapshot: Snapshot, nodes: Collection[str]) -> Mapping[str, int]:
-    """How many pods of each pod set may be left without a place; {} if every pod surely finds one.
+    """The number of pods of each pod set that may have no place; {} if every pod certainly has one.
 
-    Equal pods never stand in each other's way, so only requests with several pod sets are looked at; and of these only
+    Equal pods never take places that the others need, so only requests with several pod sets are checked; and only
     small ones, because nothing else is decided meanwhile.
     """
     if len(request.pod_sets) < 2 or request.pods > MOST:
@@ -43,7 +43,7 @@ def scattered(request: ProvisioningRequest, snapshot: Snapshot, nodes: Collectio
 
 
 def _own_pods(request: ProvisioningRequest, snapshot: Snapshot) -> list[Pod]:
-    """The pods that will come: without the spare ones that only keep room."""
+    """The pods that will be created, without the spare ones that only reserve room."""
     counts = {pod_set.template: pod_set.count for pod_set in request.pod_sets}
     found = []
     for pod in snapshot.pods:

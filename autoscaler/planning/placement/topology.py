@@ -1,10 +1,10 @@
-"""Gangs whose pods must share a value of one node label: a zone, or an NVLink domain that does not exist yet.
+"""Places gangs whose pods must share a value of one node label: a zone, or an NVLink domain that does not exist yet.
 
-Each such gang is placed on its own, before everything else, in the best single domain. A domain is known by its label
-value; an NVLink domain across machines has none before launch, so every offering that is sold as such a unit is one
-domain of limited size. On GKE a TPU slice of several hosts is a node pool of its own, also while it is coming, and
-without any CapacityPool so is every purchase. A group whose policy keeps its machines together is one domain as well
-(near_groups.py). A key that hypothetical nodes do not have otherwise cannot be promised by buying.
+Each such gang is placed alone, before everything else, in the best single domain. A domain is identified by its label
+value. An NVLink domain has no value before its launch, so every offering that is sold as such a unit is one domain of
+limited size. On GKE a TPU slice of several hosts is a node pool of its own, also while it starts; without any
+CapacityPool every purchase is one as well. A group whose policy keeps its machines together is one domain too
+(near_groups.py). For any other key that hypothetical nodes do not have, a purchase guarantees nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GEOGRAPHY = (labels.ZONE, labels.REGION)
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Nodes that share a label value: present ones by name, candidates by index, at most `most_nodes` new ones."""
+    """Nodes that share a label value: existing ones by name, candidates by index, at most `most_nodes` new ones."""
 
     present: frozenset[str]
     candidates: frozenset[int]
@@ -72,7 +72,7 @@ def _in_domain(
     offered: Offered,
     policy: Policy,
 ) -> tuple[tuple[int, Score], PlacedGang] | None:
-    """The gang in one domain, with what compares domains: pods left out, then the score of what is bought."""
+    """The gang in one domain, with the values that compare domains: pods left out, then the score of the purchases."""
     nodes = {name: target for name, target in present.targets.items() if name in domain.present}
     assigned = assign(
         classes, replace(present, targets=nodes), packing.snapshot, now=packing.now, ledger=packing.trials.ledger
@@ -91,7 +91,7 @@ def _in_domain(
 
 
 def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present: Present) -> Iterator[Domain]:
-    """The domains to try; only the one that running members are in, if there are any."""
+    """The domains to try; only the domain of running members, if there are any."""
     key = gang.topology_key or ""
     values = {name: present.world.nodes[name].node.labels.get(key) for name in present.targets}
     names_groups = any(facts.group_per_type == key for facts in cloud_facts().values())
@@ -124,15 +124,15 @@ def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present:
 def _coming_slices(
     values: Mapping[str, str | None], provisioned: Iterable[ProvisionedNode]
 ) -> Mapping[str, str | None]:
-    """The node pool of each host of a slice: that of the hosts that have registered. Before any has, its name is not
-    known, but the hosts are in one, and nothing else is."""
+    """The node pool of each host of a slice: that of the registered hosts. Before one has registered, the name is
+    not known, but the hosts are in one node pool with nothing else in it."""
     hosts = {node.node_name: whole for node in provisioned if (whole := slice_of(node)) and node.node_name in values}
     known = {whole: values[name] for name, whole in hosts.items() if values[name] is not None}
     return {name: known.get(whole, f"{whole} is coming") for name, whole in hosts.items()}
 
 
 def _new_groups(classes: Iterable[int], packing: PackingInput, key: str) -> Iterator[Domain]:
-    """Groups of nodes that would be made, such as node pools of GKE: a slice of several hosts is all of one."""
+    """Groups of nodes that would be created, such as node pools of GKE: a slice of several hosts is all of one."""
     wanted = tuple(classes)
     for index, candidate in enumerate(packing.candidates):
         if candidate.barred or not any(packing.trials.takes(packing.shape_of[index], item) for item in wanted):

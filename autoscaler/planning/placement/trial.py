@@ -1,7 +1,7 @@
-"""The oracle of the packing: which hypothetical nodes take which bundles, and why the others do not.
+"""The oracle of the packing: which hypothetical nodes take which bundles, with the reasons of refusals.
 
-`filling.py` asks kube-scheduler's rules. First verdicts (one bundle on an empty node) are kept here: they answer most
-questions of the search, and they explain the plan.
+`filling.py` evaluates kube-scheduler's rules. First verdicts (one bundle on an empty node) are cached here: they answer
+most questions of the search, and they explain the plan.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
 class PackingOracle:
     """Implements problem.Oracle. Shapes and classes are known by their index.
 
-    `apart`: whether claims are decided apart from amounts where nothing connects them, which changes no answer.
-    `devices_anywhere`: fresh nodes may reach devices beside their own.
+    `apart`: whether claims are decided separately from amounts if only amounts connect them, which changes no answer.
+    `devices_anywhere`: new nodes may reach devices beside their own.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class PackingOracle:
         self.devices_anywhere = bool(world.devices.layers.shared())
         self.ledger = ledger
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
-        self._verdicts: dict[tuple[int, int], Verdict] = {}  # what was answered, but for want of work
+        self._verdicts: dict[tuple[int, int], Verdict] = {}  # verdicts, except those for lack of work units
         self._left: dict[tuple[int, frozenset[Unit]], int] = {}
         self._fitting: set[int] = set()
         self._told: dict[tuple[int, int], Verdict] = {}
@@ -54,13 +54,13 @@ class PackingOracle:
         )
         self._everywhere = Everywhere(requests, classes, self._nodes.matchings)
         self._plain = [(n, shape.plain) for n, shape in enumerate(shapes) if shape.plain is not None]
-        self._answered: dict[int, Bits] = {}  # by class, the shapes that were asked about
+        self._answered: dict[int, Bits] = {}  # by class, the shapes with a verdict
 
     def verdict(self, shape: int, item: int) -> Verdict:
-        """What kube-scheduler says about one bundle of the class on an empty node of the shape.
+        """The verdict of kube-scheduler about one bundle of the class on an empty node of the shape.
 
-        Its reasons may name pods and claims of another class, and amounts that are short are not named: `explained`
-        names those of this one.
+        Its reasons may name pods and claims of another class, and do not name missing amounts: `explained` names those
+        of this class.
         """
         known = self._verdicts.get((shape, item))
         if known is None:
@@ -80,7 +80,7 @@ class PackingOracle:
             if self.ledger.refused(item):
                 return self._first_on(shape, item)[0]
             self._answered[item] = self._answered.get(item, 0) | 1 << shape
-        # What the plain machine lacks in other resources, its special preparations lack as well.
+        # Resources that the plain machine lacks are missing on its special preparations as well.
         plain = self._shapes[shape].plain
         if plain is not None and lacks_amounts(self.verdict(plain, item)):
             return FULL
@@ -90,11 +90,11 @@ class PackingOracle:
         return found
 
     def fits(self, shape: int, item: int) -> bool:
-        """Whether an empty node of the shape takes one bundle of the class."""
+        """True if an empty node of the shape takes one bundle of the class."""
         return isinstance(self.verdict(shape, item), Fits)
 
     def explained(self, shape: int, item: int) -> Verdict:
-        """The verdict for people to read."""
+        """The verdict for output."""
         verdict, candidate = self._explained(shape, item), self._shapes[shape].candidate
         if not isinstance(verdict, DoesNotFit):
             return verdict
@@ -113,13 +113,13 @@ class PackingOracle:
             return own if not over_budget(own) else short_of(self._shapes[shape].free, pod) if short else verdict
         key = (id(step), item)
         found = self._told.get(key) or states.told_alike(step, pod)
-        if found is None:  # asking again is work, as the first question was
+        if found is None:  # a second evaluation costs the same work
             found = self.ledger.decide(item, (pod.pod,), lambda paid: states.told(devices, step, pod, paid))
         return found if over_budget(found) else self._told.setdefault(key, found)
 
     def told_as(self, shape: int, item: int) -> Hashable:
-        """Equal for shapes on which `explained` tells the same of the class, and of all that want the same and have
-        room on the same shapes; None where each shape has to be asked. Shapes with the same devices share the step."""
+        """Equal for shapes with the same `explained` verdict about the class, and about all with equal requests and
+        room on the same shapes; None if each shape must be evaluated. Shapes with the same devices share the step."""
         verdict, pod, seen = self.verdict(shape, item), self._pod_apart(item, 0), self._shapes[shape]
         if pod is None:
             return None
@@ -132,31 +132,32 @@ class PackingOracle:
         return id(step) if step is not None and step.verdict is verdict else None
 
     def takes(self, shape: int, item: int) -> bool:
-        """Whether one bundle fits an empty node, which the number of devices and amounts deny at a lower price."""
+        """True if one bundle fits on an empty node; the number of devices and the amounts are checked first, at a
+        lower price."""
         devices, pod = self._shapes[shape].whole_devices, self._pod_apart(item, 0)
         if pod is not None and devices is not None and pod.devices > devices and not self.devices_anywhere:
             return False
         return self.has_room(self._nodes.empty(shape), item) and self.fits(shape, item)
 
     def known(self, shape: int, item: int) -> bool:
-        """Whether the verdict has been worked out already."""
+        """True if the verdict is cached."""
         pod = self._pod_apart(item, 0)
         return (shape, item) in self._first or (pod is not None and bool(self._known(item, pod) >> shape & 1))
 
     def known_shapes(self, item: int) -> Bits:
-        """The shapes of which `known` is true for the class."""
+        """The shapes for which `known` is true for the class."""
         pod = self._pod_apart(item, 0)
         if pod is None:
             return bits_of(shape for shape in range(len(self._shapes)) if (shape, item) in self._first)
         return self._known(item, pod)
 
     def refusing(self, item: int) -> Bits:
-        """Of these the shapes of which it needs no question that they do not take the class."""
+        """Those of these shapes that certainly do not take the class, without a further evaluation."""
         pod = self._pod_apart(item, 0)
         return 0 if pod is None or self.ledger.refused(item) else self._firsts.refused(pod)
 
     def undecided(self, item: int) -> Bits:
-        """Of these the shapes of which nobody knows whether they take the class, however much work is spent."""
+        """Those of these shapes whose verdict is unknown, whatever work is spent."""
         pod, known = self._pod_apart(item, 0), self.known_shapes(item)
         if pod is not None:
             known &= self._firsts.unknown(pod) & self._firsts.roomy(item, pod)
@@ -167,9 +168,9 @@ class PackingOracle:
         return self._answered.get(item, 0) | self._firsts.refused(pod)
 
     def same_verdicts(self, item: int) -> Hashable:
-        """Equal for classes of which the same is known, and whose verdicts on each shape are of one sort.
+        """Equal for classes with the same cached answers and verdicts of the same sort on each shape.
 
-        None where nobody knows whether some shape takes the class.
+        None if it is not known whether some shape takes the class.
         """
         pod = self._pod_apart(item, 0)
         if pod is None or self.ledger.refused(item) or self._firsts.unknown(pod):
@@ -177,12 +178,12 @@ class PackingOracle:
         return pod.wants, pod.selects, self._firsts.roomy(item, pod), self._known(item, pod)
 
     def kin(self, item: int) -> Hashable:
-        """Equal for classes that differ in amounts only."""
+        """Equal for classes that differ only in amounts."""
         pod = self._pod_apart(item, 0)
         return item if pod is None else self._firsts.kin_of(pod)
 
     def may_hold(self, items: Iterable[int]) -> Bits:
-        """The shapes whose nodes may hold the classes together, as far as known answers and amounts of each tell."""
+        """The shapes whose nodes may hold the classes together, by cached answers and amounts of each."""
         shapes = (1 << len(self._shapes)) - 1
         for item in items:
             pod = self._pod_apart(item, 0)
@@ -190,14 +191,14 @@ class PackingOracle:
         return shapes
 
     def refuses_kin(self, shape: int, item: int) -> bool:
-        """Whether a node of the shape takes no class of this kin, whatever its amounts. False if that is not known."""
+        """True if a node of the shape takes no class of this kin, whatever its amounts. False if that is not known."""
         pod = self._pod_apart(item, 0)
         return pod is not None and bool(self._firsts.refused(pod) >> shape & 1)
 
     def breaks(self, shape: int, items: Iterable[int]) -> int | None:
-        """Which of the classes could not be scheduled anywhere once a node of the shape exists, or None.
+        """The class that could not be scheduled anywhere once a node of the shape exists, or None.
 
-        A class that no shape at all takes is broken by itself, whatever is bought.
+        A class that no shape takes is broken already, whatever is bought.
         """
         for item in items:
             if isinstance(self.verdict(shape, item), Fatal) and any(
@@ -220,7 +221,7 @@ class PackingOracle:
         return state.preference
 
     def free(self, state: Filled) -> int:
-        """Device units left, of the drivers whose devices are used, as `DeviceUnits.unwanted` counts them."""
+        """Free device units of the drivers whose devices are used, as `DeviceUnits.unwanted` counts them."""
         key = (state.shape, state.units)
         left = self._left.get(key)
         if left is None:
@@ -228,7 +229,8 @@ class PackingOracle:
         return left
 
     def worth_trying(self, shape: int, item: int) -> bool:
-        """A special preparation of a machine (MIG) is, where the plain machine fails for want of other devices."""
+        """A special preparation of a machine (MIG) is worth trying only if the plain machine fails for lack of other
+        devices."""
         plain = self._shapes[shape].plain
         if plain is None:
             return True
@@ -236,12 +238,12 @@ class PackingOracle:
         return not isinstance(verdict, Fits) and verdict.reasons[0].code not in _NOT_CURED_BY_MIG
 
     def full(self, state: Filled) -> bool:
-        """Whether every device is used, as far as devices cannot be divided."""
+        """True if every device is used, as far as devices cannot be divided."""
         units = self._shapes[state.shape].units
         return bool(state.units) and units.left(state.units) == 0 and not units.divisible
 
     def has_room(self, state: Filled, item: int) -> bool:
-        """False if the amounts of one more bundle exceed what is left; amounts do not depend on the order."""
+        """False if the amounts of one more bundle exceed the free ones; amounts do not depend on the order."""
         devices = state.devices
         pod = self._pod_apart(item, state.counts.get(item, 0)) if devices is not None else None
         if pod is None or devices is None:
@@ -251,7 +253,7 @@ class PackingOracle:
         return fits_amounts(state.free, pod)
 
     def sizes(self, item: int) -> Mapping[Hashable, int] | None:
-        """The amounts of a bundle of the class, and its devices by DeviceClass; None where other pods change them."""
+        """The amounts of a bundle of the class, and its devices by DeviceClass; None if other pods change them."""
         pod = self._pod_apart(item, 0) or self._pod_apart(item, LOOKING)
         if pod is None:
             return None
@@ -262,7 +264,7 @@ class PackingOracle:
         return sizes
 
     def room(self, shape: int) -> Mapping[Hashable, int]:
-        """What an empty node has of all amounts, and its devices by DeviceClass where each serves one claim alone."""
+        """The amounts of an empty node, and its devices by DeviceClass if each serves one claim only."""
         empty = self._nodes.empty(shape)
         resources, device_classes = self._pods.dimensions()
         room: dict[Hashable, int] = {resource: max(0, empty.free.get(resource, 0)) for resource in resources}
@@ -272,7 +274,7 @@ class PackingOracle:
         return room
 
     def may_take(self, item: int, among: Bits) -> Bits:
-        """Of these shapes those whose empty nodes may take the class: the others certainly do not."""
+        """Those of the shapes whose empty nodes may take the class; the others never do."""
         pod = self._pod_apart(item, 0)
         if pod is not None and not self.ledger.refused(item):
             return self._firsts.possible(item, pod, among)
@@ -280,7 +282,7 @@ class PackingOracle:
         return bits_of(s for s in numbers_in(among) if not isinstance(self.verdict(s, item), refusing))
 
     def roomy(self, item: int) -> Bits:
-        """The shapes whose empty nodes have room for the amounts of the class, where nothing else changes them."""
+        """The shapes whose empty nodes have room for the amounts of the class, if nothing else changes the amounts."""
         pod = self._pod_apart(item, 0)
         if pod is None:
             looking = self._pod_apart(item, LOOKING)
@@ -292,7 +294,7 @@ class PackingOracle:
         found = self._first.get(key)
         if found is None:
             found = self._as_plain(shape, item)
-            if found is None and self.ledger.refused(item):  # asking would come to the same, and takes far longer
+            if found is None and self.ledger.refused(item):  # an evaluation has the same result and takes far longer
                 found = self.ledger.unknown(item, self._classes[item].members[0].pods[0]), None
             if found is None:
                 found = self._nodes.put(self._nodes.empty(shape), item)
@@ -304,17 +306,17 @@ class PackingOracle:
         return found
 
     def given_up(self, item: int) -> bool:
-        """Whether the class has spent its share, or waits, and no shape is known to take it."""
+        """True if the class has used up its share, or waits, and no shape is known to take it."""
         return item not in self._fitting and self.ledger.refused(item)
 
     def _as_plain(self, shape: int, item: int) -> tuple[Verdict, None] | None:
-        """What the plain machine lacks in other resources, its special preparations lack as well."""
+        """Resources that the plain machine lacks are missing on its special preparations as well."""
         plain = self._shapes[shape].plain
         if plain is None or not lacks_amounts(self.verdict(plain, item)):
             return None
         return self._explained(plain, item), None
 
     def _same(self, pod: PodApart) -> int:
-        """A number for what the claims match on all machines. The first class that wants this pays."""
+        """A number for the matches of the claims on all machines. The first class with these requests pays."""
         item, ledger = self._pods.first_class(pod), self.ledger
         return self._everywhere.number(pod.wants, pod.claims, None if ledger.refused(item) else ledger.accounts[item])

@@ -1,8 +1,8 @@
 """Slices of several hosts, which are bought as a whole: to the optimizer each is one big node.
 
-GKE makes all machines of a TPU slice or none, and a slice's topology says how many there are. So a kind of the packing
-problem stands for a whole slice, at the price of all its hosts, and bundles are put onto its hosts one after another.
-What one node takes is still answered by the oracle of single nodes (trial.py).
+GKE creates all machines of a TPU slice or none, and the topology of a slice gives their number. So a kind of the
+packing problem is a whole slice, at the price of all its hosts, and bundles are put onto its hosts one after another.
+The oracle of single nodes (trial.py) decides what one host takes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from autoscaler.planning.placement.trial import PackingOracle
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hosts:
-    """The nodes of one slice with what was put onto each."""
+    """The nodes of one slice with the bundles on each."""
 
     nodes: tuple[Filled, ...]
 
@@ -43,18 +43,18 @@ class SliceOracle:
         self.may_take = oracle.may_take
 
     def empty(self, shape: int) -> Filling:
-        """A fresh node, or a fresh slice."""
+        """A new node, or a new slice."""
         node = self._oracle.empty(shape)
         hosts = self._hosts[shape]
         return node if hosts == 1 else Hosts((node,) * hosts)
 
     def put(self, state: Filling, item: int) -> Filling | None:
-        """With one more bundle, on the first host that takes it."""
+        """The slice with one more bundle, on the first host that takes it."""
         if isinstance(state, Filled):
             return self._oracle.put(state, item)
         for index, node in enumerate(state.nodes):
             if index and node is state.nodes[index - 1]:
-                continue  # what one fresh host refuses, the others refuse as well
+                continue  # a bundle that one empty host refuses is refused by the other empty hosts as well
             after = self._oracle.put(node, item)
             if after is not None:
                 return Hosts((*state.nodes[:index], after, *state.nodes[index + 1 :]))
@@ -65,27 +65,27 @@ class SliceOracle:
         return sum(self._oracle.preference(node) for node in _nodes(state))
 
     def free(self, state: Filling) -> int:
-        """Devices that nobody uses, on all hosts."""
+        """Free devices on all hosts."""
         return sum(self._oracle.free(node) for node in _nodes(state))
 
     def full(self, state: Filling) -> bool:
-        """Whether no host is worth trying for more."""
+        """True if no host is worth trying for more."""
         return all(self._oracle.full(node) for node in _nodes(state))
 
     def has_room(self, state: Filling, item: int) -> bool:
         """False only if no host has room for one more bundle."""
-        if isinstance(state, Filled):  # asked thousands of times
+        if isinstance(state, Filled):  # called thousands of times
             return self._oracle.has_room(state, item)
         return any(self._oracle.has_room(node, item) for node in state.nodes)
 
     def room(self, shape: int) -> Mapping[Hashable, int]:
-        """How much all hosts take together at most."""
+        """The most that all hosts have room for together."""
         hosts = self._hosts[shape]
         found = self._oracle.room(shape)
         return found if hosts == 1 else {dimension: most * hosts for dimension, most in found.items()}
 
     def by_host(self, shape: int, pattern: Pattern) -> tuple[Pattern, ...]:
-        """What is on each host of a slice that was filled in this order; () stands for a host without bundles."""
+        """The bundles on each host of a slice that was filled in this order; () for a host without bundles."""
         if self._hosts[shape] == 1:
             return (pattern,)
         state: Filling | None = self.empty(shape)
