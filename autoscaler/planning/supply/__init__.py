@@ -1,1 +1,1 @@
-"""What can be bought: pools x offerings x drivers, the node each becomes, blocks, and limits."""
+"""Lists what can be bought: pools x offerings x drivers, with the future node of each, blocks, and limits."""

@@ -1,8 +1,8 @@
-"""Which processor architecture a pod is offered without having asked for one.
+"""Decides which processor architectures are offered to pods that name none.
 
-kube-scheduler would bind a pod to a node of any architecture, and an image that lacks it would crash there, of a pod or
-of the node. A pool that names an architecture, a type or an accelerator was written for it; one that excludes nothing
-says nothing about images.
+kube-scheduler would bind a pod to a node of any architecture, and an image without that architecture would crash there,
+also the image of a DaemonSet. A pool that names an architecture, a type or an accelerator was written for it. A pool
+without restrictions is no evidence about images.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _NAMING: Final = frozenset({labels.ARCHITECTURE, labels.INSTANCE_TYPE, labels.AC
 
 
 def offered_unasked(candidate: Candidate) -> bool:
-    """Whether pods that name no architecture are offered it."""
+    """True if the candidate is offered to pods that name no architecture."""
     named = any(r.operator == "In" and r.key in _NAMING for r in candidate.pool.requirements)
     return candidate.instance_type.architecture == ASSUMED or candidate.block is not None or named
 
 
 def asks_for_architecture(bundle: Bundle) -> bool:
-    """Whether every pod names an architecture: by selector, by affinity, or by tolerating the taint that GKE sets."""
+    """True if every pod names an architecture: by selector, by affinity, or by tolerating the taint that GKE sets."""
     return all(_asks(pod) for pod in bundle.pods)
 
 

@@ -1,7 +1,7 @@
-"""Who may use a capacity block, and how much of it is left.
+"""Decides who may use a capacity block, and how many of its machines are left.
 
-A block's taint is not tolerated on anybody's behalf: kube-scheduler will not place a pod that does not tolerate it, and
-the planner does not promise what will not happen. Time is counted to the start of the drain, not to the block's end.
+No pod gets a toleration of the block's taint: kube-scheduler does not bind a pod without it, and the planner plans only
+what kube-scheduler will do. Time is counted to the start of the drain, not to the block's end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Admission:
 
 
 def admission(bundle: Bundle, block: CapacityBlock, snapshot: Snapshot, now: datetime) -> Admission:
-    """Consumers and remaining time; the first refusal counts."""
+    """Checks consumers and remaining time, and returns the first refusal."""
     at_risk = 0
     for pod in bundle.pods:
         refusal = _not_consumer(pod, bundle, block, snapshot) or _too_long(pod, block, max(now, block.starts_at))
@@ -66,7 +66,8 @@ def _too_long(pod: Pod, block: CapacityBlock, at: datetime) -> Reason | None:
 
 
 def devices_wanted(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> int:
-    """The least number of devices the bundle's claims ask for; All counts as one, for nobody knows how many that is."""
+    """The least number of devices that the bundle's claims request; All counts as one, because its number is not
+    known."""
     keys = dict.fromkeys(key for pod in bundle.pods for key in claim_keys(pod))
     return sum(_least(request) for key in keys if key in claims for request in claims[key].requests)
 
@@ -77,14 +78,14 @@ def _least(request: DeviceRequest | FirstAvailable) -> int:
 
 
 def nodes_of(block: CapacityBlock, provisioned: tuple[ProvisionedNode, ...]) -> tuple[ProvisionedNode, ...]:
-    """Our nodes that hold or will hold a machine of the block."""
+    """Managed nodes that have, or will have, a machine of the block."""
     return tuple(p for p in provisioned if counts_against_limits(p) and p.offering.block == block.name)
 
 
 def available(block: CapacityBlock, provisioned: tuple[ProvisionedNode, ...]) -> int:
-    """How many more machines of the block can be started.
+    """The number of machines of the block that can still be started.
 
-    What the provider last said, but never more than the block's size less our nodes: its answer lags behind launches.
+    It is the provider's last answer, but at most the block's size minus the managed nodes: answers lag behind launches.
     """
     free = block.count - len(nodes_of(block, provisioned))
     return max(0, free if block.available is None else min(free, block.available))

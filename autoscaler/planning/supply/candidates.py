@@ -1,4 +1,5 @@
-"""Everything that could be bought: pool × offering × drivers, and what bars some of it. It must not know pods."""
+"""Lists everything that could be bought: pool × offering × drivers, with the reasons that bar some of it. It does
+not know pods."""
 
 from __future__ import annotations
 
@@ -31,17 +32,17 @@ from instance_catalog.prediction.system_labels import capacity_labels, type_labe
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
 
-# What makes an offering no choice at all, rather than one that cannot be had now.
+# Reasons that exclude an offering completely, rather than making it unavailable for now.
 _EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS})
-# What a provider answers when there is nothing to have, "" where that was not written down.
+# Errors of providers without capacity; "" if the error was not recorded.
 _SOLD_OUT = frozenset({"", "Capacity", "ReservationExhausted", "Shortage"})
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One thing that could be bought. `usd_per_hour` None: no price is known.
+    """An offering with drivers in a pool. `usd_per_hour` None: no price is known.
 
-    `barred` says why it is not bought although it may fit; it takes part in explanations only.
+    `barred` is the reason why it is not bought although it may fit; it is used in explanations only.
     """
 
     pool: CapacityPool
@@ -54,30 +55,30 @@ class Candidate:
 
     @property
     def excluded(self) -> bool:
-        """Whether it is no choice at all for the pool: whatever its devices are, it would not be bought."""
+        """True if the pool never buys it, whatever its devices are."""
         return self.barred is not None and self.barred.code in _EXCLUDED
 
     @property
     def rank(self) -> int:
-        """The capacity type's place in the pool's order."""
+        """The capacity type's position in the pool's list."""
         return self.pool.capacity_types.index(self.offering.capacity_type)
 
     @cached_property
     def hosts(self) -> int:
-        """How many such nodes are bought together or not at all."""
+        """The number of such nodes that are bought together or not at all."""
         return hosts(self.instance_type, self.drivers)
 
     @cached_property
     def profiles(self) -> tuple[str, ...]:
-        """The driver profiles its pool must have, as people write them."""
+        """The driver profiles that its pool must list, as in manifests."""
         return tuple(profile.text for profile in self.drivers.profiles)
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Zones and regions that a demand names, drivers (by name) of its DeviceClasses, feature gates of drivers without
-    which these refuse its claims, as (profile name, gate), topologies of TPU slices, drivers whose devices it wants of
-    device plugins, and whether it wants IMEX channels (`linked`)."""
+    """Properties that a demand names: zones and regions, drivers of its DeviceClasses, feature gates without which
+    drivers refuse its claims, as (profile name, gate), topologies of TPU slices, and drivers whose devices it
+    requests from device plugins. `linked`: it needs IMEX channels."""
 
     places: tuple[Place, ...] = ()
     drivers: frozenset[str] = frozenset()
@@ -93,19 +94,19 @@ _ADMITTED: Final = LastAnswers[tuple["Candidate", ...]]()
 def candidates_of(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, named: Named | None = None
 ) -> tuple[Candidate, ...]:
-    """What the pools admit, in a stable order: heavier pools, plainer drivers, cheaper offerings first.
+    """The candidates of the pools in a stable order: heavier pools, plainer drivers, cheaper offerings first.
 
-    `named` is what the demand names. A catalog that was not synchronised knows only "any" zone, and drivers that nobody
-    runs by default are offered in implicit pools only where they are named.
+    `named` are the names in the demand. A catalog without synchronisation knows only the zone "any". Drivers that are
+    not installed by default are offered in implicit pools only if the demand names them.
     """
 
     def compute() -> tuple[Candidate, ...]:
         return tuple(c for c in _candidates(snapshot, catalog, policy, now=now, named=named) if not refusals(c))
 
     if snapshot.blocks or snapshot.backoffs or snapshot.quarantines:
-        return compute()  # these begin and end with time
+        return compute()  # these change with time
     pools = pools_of(snapshot)
-    origins = tuple(pool.origin for pool in pools)  # of which equality takes no notice
+    origins = tuple(pool.origin for pool in pools)  # which equality ignores
     bought = (policy.where, policy.buy_unpriced)
     run = (running_drivers(snapshot), handed_out(snapshot), snapshot.from_files)
     of = (Same(catalog), tuple(pools), origins, snapshot.profile, run, bought, named)
@@ -115,7 +116,7 @@ def candidates_of(
 def every_candidate(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, named: Named | None = None
 ) -> tuple[Candidate, ...]:
-    """The same with what the requirements of the pools exclude, for explanations."""
+    """The same with candidates that requirements of the pools exclude, for explanations."""
     return _candidates(snapshot, catalog, policy, now=now, named=named, excluded=True)
 
 
@@ -128,7 +129,7 @@ def _candidates(
     named: Named | None,
     excluded: bool = False,
 ) -> tuple[Candidate, ...]:
-    """Without `excluded`, types are left out that a requirement of the pool refuses by their names."""
+    """Without `excluded`, types are left out whose names a requirement of the pool refuses."""
     named = named or Named()
     found: list[Candidate] = []
     running, handed = running_drivers(snapshot), handed_out(snapshot)
@@ -161,7 +162,7 @@ def _candidates(
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """An offering before it is joined with drivers."""
+    """An offering before it is combined with drivers."""
 
     instance_type: InstanceType
     offering: Offering
@@ -203,8 +204,11 @@ def _catalog_offers(
     named: tuple[Place, ...],
     held: Collection[str],
 ) -> Iterator[_Offer]:
-    """What the catalog lists and the pool may buy; a pool with a reservation does not overflow unless it says so. Of
-    types `held` in blocks that are open nobody buys another block before that one is used."""
+    """The offerings of the catalog that the pool may buy.
+
+    A pool with a reservation does not overflow unless its spec says so. If open blocks have types (`held`), no other
+    block with these types is bought before they are used.
+    """
     reserved_only = pool.overflow is Permission.NEVER and any(block.pool == pool.name for block in snapshot.blocks)
     wanted = places_of(pool, named)
     for instance_type in types:
@@ -222,13 +226,13 @@ def _catalog_offers(
 
 
 def admits_type(pool: CapacityPool, instance_type: InstanceType) -> bool:
-    """Whether the pool's requirements admit the type in some offering, as far as they speak of the type."""
+    """True if the pool's requirements on types admit the type in some offering."""
     facts = type_facts(instance_type)
     return all(_meets(r, facts, instance_type) for r in map(today, pool.requirements) if r.key in facts)
 
 
 def has_label(key: str, pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> bool:
-    """Whether any node of the pool may have a label: whether the pool's requirements may name it."""
+    """True if some node of the pool may have the label, so that requirements may name it."""
     facts = {labels.ZONE, labels.REGION, labels.ACCELERATOR, *capacity_type_facts(CapacityType.ON_DEMAND), *pool.labels}
     facts |= group_keys(pool)
     if key in facts or any(key in type_facts(found) or key in type_labels(found) for found in catalog):
@@ -274,7 +278,7 @@ def _candidate(
 def _barred(
     candidate: Candidate, offering: Offering, snapshot: Snapshot, *, policy: Policy, now: datetime
 ) -> Reason | None:
-    """Why the offering is not bought now."""
+    """The reason why the offering is not bought now."""
     ref, subject = candidate.offering, f"offering {candidate.offering.instance_type}"
     unusable = why_not_runnable(candidate.instance_type, candidate.drivers)
     if unusable is not None:
@@ -308,7 +312,7 @@ def _barred(
 
 
 def _unavailable(backoff: Backoff, subject: str) -> Reason:
-    """The cloud has none, or would not say so much."""
+    """The reason of a back-off: the cloud has no capacity, or refused for another reason."""
     until = backoff.until.isoformat(timespec="seconds")
     if backoff.reason in _SOLD_OUT:
         return Reason.of(Code.SHORTAGE, subject, until=until)
@@ -332,7 +336,8 @@ def refusals(candidate: Candidate) -> tuple[Requirement, ...]:
 
 
 def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
-    """What of the pool's spec keeps a candidate of another pool out, drivers apart; "" where nothing does."""
+    """The part of the pool's spec that excludes a candidate of another pool, except for drivers; "" if there is
+    none."""
     facts = offering_labels(candidate) | capacity_type_facts(candidate.offering.capacity_type)
     facts |= dict(node_labels(candidate.instance_type, candidate.drivers)) | dict(pool.labels)
     anywhere = candidate.offering.zone == ANY_ZONE
@@ -352,9 +357,10 @@ def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
 
 
 def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: InstanceType) -> bool:
-    """A requirement on the type or the accelerator may use any of its names."""
+    """True if the offering meets the requirement. A requirement on the type or the accelerator may use any of its
+    names."""
     if requirement.operator == "NotIn" and facts.get(requirement.key) == ANY_ZONE:
-        return False  # a zone or region that is not known yet may be one of these
+        return False  # an unknown zone or region may be one of these
     names = _names(requirement.key, instance_type)
     if not names:
         return requirement_matches(requirement, facts)
@@ -363,7 +369,7 @@ def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: In
 
 
 def _may_be_named(instance_type: InstanceType, pool: CapacityPool) -> bool:
-    """Whether the pool's requirements on the names of types and accelerators admit it, whatever the offering."""
+    """True if the pool's requirements on names of types and accelerators admit it, whatever the offering is."""
     return all(
         _meets(requirement, EMPTY, instance_type)
         for requirement in pool.requirements
@@ -372,9 +378,10 @@ def _may_be_named(instance_type: InstanceType, pool: CapacityPool) -> bool:
 
 
 def _names(key: str, instance_type: InstanceType) -> tuple[str, ...]:
-    """What people call a type or an accelerator; () for keys with one value only.
+    """The usual names of a type or an accelerator; () for keys with one value only.
 
-    A machine with attached accelerators (n1) has the catalog's name for the pair beside the machine type of its label.
+    A machine with attached accelerators (n1) has the catalog's name for the pair in addition to the machine type of its
+    label.
     """
     if key == labels.INSTANCE_TYPE:
         return (instance_type.name, instance_type.machine_type)

@@ -1,8 +1,8 @@
-"""Which machines publish devices that no allocation on a fresh node can tell apart.
+"""Finds machines whose devices no allocation on a new node can distinguish.
 
-What is known only at run time, or not in the catalog, is a token. Two machines of different types with the same GPUs
-differ in the names of such tokens, and nothing depends on those: selectors see that a value is open, constraints
-whether two tokens are the same one. So tokens count by where they appear for the first time.
+Values that are known only at run time, or not in the catalog, are tokens. Two machines of different types with the same
+GPUs differ in the names of such tokens, and nothing depends on the names: a selector only sees that a value is unknown,
+a constraint only whether two tokens are the same. So tokens are numbered by their first occurrence.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from instance_catalog.prediction.tokens import scope_of
 
 
 class DeviceSignature:
-    """Stands for everything that tells such machines apart. The same object as long as somebody keeps it."""
+    """Represents everything that distinguishes such machines. The same object as long as it is referenced."""
 
     __slots__ = ("__weakref__",)
 
 
-_MOST: Final = 24  # devices of a machine
+_MOST: Final = 24  # the most devices of a machine
 _KNOWN: Final[WeakValueDictionary[Hashable, DeviceSignature]] = WeakValueDictionary()
 
 
 def signature_of(slices: tuple[ResourceSlice, ...]) -> DeviceSignature:
-    """One object for slices of fresh nodes of one name on which every claim gets the same answer.
+    """One object for slices of new nodes on which every claim gets the same answer.
 
-    Order counts, because allocation takes devices in order. Quantities count as they are written, because expressions
-    can tell. Of many devices, names of unknown values count as well: hundreds of partitions take longer to compare than
-    to ask.
+    Order counts, because allocation uses devices in order. Quantities count as they are written, because expressions
+    can read that. With many devices, names of unknown values count as well: hundreds of partitions take longer to
+    compare than to evaluate.
     """
     if sum(len(piece.devices) for piece in slices) > _MOST:
         return _KNOWN.setdefault(slices, DeviceSignature())
@@ -69,7 +69,7 @@ def _of_device(device: Device, numbers: dict[str, int]) -> Hashable:
 
 
 def _of_value(value: AttributeValue, numbers: dict[str, int]) -> tuple[Hashable, ...]:
-    """With its type, since Python takes True for 1."""
+    """With its type, because True equals 1 in Python."""
     kind = type(value).__name__
     if not isinstance(value, RuntimeOnly):
         return kind, value

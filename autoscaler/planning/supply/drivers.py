@@ -1,4 +1,5 @@
-"""Which DRA drivers the nodes of a pool run: as listed, as the cluster's DaemonSets run them, or as assumed."""
+"""Decides which DRA drivers run on the nodes of a pool: the listed ones, those of the cluster's DaemonSets, or
+assumed ones."""
 
 from __future__ import annotations
 
@@ -30,23 +31,26 @@ from instance_catalog.prediction.variants import implicit_driver_sets, slice_var
 from instance_catalog.types.instance_type import InstanceType
 
 _DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
-# Node templates whose provider launches slices of several hosts as a whole.
+# Kinds of node templates whose provider launches slices of several hosts as a whole.
 SLICE_TEMPLATES: Final = frozenset({"GCPNodeTemplate"})
 # NVIDIA GPU feature discovery as (profile name, option).
 FEATURE_DISCOVERY: Final = ("nvidia", "feature-discovery")
-_TOPOLOGY: Final = "topology"  # option of drivers for machines that form slices
+_TOPOLOGY: Final = "topology"  # the option of drivers for machines that form slices
 _COMPUTE_DOMAIN: Final = "compute-domain"
 _NVLINK: Final = "multi-node NVLink"
 _DISCOVERED: Final = frozenset({FEATURE_DISCOVERY})
-# What one LaunchBatch holds at most, by its schema.
+# The most nodes of one LaunchBatch, by its schema.
 LARGEST_SLICE: Final = 100
-# Node templates whose provider publishes the slices itself: no DaemonSet runs there.
+# Kinds of node templates whose provider publishes the slices itself: no DaemonSet runs there.
 PUBLISHING_TEMPLATES = frozenset({"SimulatedNodeTemplate", "KwokNodeTemplate"})
 
 
 def running_drivers(snapshot: Snapshot) -> DriverSet:
-    """What the driver DaemonSets of the cluster run. Of two that run one driver differently the first by name counts;
-    the set's notes say so, and what was assumed of them."""
+    """The drivers that the cluster's DaemonSets run.
+
+    If two DaemonSets run one driver with different options, the first by name counts. The set's notes report this, and
+    all assumptions.
+    """
     found: dict[str, DriverProfile] = {}
     homes: dict[str, str] = {}
     notes: list[str] = []
@@ -63,7 +67,7 @@ def running_drivers(snapshot: Snapshot) -> DriverSet:
 
 
 def handed_out(snapshot: Snapshot) -> frozenset[str]:
-    """The drivers whose devices a device plugin of the cluster hands out."""
+    """The drivers whose devices a device plugin of the cluster provides."""
     return frozenset(found.device_plugin for found in snapshot.daemon_sets if found.device_plugin)
 
 
@@ -81,20 +85,21 @@ def driver_sets(
     instead: bool = False,
     linked: bool = False,
 ) -> tuple[DriverSet, ...]:
-    """The drivers that a node of the pool may run, in order of preference.
+    """The sets of drivers that a node of the pool may run, in order of preference.
 
-    As the pool or the block lists them; every variant in implicit pools, with those of `wanted` (driver names) too; for
-    Auto those of `running` that are known to have devices on the type. Where no driver runs, and where the provider
-    publishes by itself, the plainest variant is assumed. Where drivers are assumed, they may have `gates` (profile
-    name, feature gate) on as well: nobody knows that they are off. FEATURE_DISCOVERY among them is on in all sets of
-    implicit pools. TPU machines then form slices of the `topologies`.
+    The sets are those that the pool or the block lists. Implicit pools have every variant, also those of `wanted`
+    (driver names). For Auto, they are those of `running` that are known to have devices on the type. If no driver runs,
+    or the provider publishes the slices, the plainest variant is assumed. Assumed drivers may also have the feature
+    gates of `gates` (profile name, feature gate), because they are not known to be off. FEATURE_DISCOVERY among them is
+    on in all sets of implicit pools. TPU machines form slices of the `topologies`.
 
-    `plugged` names drivers whose devices a device plugin of the cluster hands out, and those whose devices the demand
-    wants handed out: a type with such devices and with none of a driver that runs is offered as if none ran; one whose
-    devices no driver is known to publish, without any. With `instead`, and in implicit pools, a type whose drivers are
-    assumed is also offered without those whose devices the demand wants handed out: a device has one of both.
+    `plugged` are drivers whose devices a device plugin of the cluster provides, and drivers whose devices the demand
+    requests from a plugin. A type with such devices, and without devices of a running driver, is offered as if no
+    driver ran. A type whose devices no driver is known to publish is offered without drivers. With `instead`, and in
+    implicit pools, a type with assumed drivers is also offered without the drivers whose devices the demand requests
+    from a plugin: a device is provided by one of both.
 
-    Where the demand wants IMEX channels (`linked`), implicit pools have them on machines with multi-node NVLink only:
+    If the demand needs IMEX channels (`linked`), implicit pools have them only on machines with multi-node NVLink:
     elsewhere no container gets one.
     """
     listed = (block.drivers if block else ()) or pool.drivers
@@ -111,12 +116,12 @@ def driver_sets(
         variants = (NO_DRIVERS,)
     assumed = variants if pool.implicit else variants[:1]
     if by_plugin and (instead or pool.implicit):
-        # That a plugin runs is a fact, and a driver beside it only assumed.
+        # The plugin is known to run, and the driver beside it is only assumed.
         known = by_plugin <= plugged[0] and not pool.implicit
         without = tuple(beside_plugins(one, by_plugin) for one in assumed)
         assumed = tuple(dict.fromkeys(without if known else (*assumed, *without)))
     discovered = FEATURE_DISCOVERY in gates
-    gates = gates - {FEATURE_DISCOVERY}  # it is on no machine or on all; a pool says that it runs
+    gates = gates - {FEATURE_DISCOVERY}  # it runs on no machine or on all; a pool lists it
     gated = (found for variant in assumed if gates and (found := with_gates(variant, gates)) is not None)
     sliced = slice_variants(instance_type, assumed[:1], topologies)
     if not pool.implicit:
@@ -128,8 +133,8 @@ def driver_sets(
 def _variants(
     instance_type: InstanceType, kubernetes: KubernetesProfile, pool: CapacityPool, *, linked: bool
 ) -> tuple[DriverSet, ...]:
-    """Every variant. Implicit pools have the driver of channels, where these are wanted (`linked`), only on machines
-    with multi-node NVLink."""
+    """Every variant. With `linked`, implicit pools have the driver of channels only on machines with multi-node
+    NVLink."""
     variants = implicit_driver_sets(instance_type, kubernetes)
     if not linked or not pool.implicit or instance_type.fabric.multi_node:
         return variants
@@ -137,7 +142,7 @@ def _variants(
 
 
 def with_cause(reason: Reason, pool: CapacityPool, instance_type: InstanceType) -> Reason:
-    """The reason with what the machine lacks (`needs`), where its driver has channels and `driver_sets` leaves them out
+    """The reason with what the machine lacks (`needs`), if `driver_sets` leaves out the channels of its driver
     because no container would get one."""
     channel = reason.code is Code.NO_DEVICE_OF_CLASS and reason.detail.get("device_class") == CHANNEL_CLASS
     if not channel or not pool.implicit or instance_type.fabric.multi_node:
@@ -146,27 +151,27 @@ def with_cause(reason: Reason, pool: CapacityPool, instance_type: InstanceType) 
 
 
 def beside_plugins(drivers: DriverSet, by_plugin: AbstractSet[str]) -> DriverSet:
-    """The set without the drivers whose devices device plugins hand out, where they do so for these (by driver name).
+    """The set without the drivers whose devices device plugins provide (by driver name).
 
-    That of TPUs stays: it says of which slice a machine is a host, whoever hands out its chips.
+    The TPU driver stays: its option has the slice of a host, whatever provides the chips.
     """
     kept = tuple(p for p in drivers.profiles if p.driver not in by_plugin or says_slice(p))
     return drivers if len(kept) == len(drivers.profiles) else replace(drivers, profiles=kept)
 
 
 def says_slice(profile: DriverProfile) -> bool:
-    """Whether the profile says of which slice of several hosts a machine is a part."""
+    """True if the profile has the slice of several hosts that a machine belongs to."""
     return _TOPOLOGY in profile.facts.options
 
 
 def plans_slices(pool: CapacityPool, hosts: int) -> bool:
-    """Whether slices of so many hosts are a choice for the pool. A pool that lists some that nobody launches is held
-    back as a whole by a check (SliceNotLaunched)."""
+    """True if the pool may buy slices of this many hosts. A check excludes a pool that lists slices which its
+    provider does not launch (SliceNotLaunched)."""
     return bool(pool.drivers) or pool.mode is Mode.OBSERVE or launches_slices(pool, hosts)
 
 
 def launches_slices(pool: CapacityPool, hosts: int) -> bool:
-    """Whether its provider launches all hosts of such a slice or none. One LaunchBatch is one slice."""
+    """True if the pool's provider launches all hosts of such a slice or none. One LaunchBatch is one slice."""
     kind = pool.node_template.kind
     return kind in PUBLISHING_TEMPLATES or (kind in SLICE_TEMPLATES and hosts <= LARGEST_SLICE)
 

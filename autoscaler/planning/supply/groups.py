@@ -1,4 +1,4 @@
-"""Groups of machines that exist already: which of them start an offering, and what its nodes register with there."""
+"""Existing groups of machines: the offerings that they start, and the labels and taints of their nodes."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ _HELD: Final = frozenset({CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED})
 
 
 class Registered(NamedTuple):
-    """What a node has beside what follows from its machine and its pool: labels and taints."""
+    """The labels and taints that a node has beside those of its machine and its pool."""
 
     labels: FrozenMap[str, str] = EMPTY
     taints: tuple[Taint, ...] = ()
 
 
 def in_groups(ref: OfferingRef, pool: CapacityPool) -> bool:
-    """Whether a group of the pool's node template starts such machines, as far as that is known. What names no
-    reservation lacks a CapacityBlock, whichever the groups start."""
+    """True if a group of the pool's node template starts such machines, as far as is known.
+
+    Also true for reserved capacity without the name of its reservation: its reason is the missing CapacityBlock.
+    """
     return pool.groups is None or any(_starts(group, ref) for group in pool.groups)
 
 
 def is_of(group: GroupOffering, ref: OfferingRef) -> bool:
-    """Whether such a machine is started by groups of this offering and by no others."""
+    """True if only groups of this offering start such a machine."""
     return _starts(group, ref) and (ref.zone, ref.reservation) == (group.zone, group.reservation)
 
 
 def registered(pool: NodeTerms, ref: OfferingRef) -> Registered:
-    """What a node of an offering has by the groups that may start it: the labels that it has in each of them, and the
-    taints that it has in any. Taints that the pool says go away are gone when pods come."""
+    """The labels that a node of the offering has in each of its groups, and the taints that it has in any of them.
+    Taints that are removed after the start, by the pool's spec, are left out."""
     return _registered(pool.registers, ref) if pool.registers else Registered()
 
 
 def group_keys(pool: CapacityPool) -> frozenset[str]:
-    """The labels that depend on the group that a node is started in."""
+    """The labels that depend on the group of a node."""
     return frozenset(key for nodes in pool.registers for key in nodes.labels)
 
 
 def keeps_together(pool: CapacityPool, ref: OfferingRef, key: str) -> GroupNodes | None:
-    """The nodes of the one group whose machines share a label that is known of none before it registers; None where
-    several groups may start them, or nothing keeps them together."""
+    """The nodes of the one group whose machines share a label with an unknown value; None if several groups may
+    start them, or no policy keeps them together."""
     found = list(_of(pool.registers, ref))
     if len(found) != 1 or found[0].offering is None or key not in found[0].same:
         return None
@@ -70,7 +72,7 @@ def _of(registers: tuple[GroupNodes, ...], ref: OfferingRef) -> Iterator[GroupNo
 
 
 def _starts(group: GroupOffering, ref: OfferingRef) -> bool:
-    # A CapacityBlock may hold any kind of reservation, so a group of either kind may start its machines.
+    # A CapacityBlock may hold any kind of reservation, so groups of both kinds may start its machines.
     paid = _HELD if ref.capacity_type in _HELD else {ref.capacity_type}
     return (
         group.instance_type == ref.instance_type

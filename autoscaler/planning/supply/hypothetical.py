@@ -1,8 +1,8 @@
-"""The node that a candidate would become: labels, taints, allocatable, slices, and the DaemonSet pods it will carry.
+"""The future node of a candidate: labels, taints, allocatable resources, slices, and the pods of DaemonSets.
 
-Nodes that nothing in the demand can tell apart share a shape: the same slices, allocatable, taints and DaemonSets, and
-the same values of the labels that somebody looks at. All shapes are evaluated under one placeholder name, so that
-predictions and selector answers are shared; a node that is planned gets its own name and slices.
+Nodes that the demand cannot distinguish share a shape: the same slices, allocatable resources, taints and DaemonSets,
+and the same values of the labels that it reads. All shapes are evaluated under one placeholder name, so that they share
+predictions and answers of selectors. A planned node gets its own name and slices.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from instance_catalog.types.node_allocatable import node_allocatable
 
 @dataclass(frozen=True, slots=True)
 class Hypothetical:
-    """A node that could come: as the API server would show it, with DaemonSet pods, and what its drivers will publish
-    whatever it is called (`predicted`)."""
+    """A future node as the API server would show it, with pods of DaemonSets, and its predicted slices without its
+    name (`predicted`)."""
 
     node: Node
     predicted: tuple[ResourceSlice, ...]
@@ -54,9 +54,9 @@ class Hypothetical:
 
     @property
     def slices(self) -> tuple[ResourceSlice, ...]:
-        """What they will publish, under its own name: made anew each time, but for nodes without a name of their own.
+        """The predicted slices under its own name, made again each time, except for nodes with the placeholder name.
 
-        Most of the nodes of a plan are equal, and nobody reads theirs.
+        Most of the nodes of a plan are equal, and their slices are never read.
         """
         return under_name(self.predicted, self.node.name)
 
@@ -66,36 +66,36 @@ class Hypothetical:
 
 @dataclass(frozen=True)
 class Shape:
-    """A hypothetical node that stands for several candidates; predicted only when somebody asks about it."""
+    """A hypothetical node that represents several candidates; its slices are predicted only when they are needed."""
 
     node: Node
     daemons: tuple[Pod, ...]
     candidate: Candidate
     profile: KubernetesProfile
-    # Index of the shape of the same machine with its plainest drivers, if this is another preparation of it.
+    # The index of the shape of the same machine with its plainest drivers, if this is another preparation of it.
     plain: int | None = None
 
     @cached_property
     def sample(self) -> Hypothetical:
-        """The node with what its drivers publish."""
+        """The node with its predicted slices."""
         return Hypothetical(self.node, _predicted(self.candidate, self.profile), self.daemons)
 
     @cached_property
     def free(self) -> Mapping[str, int]:
-        """What the pods of DaemonSets leave of each resource, in scheduler units."""
+        """The amounts that pods of DaemonSets leave, in scheduler units."""
         state = NodeState.of(self.node, self.daemons)
         return {resource: state.free(resource) for resource in state.allocatable}
 
     @cached_property
     def whole_devices(self) -> int | None:
-        """How many devices it has, if each is used by one claim alone; None where they are divided or shared."""
+        """The number of devices, if each serves one claim only; None if they are divided or shared."""
         devices = [device for piece in self.sample.slices for device in piece.devices]
         divided = any(d.consumes_counters or d.allow_multiple_allocations for d in devices)
         return None if divided else len(devices)
 
     @cached_property
     def signature(self) -> DeviceSignature:
-        """The same for shapes whose devices no claim can tell apart."""
+        """Equal for shapes whose devices no claim can distinguish."""
         return signature_of(self.sample.slices)
 
     @cached_property
@@ -109,9 +109,9 @@ def hypothetical(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypothet
 
 
 def hypotheticals(named: Sequence[tuple[NodeBasis, str]], snapshot: Snapshot) -> list[Hypothetical]:
-    """The same for many nodes, of which most are alike."""
+    """The same for many nodes, most of which are equal."""
     plugins, found = plugins_of(snapshot), list[Hypothetical]()
-    nodes: dict[int, Node] = {}  # by identity: a candidate stands for many nodes
+    nodes: dict[int, Node] = {}  # by identity: one candidate may be many nodes
     for basis, name in named:
         if id(basis) not in nodes:
             amounts = _allocatable(basis, plugins)
@@ -125,7 +125,7 @@ def hypotheticals(named: Sequence[tuple[NodeBasis, str]], snapshot: Snapshot) ->
 
 
 def template_of(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypothetical:
-    """The node `name` without the pods of DaemonSets, for who adds those himself."""
+    """The node `name` without the pods of DaemonSets, for callers that add these themselves."""
     node = future_node(basis, name, allocatable=_allocatable(basis, plugins_of(snapshot)), profile=snapshot.profile)
     return Hypothetical(node, _predicted(basis, snapshot.profile))
 
@@ -133,7 +133,7 @@ def template_of(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypotheti
 def future_node(
     basis: NodeBasis, name: str, *, allocatable: FrozenMap[str, Quantity], profile: KubernetesProfile | None = None
 ) -> Node:
-    """The Node object alone. Startup taints are gone when pods are placed.
+    """Only the Node object. Startup taints are removed before pods are placed.
 
     Without a profile, its features are unknown.
     """
@@ -153,7 +153,7 @@ def _labels(basis: NodeBasis, name: str) -> dict[str, str]:
     offered = offering_labels(basis)
     old = {**OLD_KEYS, **{key: labels.ZONE for key in [facts_of(basis.instance_type.cloud).zone_label] if key}}
     return {
-        # Kubelets, cloud providers and CSI drivers write these beside today's keys, and people and volumes select by
+        # Kubelets, cloud providers and CSI drivers write these beside today's keys, and users and volumes select by
         # them.
         **{other: offered[key] for other, key in old.items() if offered.get(key, ANY_ZONE) != ANY_ZONE},
         **offered,
@@ -173,8 +173,8 @@ def _taints(basis: NodeBasis) -> tuple[Taint, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """What the cluster's DaemonSets say of devices: `handed` are the drivers whose devices a device plugin hands out,
-    `drivers` the DRA drivers that run; without `known` no DaemonSet is in sight, with `assumed` no cluster either."""
+    """The devices of the cluster's DaemonSets: `handed` are the drivers whose devices a device plugin provides,
+    `drivers` the DRA drivers that run. `known`: DaemonSets are visible. `assumed`: there is no cluster either."""
 
     handed: frozenset[str]
     drivers: frozenset[str]
@@ -192,7 +192,7 @@ def plugins_of(snapshot: Snapshot) -> Plugins:
 def _allocatable(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
     found = node_allocatable(basis.instance_type, reserved=basis.pool.kubelet_reserved)
     plugged = _plugged(basis, plugins)
-    # Without a pool the image may be one that keeps huge pages for EFA, whoever has the cards.
+    # Without a pool the image may reserve huge pages for EFA, whatever provides the cards.
     every = plugin_resources(basis.instance_type).values() if basis.pool.implicit else (plugged,)
     kept = facts_of(basis.instance_type.cloud).huge_pages
     paged = [kept[resource] for amounts in every for resource in amounts if resource in kept]
@@ -204,20 +204,22 @@ def _allocatable(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]
         if "memory" not in basis.instance_type.allocatable:
             rest = found["memory"].int64_value() - pages.amount.int64_value()
             added["memory"] = Quantity.of(max(0, rest), "BinarySI")
-    # What was measured on a node wins.
+    # Measurements on a node have precedence.
     return FrozenMap({**found, **added, **basis.instance_type.allocatable})
 
 
 def _plugged(basis: NodeBasis, plugins: Plugins) -> FrozenMap[str, Quantity]:
-    """What device plugins add to the node: those that the cluster runs, for devices that no DRA driver of the node has.
+    """The resources that device plugins add to the node: plugins of the cluster, for devices that no DRA driver of the
+    node publishes.
 
-    Without any CapacityPool, and in files where neither the pool nor a DaemonSet says what the nodes run, a plugin is
-    assumed for the devices that no driver of the candidate has (`beside_plugins`). In a cluster in which no DaemonSet
-    is seen all plugins are assumed beside the drivers, but not EFA's: its huge pages would be memory that the node has.
+    Without any CapacityPool, and in files in which neither the pool nor a DaemonSet defines what the nodes run, a
+    plugin is assumed for the devices that no driver of the candidate has (`beside_plugins`). In a cluster without
+    visible DaemonSets all plugins are assumed beside the drivers, except EFA's: its huge pages would reduce the memory
+    of the node.
     """
     listed = (basis.block.drivers if basis.block else ()) or basis.pool.drivers
     drivers = {profile.driver for profile in basis.drivers.profiles}
-    # A driver that is assumed is none beside a plugin that runs, and that is a fact.
+    # An assumed driver does not count beside a plugin that is known to run.
     running = drivers if listed else drivers & plugins.drivers
     published = {profile.driver for profile in basis.drivers.profiles if not says_slice(profile)}
     unsaid = not listed and not plugins.known
@@ -265,12 +267,12 @@ def _shapes_of(
             whole = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine], profile=snapshot.profile)
             daemons = daemon_pods(whole, snapshot.daemon_sets)
         kept = _watched(candidate, watched)
-        # The same type with the same drivers publishes the same slices: comparing those would cost far more.
+        # The same type with the same drivers publishes the same slices: comparing the slices would cost far more.
         key = (machine, candidate.drivers, kept, _taints(candidate), daemons)
         if key not in index:
             node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine], profile=snapshot.profile)
             index[key] = len(shapes)
-            # What device plugins hand out is no preparation of the same devices.
+            # Devices of device plugins are no preparation of the same devices.
             same = (candidate.pool.name, candidate.offering, candidate.offering.region, plugged)
             plain = plainest.setdefault(same, len(shapes))
             special = plain if plain != len(shapes) and candidate.hosts == 1 else None
@@ -280,16 +282,16 @@ def _shapes_of(
 
 
 def _watched(candidate: Candidate, watched: frozenset[str]) -> FrozenMap[str, str]:
-    """The labels of the node that matter; where none do, none are made."""
+    """The labels of the node that matter; none are made if none matter."""
     if not watched:
         return EMPTY
     every = _labels(candidate, PLACEHOLDER_NODE)
-    # A node has some dozens of labels, and one pod may name 100,000.
+    # A node has some dozens of labels; one pod may name 100,000.
     return FrozenMap({key: every[key] for key in sorted(every) if key in watched})
 
 
 def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
-    """Keys of node labels that the placement of these pods, or the reach of a device or volume, depends on."""
+    """Keys of node labels that decide the placement of these pods, or the reach of a device or volume."""
     keys: set[str] = set()
     for pod in pods:
         keys.update(pod.node_selector)

@@ -1,6 +1,6 @@
-"""How much may still be bought: limits of pools, machines left in blocks, the spending guard.
+"""Computes how much may still be bought: limits of pools, machines left in blocks, the spending guard.
 
-Each becomes one number in the packing problem, with what is in use already taken off. It must not know pods.
+Each becomes one number in the packing problem, minus the present use. This module does not know pods.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from instance_catalog.types.catalog import Catalog
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`remaining` of `resource` ("accelerators", "nodes", "usdPerHour", "machines") in a pool, block or the groups of a
-    `template` that start an offering, or overall."""
+    """`remaining` of `resource` ("accelerators", "nodes", "usdPerHour", "machines") in a pool, block or the groups
+    of a `template` that start an offering, or overall."""
 
     resource: str
     bound: Decimal
     remaining: Decimal
     pool: str | None = None
     block: str | None = None
-    guard: str = ""  # the setting's name, of limits over all pools
+    guard: str = ""  # the setting's name, for limits over all pools
     template: NodeTemplateRef = NO_TEMPLATE
     group: GroupOffering | None = None
 
@@ -58,7 +58,7 @@ class Limit:
                 return candidate.usd_per_hour or Decimal(0)
 
     def reason(self) -> Reason:
-        """What to say when it binds."""
+        """The reason of a pod that this limit keeps from a node."""
         if self.block is not None:
             return Reason.of(Code.BLOCK_FULL, f"block {self.block}", block=self.block, count=int(self.bound))
         if self.group is not None:
@@ -79,7 +79,7 @@ class Limit:
 
 
 def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> tuple[Limit, ...]:
-    """Every limit that is set, less what managed nodes use already."""
+    """Every limit that is set, minus the use of managed nodes."""
     alive = [node for node in snapshot.provisioned if counts_against_limits(node)]
     found: list[Limit] = []
     for pool in pools_of(snapshot):
@@ -103,9 +103,10 @@ def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetim
 
 
 def _rooms(snapshot: Snapshot, alive: Iterable[ProvisionedNode]) -> Iterator[Limit]:
-    """The room in groups that exist already, beside our own machines. What a provider counts in them is minutes old,
-    and may be machines of Foreslice that have ended. Those of others are met by the launch, which passes such groups
-    over.
+    """The free room in existing groups, beside managed machines.
+
+    A provider's count is minutes old, and may include machines of Foreslice that have ended. Machines of others are
+    found by the launch, which skips full groups.
     """
     templates = {pool.name: pool.node_template for pool in snapshot.pools}
     rooms = {(pool.node_template, room.offering): room for pool in pools_of(snapshot) for room in pool.rooms}
@@ -117,9 +118,9 @@ def _rooms(snapshot: Snapshot, alive: Iterable[ProvisionedNode]) -> Iterator[Lim
 
 
 def accelerators_in_use(snapshot: Snapshot, catalog: Catalog) -> Mapping[str, int]:
-    """By pool, the accelerators of its nodes as its limit counts them; a type that left the catalog counts as none.
+    """By pool, the accelerators of its nodes in the units of its limit; a type that left the catalog counts as none.
 
-    Parts of accelerators, which some types have, are added up before they are rounded up.
+    Parts of accelerators, which some types have, are added before they are rounded up.
     """
     used: dict[str, Decimal] = {}
     for node in snapshot.provisioned:
@@ -129,7 +130,7 @@ def accelerators_in_use(snapshot: Snapshot, catalog: Catalog) -> Mapping[str, in
 
 
 def _guards(account: Spending | None, usd_per_hour: Decimal, policy: Policy, now: datetime) -> Iterator[Limit]:
-    """The bounds over all pools. The day's one is turned into dollars per hour for the rest of the day."""
+    """The limits over all pools. The daily limit is converted to dollars per hour for the rest of the day."""
     if (most := policy.max_usd_per_hour) is not None:
         yield Limit("usdPerHour", most, most - usd_per_hour, guard="maxUsdPerHour")
     if (daily := policy.max_usd_per_day) is not None:
@@ -141,24 +142,24 @@ def _guards(account: Spending | None, usd_per_hour: Decimal, policy: Policy, now
 
 
 def binding_guards(plan: Plan) -> tuple[str, ...]:
-    """The guards that a plan names as the reason why a pod gets no node."""
+    """The guards that are the reason of a pod without a node in the plan."""
     reasons = (reason for left in plan.left_out for reason in left.reasons)
     return tuple(sorted({str(r.detail["guard"]) for r in reasons if r.code is Code.SPENDING_GUARD}))
 
 
 def binding(candidate: Candidate, limits: Sequence[Limit], bought: Iterable[Candidate]) -> Limit | None:
-    """The limit that one more node of the candidate would break after `bought`, or None."""
+    """The limit that one more node of the candidate would exceed after `bought`, or None."""
     return binding_after(candidate, limits, uses_of(bought, limits))
 
 
 def uses_of(bought: Iterable[Candidate], limits: Sequence[Limit]) -> tuple[Decimal, ...]:
-    """How much these nodes take of each limit."""
+    """The part of each limit that these nodes use."""
     nodes = list(bought)
     return tuple(sum(map(limit.uses, nodes), Decimal(0)) for limit in limits)
 
 
 def binding_after(candidate: Candidate, limits: Sequence[Limit], used: Sequence[Decimal]) -> Limit | None:
-    """The same, if so much of each limit is used."""
+    """The same, if this part of each limit is used."""
     for limit, amount in zip(limits, used, strict=True):
         use = limit.uses(candidate)
         if use and use + amount > limit.remaining:

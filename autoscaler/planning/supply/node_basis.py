@@ -1,4 +1,4 @@
-"""What the labels, taints, devices and allocatable resources of a node that does not exist yet follow from."""
+"""The input for the labels, taints, devices and allocatable resources of a future node."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class NodeTerms(Protocol):
 
     @property
     def implicit(self) -> bool:
-        """No CapacityPool exists, so the node has no label of one."""
+        """No CapacityPool exists, so the node has no label with its name."""
         ...
 
     @property
     def node_template(self) -> NodeTemplateRef:
-        """The template that its machines are launched with."""
+        """The template of its machines."""
         ...
 
     @property
     def labels(self) -> FrozenMap[str, str]:
-        """Labels beside those that every node has."""
+        """Labels in addition to those that every node has."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class NodeTerms(Protocol):
 
     @property
     def startup_taints(self) -> tuple[Taint, ...]:
-        """Taints that are removed before pods come."""
+        """Taints that are removed before pods start."""
         ...
 
     @property
@@ -59,13 +59,13 @@ class NodeTerms(Protocol):
 
     @property
     def registers(self) -> tuple[GroupNodes, ...]:
-        """Further labels and taints, by the group that starts the node."""
+        """Further labels and taints, by the group of the node."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTerms:
-    """The terms of a node whose CapacityPool is gone or not at hand, as the launch recorded them."""
+    """The terms that the launch recorded, for a node whose CapacityPool is deleted or not available."""
 
     name: str
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
@@ -79,7 +79,7 @@ class RecordedTerms:
 
 
 class NodeBasis(Protocol):
-    """Either a Candidate, which can be bought, or a Bought, which has been."""
+    """Either a Candidate, which can be bought, or a Bought machine."""
 
     @property
     def pool(self) -> NodeTerms:
@@ -101,13 +101,13 @@ class NodeBasis(Protocol):
 
     @property
     def block(self) -> CapacityBlock | None:
-        """The capacity block that it is part of."""
+        """The capacity block that it belongs to."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Bought:
-    """A machine that was ordered or is there. Its pool may be gone, so it is no offering and has no rank or price."""
+    """A machine that was ordered or exists. Its pool may be deleted, so it is no offering and has no rank or price."""
 
     pool: NodeTerms
     instance_type: InstanceType

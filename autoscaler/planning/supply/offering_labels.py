@@ -1,4 +1,4 @@
-"""Labels that follow from the offering, on the node and for the requirements of pools."""
+"""Labels that follow from the offering, for the node and for the requirements of pools."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS, assumed_labels, capacity_labels, type_labels
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType
 
-# Node templates whose nodes register with labels that Foreslice does not write.
+# Kinds of node templates whose nodes register with labels that Foreslice does not write.
 _OTHERS_REGISTER = frozenset({"AWSGroupNodeTemplate"})
 
 
 def offering_keys(pool: CapacityPool) -> frozenset[str]:
-    """Labels that follow from the offering.
+    """The keys of labels that follow from the offering.
 
-    The nodes of a launch register with one set of labels, whichever of its offerings is obtained: offerings that differ
-    in one that pods look at are not joined, and the others are left out.
+    The nodes of a launch have the same labels, whichever of its offerings is obtained. Offerings that differ in a label
+    that pods read are not combined; the other labels are left out.
     """
     return SYSTEM_KEYS | group_keys(pool)
 
 
 def offering_labels(basis: NodeBasis) -> dict[str, str]:
-    """Labels that follow from the offering, on the node and for the requirements of pools."""
+    """Labels that follow from the offering, for the node and for the requirements of pools."""
     instance_type, offering = basis.instance_type, basis.offering
     return {
         **type_facts(instance_type),
@@ -35,9 +35,9 @@ def offering_labels(basis: NodeBasis) -> dict[str, str]:
 
 
 def system_labels(basis: NodeBasis) -> dict[str, str]:
-    """Labels that GKE and Karpenter give their nodes, where the node will carry them, and those of its group.
+    """Labels of GKE and Karpenter that the node will have, and those of its group.
 
-    A node group decides itself which labels its nodes register with.
+    A node group decides which labels its nodes register with.
     """
     groups = registered(basis.pool, basis.offering).labels
     if basis.pool.node_template.kind in _OTHERS_REGISTER:
@@ -51,9 +51,9 @@ def system_labels(basis: NodeBasis) -> dict[str, str]:
 
 
 def capacity_type_facts(capacity_type: CapacityType) -> dict[str, str]:
-    """What the requirements of a pool compare with a capacity type: Foreslice's key and Karpenter's.
+    """The values of a capacity type for requirements of a pool: Foreslice's key and Karpenter's.
 
-    Karpenter has three values: for it capacity that is held for the account, a capacity block included, is "reserved".
+    Karpenter has three values: "reserved" includes all capacity that is held for the account, also a capacity block.
     """
     prepaid = capacity_type == CapacityType.CAPACITY_BLOCK
     karpenter = CapacityType.RESERVED if prepaid else capacity_type

@@ -1,7 +1,8 @@
-"""Where a pool buys: zones and regions that it requires or that the demand names, and what the command line narrows.
+"""Decides where a pool buys: zones and regions that it requires or that the demand names, within those of the command
+line.
 
-A catalog that was not synchronised knows no zones. Its offerings are for "any" zone: of a region where one is named,
-else of whatever region the provider launches in.
+A catalog without synchronisation knows no zones. Its offerings have the zone "any": of a region if one is named,
+otherwise of the region in which the provider launches.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts, region_of
 from instance_catalog.types.instance_type import ANY_ZONE
 
-# What kubelets and cloud providers wrote before the labels of today; pools may still say it.
+# The labels of kubelets and cloud providers before today's labels; pools may still use them.
 OLD_KEYS: Final = {
     labels.ZONE_BETA: labels.ZONE,
     labels.REGION_BETA: labels.REGION,
@@ -33,7 +34,7 @@ OLD_KEYS: Final = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A zone, or with zone "any" the whole region; without a region, wherever the provider launches."""
+    """A zone, or with zone "any" the whole region; without a region, the place where the provider launches."""
 
     zone: str = ANY_ZONE
     region: str = ""
@@ -44,7 +45,7 @@ class Place:
         return Place(zone, region_of(zone))
 
     def in_cloud(self, cloud: str) -> bool:
-        """Whether the names can be those of the cloud; a cloud whose names are not known has every place."""
+        """True if the names may belong to the cloud. A cloud with unknown names has every place."""
         names = cloud_facts().get(cloud)
         if names is None:
             return True
@@ -54,7 +55,7 @@ class Place:
 
 
 def priced_regions(catalog: Catalog) -> frozenset[str]:
-    """The regions of which the catalog has zones or prices."""
+    """The regions for which the catalog has zones or prices."""
     types = tuple(catalog)
     prices = [
         price for found in types for known in (found.prices, *found.zone_prices.values()) for price in known.values()
@@ -63,7 +64,7 @@ def priced_regions(catalog: Catalog) -> frozenset[str]:
 
 
 def narrowed(pool: CapacityPool, where: Where) -> CapacityPool:
-    """The pool as far as the plan may use it, with today's keys in its requirements."""
+    """The pool within the restrictions of the plan, with today's keys in its requirements."""
     extra = [
         Requirement(key, "In", values)
         for key, values in ((labels.CLOUD, where.clouds), (labels.REGION, where.regions))
@@ -86,8 +87,8 @@ def today(requirement: Requirement) -> Requirement:
 
 
 def places_of(pool: CapacityPool, named: Iterable[Place]) -> tuple[Place, ...]:
-    """Where a pool is asked for offerings: what it requires, the zones of its groups, or anywhere; and what the demand
-    names within that."""
+    """The places of a pool's offerings: those that it requires, otherwise the zones of its groups, otherwise
+    anywhere; and within that the places that the demand names."""
     zones, regions = _required(pool, labels.ZONE), _required(pool, labels.REGION)
     if zones is not None:
         return tuple(map(Place.of_zone, zones))
@@ -101,7 +102,7 @@ def places_of(pool: CapacityPool, named: Iterable[Place]) -> tuple[Place, ...]:
 
 
 def _required(pool: CapacityPool, key: str) -> tuple[str, ...] | None:
-    """The values that every requirement on the key admits; None without one."""
+    """The values that every requirement on the key admits; None without a requirement."""
     found = [r.values for r in pool.requirements if r.key == key and r.operator == "In"]
     if not found:
         return None
@@ -109,7 +110,7 @@ def _required(pool: CapacityPool, key: str) -> tuple[str, ...] | None:
 
 
 def places_of_nodes(nodes: Iterable[Node]) -> Where:
-    """The clouds and regions that nodes are in, as far as their labels and provider ids say so."""
+    """The clouds and regions of nodes, by their labels and provider ids."""
     places = dict.fromkeys(found for node in nodes for found in _place_of(node))
     return Where(
         clouds=tuple(sorted({cloud for cloud, _ in places})),
@@ -118,7 +119,7 @@ def places_of_nodes(nodes: Iterable[Node]) -> Where:
 
 
 def clouds_of_volumes(pods: Iterable[Pod], snapshot: Snapshot) -> dict[str, tuple[str, str]]:
-    """Clouds whose machines alone mount what the pods mount: by cloud, the first such pod and the driver."""
+    """The clouds whose machines alone can mount the volumes of pods: by cloud, the first such pod and the driver."""
     found: dict[str, tuple[str, str]] = {}
     for pod in pods:
         for driver in _storage_drivers(pod, snapshot):

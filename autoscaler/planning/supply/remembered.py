@@ -1,7 +1,7 @@
-"""The last answers of pure functions whose arguments seldom change between reconciles, such as what pools may buy.
+"""A small cache for pure functions whose arguments seldom change between reconciles, such as the offerings of pools.
 
-A memory that a restart may lose: equal arguments get the answer that would be computed again. Arguments are compared,
-not hashed, since their parts are the very same objects as long as nothing has changed, which takes next to no time.
+A restart empties it, and equal arguments would give the same answer again. Arguments are compared, not hashed: their
+parts are the same objects while nothing has changed, so a comparison is fast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _KEPT: Final = 4
 
 
 class Same:
-    """A value that equals itself only: comparing a whole catalog would take longer than computing again."""
+    """A value that equals only itself: comparing a whole catalog would take longer than computing again."""
 
     __slots__ = ("_value",)
 
@@ -30,7 +30,7 @@ class Same:
 
 
 class LastAnswers(Generic[V]):
-    """The answers for the last few different arguments. Threads may share it: at worst one computes again."""
+    """The answers for the last few different arguments. Threads may share it: at worst one computes an answer again."""
 
     def __init__(self) -> None:
         self._known: deque[tuple[tuple[object, ...], V]] = deque(maxlen=_KEPT)

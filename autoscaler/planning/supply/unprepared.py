@@ -1,4 +1,4 @@
-"""Machines that a plan launches and whose accelerators do not work until people prepare them, or never for the pod."""
+"""Finds machines in a plan whose accelerators do not work until users prepare them, or never work for the pod."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from instance_catalog.types.instance_type import InstanceType
 
 
 def unprepared(nodes: Iterable[PlannedNode], pools: Iterable[CapacityPool], catalog: Catalog) -> dict[str, NeedsMore]:
-    """By instance type, what its nodes need that nobody has seen to. A pool that names a node template or drivers says
-    what its nodes have."""
+    """By instance type, the preparations that its nodes need and that are not configured. A pool that names a node
+    template or drivers defines what its nodes have."""
     prepared = {pool.name for pool in pools if pool.drivers or pool.node_template != NO_TEMPLATE}
     found: dict[str, NeedsMore] = {}
     for node in nodes:
@@ -34,8 +34,8 @@ def unprepared(nodes: Iterable[PlannedNode], pools: Iterable[CapacityPool], cata
 
 
 def _gives_accelerators(node: PlannedNode, machine: InstanceType) -> bool:
-    """Whether a driver or a device plugin has the accelerators of the node for pods. One that makes up its devices, or
-    that has the network cards, does without them."""
+    """True if a driver or a device plugin provides the accelerators of the node to pods. A driver with made-up
+    devices, or one for network cards, does not count."""
     vendor = machine.accelerator.vendor if machine.accelerator else ""
     profiles = {text.partition(":")[0] for text in node.drivers}
     resources = {entry.resource for entry in node.handed_out}
@@ -47,8 +47,8 @@ def _gives_accelerators(node: PlannedNode, machine: InstanceType) -> bool:
 
 
 def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
-    """For each GPUDirect, the first pod that a plan gives a machine without it, and the first that gets superseded
-    accelerators on which its image does not run; `not_working` are how many."""
+    """For each GPUDirect, the first pod on a machine without it, and the first pod on superseded accelerators on
+    which its image does not run; `not_working` is the number of such pods."""
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = [(pods[key], node.offering.instance_type) for node in plan.launches for key in node.pods if key in pods]
     for protocol in gpudirect_protocols():
