@@ -1,4 +1,4 @@
-"""Finds labels that a pod requires and that no node for sale has. Pure.
+"""Finds labels that a pod requires and that no offered node has. Pure.
 
 A label that users set on their nodes excludes a pod from every type. Then it is no news that most types also lack the
 label of one machine type.

@@ -1,4 +1,4 @@
-"""The settings of the planner: what it may buy, and how much work it may do. Each has a unit and a default.
+"""The settings of the planner: what it may buy, and how much work it may do. Each has a unit, a default and a reason.
 
 This module does not know where settings come from: autoscaler/settings creates a Policy from the operator's limits and
 guards, and documents them.
