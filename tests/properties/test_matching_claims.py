@@ -14,7 +14,12 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
 from autoscaler.planning.placement.packing_input import PackingInput
 from instance_catalog.frozen_map import FrozenMap
-from tests.properties.test_device_states import compare_ways, directly, market_of, some, worlds
+from instance_catalog.types.catalog import Catalog
+from tests.builders import shipped
+from tests.properties.test_device_states import CATALOG, DRIVERS, compare_ways, directly, market_of, some, worlds
+
+# Of the last type nobody knows how much memory its GPUs have while they may be divided.
+UNSURE = shipped("g6.12xlarge", "p4d.24xlarge", "p6-b300.48xlarge")
 
 
 def respelt(wanted: Sequence[Request], name: str) -> tuple[Request, ...]:
@@ -39,15 +44,15 @@ def test_answers_are_those_of_the_direct_way(state: Snapshot, data: st.DataObjec
     compare_ways(market_of(state), state, data)
 
 
-def selecting(*expressions: str) -> PackingInput:
+def selecting(*expressions: str, catalog: Catalog = CATALOG, driver: str = "nvidia") -> PackingInput:
     """Pods that differ in CPU, each with a claim for one GPU that the expression selects."""
-    state = some(*[1] * len(expressions)).snapshot
+    state = some(*[1] * len(expressions), driver=driver).snapshot
     made = {
         key: replace(claim, requests=(replace(claim.requests[0], selectors=(Selector(expression),)),))
         for (key, claim), expression in zip(state.claims.items(), expressions, strict=True)
         if isinstance(claim.requests[0], DeviceRequest)
     }
-    return market_of(replace(state, claims=FrozenMap(made)))
+    return market_of(replace(state, claims=FrozenMap(made)), catalog)
 
 
 _MEMORY = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('{}Gi')) >= 0"
@@ -97,11 +102,34 @@ def test_devices_with_other_values_are_another_class() -> None:
     assert [type(market.trials.verdict(large, item)) for item in range(2)] == [Fits, DoesNotFit]
 
 
-def test_claims_about_what_nobody_knows_are_asked_by_themselves() -> None:
-    market = selecting(
-        "device.attributes['gpu.nvidia.com'].uuid == 'a'", "device.attributes['gpu.nvidia.com'].uuid == 'b'"
-    )
-    for item, uuid in enumerate("ab"):
-        verdict = market.trials.verdict(0, item)
-        assert isinstance(verdict, Unknown)
-        assert f"uuid == '{uuid}'" in str(verdict.reasons[0].detail["expression"])
+def test_claims_about_what_nobody_knows_share_an_answer_and_are_told_in_their_own_words() -> None:
+    uuids = [f"device.attributes['gpu.nvidia.com'].uuid == '{uuid}'" for uuid in "ab"]
+    market = selecting(*uuids, "false")
+    assert [type(market.trials.verdict(0, item)) for item in range(3)] == [Unknown, Unknown, DoesNotFit]
+    empty = market.trials.empty(0)
+    assert empty.devices is not None
+    assert len(empty.devices.steps) == 2
+    for item, expression in enumerate(uuids):
+        told = market.trials.explained(0, item)
+        assert isinstance(told, Unknown)
+        assert told.reasons[0].detail["expression"] == expression
+
+
+def test_what_is_unknown_of_one_type_keeps_no_claims_apart_on_the_others() -> None:
+    """Nobody has measured what a B300 has while it may be divided: 10 Gi and 20 are still one claim on all machines."""
+    expressions = [_MEMORY.format(10 + number / 4) for number in range(80)]
+    market = selecting(*expressions, catalog=UNSURE, driver=DRIVERS[2])
+    kin = [market.trials.kin(item) for item in range(len(market.classes))]
+    assert len(kin) == 80
+    assert len(set(kin)) == 2  # an L4 has 23 Gi, an A100 has 40
+    unsure = [shape.candidate.instance_type.name for shape in market.shapes].index("p6-b300.48xlarge")
+    assert {type(market.trials.verdict(unsure, item)) for item in range(80)} == {Unknown}
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), st.data())
+def test_answers_about_what_nobody_knows_are_those_of_the_direct_way(state: Snapshot, data: st.DataObject) -> None:
+    """Beside machines whose memory is known, those of which nobody knows whether they have what claims want."""
+    made = {key: replace(claim, requests=respelt(claim.requests, claim.name)) for key, claim in state.claims.items()}
+    state = replace(state, claims=FrozenMap(made))
+    compare_ways(market_of(state, UNSURE), state, data)

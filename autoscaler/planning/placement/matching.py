@@ -3,8 +3,9 @@
 An allocation uses only the set of devices that a selector matches. So claims whose requests are equal except for
 selectors, and that match the same devices of a machine, get the same result in every state of its devices: one answer
 serves all of them. Devices are one class for a request if they are equal in all fields that its selectors read, so each
-selector is evaluated once for a class, on any machine. If an answer is an error or unknown, the result depends on how
-far the search gets; such claims are not compared.
+selector is evaluated once for a class, on any machine. Devices for which a selector is unknown are kept apart from those
+that match and those that do not: a search passes over them, and its result depends on where they are. If an answer is an
+error, claims are not compared.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class _Selection:
     """The DeviceClass and selectors of requests. `reads` are the fields that decide, once they are known."""
 
     request: DeviceRequest
-    admits: dict[int, bool | None] = field(default_factory=dict)  # by class of devices
+    admits: dict[int, Answer | None] = field(default_factory=dict)  # by class of devices
     reads: list[frozenset[Path] | None] = field(default_factory=list)
 
 
@@ -121,10 +122,10 @@ class Matching:
         self._alike[wants] = alike
         return alike
 
-    def _matched(self, asked: _Asked, *, asks: bool) -> list[int | bool | None] | None:
+    def _matched(self, asked: _Asked, *, asks: bool) -> list[int | Answer | None] | None:
         """Everything in the claims that an allocation on the node can distinguish; it contains None if the claims
         are not compared. None if it is not known."""
-        found: list[int | bool | None] = [asked.rest]
+        found: list[int | Answer | None] = [asked.rest]
         for selection in asked.selections:
             if not selection.reads:
                 if not asks:
@@ -150,12 +151,13 @@ class Matching:
         comparable = found is not None and len(expressions) == len(selectors)
         return self._devices.engine.reads(expressions) if comparable else None
 
-    def admits(self, request: DeviceRequest, pooled: PooledDevice) -> bool | None:
-        """True if the device matches; None if the answer is an error or unknown."""
+    def admits(self, request: DeviceRequest, pooled: PooledDevice) -> Answer | None:
+        """The answer for one device; None if it is an error."""
         _, memo = self._devices.pools_of(self._node)
         found = memo.matches(self._devices.classes[request.device_class], request).of(pooled)
-        sure = not found.unknown and found.strict in (Answer.YES, Answer.NO)
-        return found.strict is Answer.YES if sure else None
+        if Answer.ERROR in (found.strict, found.lenient):
+            return None
+        return Answer.UNKNOWN if found.unknown else found.strict
 
     @cached_property
     def comparable(self) -> bool:
