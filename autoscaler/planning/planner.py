@@ -224,6 +224,7 @@ def _attempt(
         snapshot=packing.snapshot,
         catalog_digest=catalog.digest,
         together=packing.pods_relate,
+        trials=packing.trials,
     )
     launches, refused = _replayed(packing, buying.purchases, assigned, replay, policy)
     return _Decided(assigned, buying, launches, dropped, refused)

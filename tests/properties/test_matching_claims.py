@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,10 +13,15 @@ from autoscaler.model.device_class import Selector
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
+from autoscaler.planning.placement.device_states import PodApart
 from autoscaler.planning.placement.packing_input import PackingInput
+from autoscaler.planning.placement.repeats import Repeats
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import Candidate
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
-from tests.builders import shipped
+from tests.builders import NOW, shipped
 from tests.properties.test_device_states import CATALOG, DRIVERS, compare_ways, directly, market_of, some, worlds
 
 # Of the last type nobody knows how much memory its GPUs have while they may be divided.
@@ -133,3 +139,22 @@ def test_answers_about_what_nobody_knows_are_those_of_the_direct_way(state: Snap
     made = {key: replace(claim, requests=respelt(claim.requests, claim.name)) for key, claim in state.claims.items()}
     state = replace(state, claims=FrozenMap(made))
     compare_ways(market_of(state, UNSURE), state, data)
+
+
+def test_nodes_whose_claims_match_the_same_devices_are_scheduled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """80 claims with amounts of memory of their own: the plan is that of scheduling every node, and few are."""
+    state = selecting(*(_MEMORY.format(10 + number / 4) for number in range(80))).snapshot
+    repeats: list[bool] = []
+    known = Repeats.repeated
+
+    def counted(self: Repeats, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
+        found = known(self, candidate, pods, node)
+        repeats.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Repeats, "repeated", counted)
+    once = plan_for(state, CATALOG, Policy(), NOW)
+    monkeypatch.setattr(Repeats, "repeated", lambda *_: None)
+    assert len(repeats) == len(once.launches) >= 15
+    assert repeats.count(False) <= 4
+    assert once == plan_for(state, CATALOG, Policy(), NOW)

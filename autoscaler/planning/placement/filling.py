@@ -45,7 +45,7 @@ class PodsApart:
         self._classes = classes
         # A DaemonSet's pod may exclude other pods from its node.
         self._alone = apart and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
-        self._numbers: dict[Hashable, int] = {}
+        self.numbers: dict[Hashable, int] = {}  # of what pods want and select
         self._found: dict[tuple[int, int], PodApart | None] = {}
         self._first: dict[int, int] = {}  # by requests of claims, the first class
         self._wanted: dict[int, Mapping[str, int]] = {}  # by requests of claims, the least number of devices
@@ -58,7 +58,7 @@ class PodsApart:
         key = (item, number)
         if key not in self._found:
             bundle, looking = self._classes[item].members[number], number == LOOKING
-            found = claims_apart(bundle, self._world, self._numbers, looking=looking) if self._alone else None
+            found = claims_apart(bundle, self._world, self.numbers, looking=looking) if self._alone else None
             self._found[key] = found
             self._first.setdefault(found.wants if found else -1, item)
             if found is not None:
@@ -72,9 +72,9 @@ class PodsApart:
             self._wanted[pod.wants] = devices_wanted(pod.claims)
         return self._wanted[pod.wants]
 
-    def first_class(self, pod: PodApart) -> int:
-        """The first class with equal requests of claims."""
-        return self._first[pod.wants]
+    def first_class(self, pod: PodApart) -> int | None:
+        """The first class with equal requests of claims; None if no such class was asked about."""
+        return self._first.get(pod.wants)
 
     def dimensions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The resources and DeviceClasses that these pods request, for all pods that were read so far."""

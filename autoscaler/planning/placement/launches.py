@@ -24,6 +24,7 @@ from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.naming import prefix_of
 from autoscaler.planning.placement.existing import Placed
 from autoscaler.planning.placement.repeats import Repeats
+from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypotheticals
 from autoscaler.planning.supply.offering_labels import offering_keys, offering_labels
@@ -65,12 +66,18 @@ class Launches:
 
 
 def launch(
-    purchases: Sequence[Purchase], world: World, snapshot: Snapshot, *, catalog_digest: str, together: bool
+    purchases: Sequence[Purchase],
+    world: World,
+    snapshot: Snapshot,
+    *,
+    catalog_digest: str,
+    together: bool,
+    trials: PackingOracle | None = None,
 ) -> Launches:
     """Replay the purchases. `together`: with all new nodes present, for pods with terms about other pods.
 
     Otherwise each new node is replayed alone beside the existing ones, with the earlier allocations. New nodes share no
-    devices, and reading those of each other would cost the square of their number.
+    devices, and reading those of each other would cost the square of their number. `trials` chose the nodes.
     """
     futures = _named(purchases, world, snapshot)
     replay = _Replay(world)
@@ -81,7 +88,7 @@ def launch(
         for bundle, name in _as_queued(pairs, snapshot):
             replay.place(bundle, name)
     else:
-        repeats = Repeats(world)
+        repeats = Repeats(world, trials)
         for purchase, future in zip(purchases, futures, strict=True):
             _place_alone(purchase, future, replay, repeats)
         replay.settle()
@@ -163,20 +170,21 @@ def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> l
     # Names are predictable: pods that are bound to one already would run there before the pods that the node is for.
     taken |= {pod.node_name or "" for pod in snapshot.pods}
     named: list[tuple[Candidate, str]] = []
+    numbers = count(1)
     for purchase in purchases:
-        name = node_name(purchase, taken)
+        name = node_name(purchase, taken, numbers)
         taken.add(name)
         named.append((purchase.candidate, name))
     return hypotheticals(named, snapshot)
 
 
-def node_name(purchase: Purchase, taken: Set[str]) -> str:
+def node_name(purchase: Purchase, taken: Set[str], numbers: Iterator[int]) -> str:
     """A name derived from the pool, the offering and the pods: the same plan always has the same names.
 
-    Without a CapacityPool nothing is launched, and the nodes are numbered.
+    Without a CapacityPool nothing is launched, and the nodes are numbered: `numbers` are those that no node has yet.
     """
     if purchase.candidate.pool.implicit:
-        return next(name for number in count(1) if (name := f"new-node-{number}") not in taken)
+        return next(name for number in numbers if (name := f"new-node-{number}") not in taken)
     offering = purchase.candidate.offering
     pods = [pod.key for bundle in purchase.bundles for pod in bundle.pods]
     facts = [

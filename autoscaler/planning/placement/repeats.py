@@ -1,7 +1,8 @@
 """Schedules equal new nodes with equal pods once: the others get the same devices under their own names.
 
 Only for pods that are decided separately (device_states.claims_apart), that do not depend on the name of a node, and
-whose claims use devices of the node itself.
+whose claims use devices of the node itself. Pods are equal as well if their claims match the same devices of every
+machine, as far as the packing knows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.placement.device_states import PodApart, claims_apart
+from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
@@ -33,11 +35,15 @@ class _Scheduled:
 
 
 class Repeats:
-    """Allocations on nodes of a candidate, by the requests of their pods. `world`: before anything was placed."""
+    """Allocations on nodes of a candidate, by the requests of their pods. `world`: before anything was placed.
 
-    def __init__(self, world: World) -> None:
+    `trials` was asked about these pods.
+    """
+
+    def __init__(self, world: World, trials: PackingOracle | None = None) -> None:
         self._world = world
-        self._numbers: dict[Hashable, int] = {}
+        self._trials = trials
+        self._numbers: dict[Hashable, int] = {} if trials is None else trials.numbers
         self._scheduled: dict[Hashable, _Scheduled] = {}
 
     def apart(self, bundles: Sequence[Bundle]) -> tuple[PodApart, ...] | None:
@@ -59,14 +65,14 @@ class Repeats:
         own = all(a.node_selector in (None, here) and all(d.pool == name for d in a.devices) for a in allocations)
         if own and len(verdicts) == len(pods):
             free = {resource: node.free(resource) for resource in node.allocatable}
-            self._scheduled[_key(candidate, pods)] = _Scheduled(name, pods, tuple(verdicts), free)
+            self._scheduled[self._key(candidate, pods)] = _Scheduled(name, pods, tuple(verdicts), free)
 
     def repeated(self, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
         """The allocations of the pods on another node of the candidate; None if no such pods were scheduled on one.
 
         Only their claims must be equal: their other amounts are compared with those of a new node.
         """
-        known = self._scheduled.get(_key(candidate, pods))
+        known = self._scheduled.get(self._key(candidate, pods))
         if known is None or not _suffices(known.free, pods):
             return None
         found, here = list[Fits](), NodeSelector.for_node(node)
@@ -79,10 +85,11 @@ class Repeats:
             found.append(Fits(FrozenMap(allocations), verdict.preference))
         return found
 
-
-def _key(candidate: Candidate, pods: Sequence[PodApart]) -> Hashable:
-    """Uses the identity of candidates, which live as long as the plan is made."""
-    return id(candidate), tuple((pod.wants, pod.selects) for pod in pods)
+    def _key(self, candidate: Candidate, pods: Sequence[PodApart]) -> Hashable:
+        """Uses the identity of candidates, which live as long as the plan is made."""
+        if self._trials is None:
+            return id(candidate), tuple((pod.wants, pod.selects) for pod in pods)
+        return id(candidate), tuple(map(self._trials.alike, pods))
 
 
 def _suffices(free: Mapping[str, int], pods: Sequence[PodApart]) -> bool:

@@ -182,6 +182,15 @@ class PackingOracle:
         pod = self._pod_apart(item, 0)
         return item if pod is None else self._firsts.kin_of(pod)
 
+    @property
+    def numbers(self) -> dict[Hashable, int]:
+        """What stands for what pods want and select, for `alike`."""
+        return self._pods.numbers
+
+    def alike(self, pod: PodApart) -> Hashable:
+        """Equal for pods that get the same of equal nodes that have their amounts: those of one kin."""
+        return self._firsts.kin_of(pod)
+
     def may_hold(self, items: Iterable[int]) -> Bits:
         """The shapes whose nodes may hold the classes together, by cached answers and amounts of each."""
         shapes = (1 << len(self._shapes)) - 1
@@ -319,4 +328,5 @@ class PackingOracle:
     def _same(self, pod: PodApart) -> int:
         """A number for the matches of the claims on all machines. The first class with these requests pays."""
         item, ledger = self._pods.first_class(pod), self.ledger
-        return self._everywhere.number(pod.wants, pod.claims, None if ledger.refused(item) else ledger.accounts[item])
+        payer = None if item is None or ledger.refused(item) else ledger.accounts[item]
+        return self._everywhere.number(pod.wants, pod.claims, payer)
