@@ -64,13 +64,12 @@ def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Bound
 
     A program with more than `entries` entries is made coarser. None if it stays twice as large, or is not solved.
     """
-    bought, groups = _program(problem, relaxation), relaxation.groups
-    size = _entries(bought)
+    groups, size = relaxation.groups, _entries(problem, relaxation)
     if size > entries:
         groups = coarse(groups, _mean_room(relaxation), len(groups) * entries // size)
-        bought = _program(problem, replace(relaxation, groups=groups))
-        if _entries(bought) > 2 * entries:
+        if _entries(problem, replace(relaxation, groups=groups)) > 2 * entries:
             return None
+    bought = [_bought(problem.kinds[i], i, groups, relaxation.rooms) for i in relaxation.kinds]
     prices = _Program(problem, groups, bought).prices()
     if prices is None:
         return None
@@ -98,12 +97,26 @@ def _worth(groups: Sequence[Group], bought: Sequence[_Bought], prices: _Prices) 
     return [float(value) for value in numpy.where(numpy.isfinite(least), least, 0.0)]
 
 
-def _program(problem: Problem, relaxation: Relaxation) -> list[_Bought]:
-    return [_bought(problem.kinds[i], i, relaxation.groups, relaxation.rooms) for i in relaxation.kinds]
+def _entries(problem: Problem, relaxation: Relaxation) -> int:
+    """How many the program for these groups has: counted, because making it takes far longer."""
+    # Imported late: loading numpy costs as much as a small plan.
+    import numpy
 
-
-def _entries(bought: Sequence[_Bought]) -> int:
-    return sum(len(one.groups) + sum(len(row.sizes) for row in one.rows) for one in bought)
+    groups, found = relaxation.groups, 0
+    dimensions = dict.fromkeys(d for group in groups for d in group.sizes)
+    sizes = {d: numpy.array([float(group.sizes.get(d, 0)) for group in groups]) for d in dimensions}
+    alike: dict[frozenset[int], list[int]] = {}
+    for number, group in enumerate(groups):
+        alike.setdefault(group.kinds, []).append(number)
+    for index in relaxation.kinds:
+        taken = numpy.array([number for kinds, same in alike.items() if index in kinds for number in same])
+        found += len(taken)
+        for dimension, size in sizes.items():
+            room = relaxation.rooms[problem.kinds[index].shape].get(dimension)
+            if room is not None and len(taken):
+                least = [1.0, *((room + 1) / (most + 1) for most in _CUTS if most < room)]
+                found += sum(int((size[taken] >= one).sum()) for one in least)
+    return found
 
 
 def _mean_room(relaxation: Relaxation) -> dict[Hashable, float]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from autoscaler.planning.packing.bound import lower_bound
+from autoscaler.planning.packing.bound import _bought, _entries, lower_bound
 from autoscaler.planning.packing.coarse import coarse
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
@@ -54,6 +54,15 @@ def test_a_program_that_would_be_too_large_is_made_coarser_and_its_bound_stays_l
     assert min(off) > 0.9
     assert max(off) < 1.1
     assert lower_bound(problem, relaxation, 0) is None
+
+
+def test_the_entries_of_a_program_are_counted_without_making_it() -> None:
+    for seed in range(3):
+        problem, oracle = case(seed, items=60)
+        relaxation = Relaxation.of(problem, oracle, solve_by_first_fit(problem, Fillings(problem, oracle)))
+        made = [_bought(problem.kinds[i], i, relaxation.groups, relaxation.rooms) for i in relaxation.kinds]
+        entries = sum(len(one.groups) + sum(len(row.sizes) for row in one.rows) for one in made)
+        assert _entries(problem, relaxation) == entries > 1000
 
 
 def test_similar_bundles_are_one_as_small_as_the_least_of_them() -> None:
