@@ -8,7 +8,7 @@ last digit depends on the processor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,23 +23,28 @@ _ENDLESS: Final = float(2**53)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Knapsack:
-    """A kind with the items that it takes: `sizes` has a row for each dimension, `room` a number."""
+    """A kind with the items that it takes, ascending: `places` says where an item is among them, -1 that it is not.
+
+    `sizes` has a row for each dimension, `room` a number.
+    """
 
     kind: int
     usd_per_hour: float
     items: Any
+    places: Any
     sizes: Any
     room: Any
 
-    def proposals(self, prices: Any, left: Any, *, seeds: int) -> list[tuple[float, Pattern]]:
-        """Nodes whose bundles are worth more than the node costs, best first; `prices` and `left` (the remaining
-        number) are by item."""
+    def proposals(self, wanted: Any, prices: Any, left: Any, *, seeds: int) -> list[tuple[float, Pattern]]:
+        """Nodes whose bundles are worth more than the node costs, best first. `wanted`: the items to use, ascending;
+        `prices` and `left` (the remaining number) are by item."""
         import numpy
 
-        wanted = numpy.nonzero((prices[self.items] > _WORTHLESS) & (left[self.items] > 0))[0]
-        if not len(wanted):
+        places = self.places[wanted]
+        places = places[places >= 0]
+        if not len(places):
             return []
-        items, sizes = self.items[wanted], self.sizes[:, wanted]
+        items, sizes = self.items[places], self.sizes[:, places]
         prices, left = prices[items], left[items]
         parts = numpy.maximum((sizes / numpy.maximum(self.room, 1.0)[:, None]).max(axis=0), _WORTHLESS)
         by_part, by_price = numpy.argsort(-prices / parts, kind="stable"), numpy.argsort(-prices, kind="stable")
@@ -61,31 +66,41 @@ class Knapsacks:
 
         self._numpy = numpy
         self._all: list[Knapsack] = []
-        dimensions = list(dict.fromkeys(d for group in relaxation.groups for d in group.sizes))
+        groups = relaxation.groups
+        dimensions = list(dict.fromkeys(d for group in groups for d in group.sizes))
+        every = numpy.zeros((len(dimensions), len(problem.items)))
+        alike: dict[frozenset[int], list[int]] = {}
+        for group in groups:
+            every[:, group.items] = numpy.array([[float(group.sizes.get(d, 0))] for d in dimensions])
+            alike.setdefault(group.kinds, []).extend(group.items)
         rates = []
         for kind in relaxation.kinds:
             price, rooms = problem.kinds[kind].usd_per_hour, relaxation.rooms[problem.kinds[kind].shape]
-            taken = [(item, group.sizes) for group in relaxation.groups if kind in group.kinds for item in group.items]
             if not price:
                 continue
-            sizes = numpy.array([[float(size.get(d, 0)) for _, size in taken] for d in dimensions])
+            taken = [item for kinds, same in alike.items() if kind in kinds for item in same]
+            items, places = numpy.array(sorted(taken), numpy.int64), numpy.full(len(problem.items), -1)
+            places[items] = numpy.arange(len(items))
+            sizes = every[:, items]
             room = numpy.array([float(rooms.get(d, _ENDLESS)) for d in dimensions])
-            items = numpy.array([item for item, _ in taken])
-            self._all.append(Knapsack(kind, float(price), items, sizes, room))
+            self._all.append(Knapsack(kind, float(price), items, places, sizes, room))
             rate = numpy.zeros((len(dimensions), len(problem.items)))
             rate[:, items] = numpy.maximum(room, 1.0)[:, None] / numpy.maximum(sizes, _WORTHLESS)
             rates.append(rate)
         self._rates: Any = numpy.array(rates)  # by kind, dimension and item: how often it fits, or 0
         self._costs: Any = numpy.array([knapsack.usd_per_hour for knapsack in self._all])
 
-    def worthwhile(self, prices: Any, left: Any) -> Iterator[Knapsack]:
-        """The knapsacks whose full node may be worth its price: at most the value of its room in any one dimension."""
+    def proposals(
+        self, prices: Any, left: Any, *, seeds: int
+    ) -> Iterator[tuple[Knapsack, Sequence[tuple[float, Pattern]]]]:
+        """Those of each kind whose full node may be worth its price: at most the value of its room in any one
+        dimension."""
         wanted = self._numpy.nonzero((prices > _WORTHLESS) & (left > 0))[0]
         if not (len(wanted) and self._all):
             return
         worth = (self._rates[:, :, wanted] * prices[wanted]).max(axis=2).min(axis=1)
         for place in self._numpy.nonzero(worth > self._costs * _WORTH)[0]:
-            yield self._all[place]
+            yield self._all[place], self._all[place].proposals(wanted, prices, left, seeds=seeds)
 
 
 def _filled(sizes: Any, room: Any, prices: Any, left: Any, first: Any) -> Any:

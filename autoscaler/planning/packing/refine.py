@@ -147,8 +147,8 @@ class _Refiner(Generic[State]):
 
     def _propose(self, cover: Cover, prices: Any, wanted: Any, seeds: int, *, tried: int = _TRIED) -> int:
         added = 0
-        for knapsack in self.knapsacks.worthwhile(prices, wanted):
-            for _, pattern in knapsack.proposals(prices, wanted, seeds=seeds)[:tried]:
+        for knapsack, found in self.knapsacks.proposals(prices, wanted, seeds=seeds):
+            for _, pattern in found[:tried]:
                 column = self.fillings.column(knapsack.kind, pattern)
                 added += column is not None and cover.add(column)
         return added

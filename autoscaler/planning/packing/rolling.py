@@ -51,8 +51,8 @@ def _best(fillings: Fillings[State], knapsacks: Knapsacks, prices: Any, left: An
     """Nodes that are worth their price, in order of value per price; their bundles leave `left`."""
     proposed = [
         (-worth / knapsack.usd_per_hour, knapsack.kind, pattern)
-        for knapsack in knapsacks.worthwhile(prices, left)
-        for worth, pattern in knapsack.proposals(prices, left, seeds=_SEEDS)
+        for knapsack, found in knapsacks.proposals(prices, left, seeds=_SEEDS)
+        for worth, pattern in found
     ]
     chosen: list[Column] = []
     for _, kind, pattern in sorted(proposed):

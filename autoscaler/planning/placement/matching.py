@@ -3,9 +3,9 @@
 An allocation uses only the set of devices that a selector matches. So claims whose requests are equal except for
 selectors, and that match the same devices of a machine, get the same result in every state of its devices: one answer
 serves all of them. Devices are one class for a request if they are equal in all fields that its selectors read, so each
-selector is evaluated once for a class, on any machine. Devices for which a selector is unknown are kept apart from those
-that match and those that do not: a search passes over them, and its result depends on where they are. If an answer is an
-error, claims are not compared.
+selector is evaluated once for a class, on any machine. Devices for which a selector is unknown are kept apart from
+those that match and those that do not: a search passes over them, and its result depends on where they are. If an
+answer is an error, claims are not compared.
 """
 
 from __future__ import annotations
