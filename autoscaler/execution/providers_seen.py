@@ -5,6 +5,7 @@ It asks and concludes nothing: what an answer means for nodes and blocks is life
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -75,7 +76,11 @@ class ProvidersSeen:
         """The snapshot beside what the providers say. `batches`: the LaunchBatches that are written down."""
         listed = [entry for machines in self.machines.values() for entry in machines.items()]
         return World(
-            snapshot=replace(snapshot, pools=tuple(map(self._with_boot_timeout, snapshot.pools))),
+            snapshot=replace(
+                snapshot,
+                pools=tuple(map(self._with_boot_timeout, snapshot.pools)),
+                unwritten=self._unwritten(snapshot),
+            ),
             machines={key: MachineState(machine.state.value) for key, machine in listed},
             known_as={k: SeenMachine(one.id, one.launched_at) for k, one in listed if one.state in ALIVE},
             windows=self.windows,
@@ -88,6 +93,12 @@ class ProvidersSeen:
             batches=batches,
             launched=None if self.silent else frozenset(_batches(machine for _, machine in listed)),
         )
+
+    def _unwritten(self, snapshot: Snapshot) -> FrozenMap[str, int]:
+        """Machines that orphans.py adopts, by LaunchBatch: pods may run on them, and nobody has written them down."""
+        joined = {node.provider_id for node in snapshot.nodes} - {node.provider_id for node in snapshot.provisioned}
+        found = (one for machines in self.machines.values() for one in machines.values() if one.provider_id in joined)
+        return FrozenMap(Counter(_batches(found)))
 
     def _with_boot_timeout(self, pool: CapacityPool) -> CapacityPool:
         """The pool's own wins over its node template's."""

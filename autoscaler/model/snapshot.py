@@ -122,6 +122,8 @@ class Snapshot:
     provisioned: tuple[ProvisionedNode, ...] = ()
     # Since when a provider holds the request for a ProvisionedNode, by its name, of those that it does not start yet.
     waiting: FrozenMap[str, datetime] = field(default_factory=FrozenMap)
+    # Machines that have a Node and no ProvisionedNode, by the name of their LaunchBatch: how many.
+    unwritten: FrozenMap[str, int] = field(default_factory=FrozenMap)
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     autoscalers: tuple[Autoscaler, ...] = ()  # others that run in the cluster
     quotas: tuple[Quota, ...] = ()

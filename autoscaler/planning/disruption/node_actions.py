@@ -67,7 +67,7 @@ def decide(
     """
     run = _Run(snapshot, needed, now, custom)
     found = (run.decide(n) for n in snapshot.provisioned if may_take_pods(n) or (has_failed(n) and has_machine(n)))
-    return together(tuple(found), snapshot.provisioned)
+    return together(tuple(found), snapshot.provisioned, snapshot.unwritten)
 
 
 def needed_nodes(snapshot: Snapshot, planned: Collection[str], now: datetime) -> frozenset[str]:

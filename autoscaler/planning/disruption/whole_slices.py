@@ -23,8 +23,10 @@ def used_slices(nodes: Iterable[ProvisionedNode], busy: Collection[str | None]) 
     return frozenset(whole for node in used if (whole := slice_of(node)))
 
 
-def together(decisions: Sequence[NodeDecision], nodes: Sequence[ProvisionedNode]) -> tuple[NodeDecision, ...]:
-    """The decisions, with the same decision for all hosts of a slice."""
+def together(
+    decisions: Sequence[NodeDecision], nodes: Sequence[ProvisionedNode], unwritten: Mapping[str, int]
+) -> tuple[NodeDecision, ...]:
+    """The decisions, with the same decision for all hosts of a slice. `unwritten`: Snapshot.unwritten."""
     slices: dict[str, list[ProvisionedNode]] = {}
     for node in nodes:
         if whole := slice_of(node):
@@ -32,19 +34,23 @@ def together(decisions: Sequence[NodeDecision], nodes: Sequence[ProvisionedNode]
     if not slices:
         return tuple(decisions)
     decided = {decision.provisioned_node: decision for decision in decisions}
-    for hosts in slices.values():
-        decided |= _of_slice(hosts, decided)
+    for whole, hosts in slices.items():
+        decided |= _of_slice(hosts, decided, unwritten.get(whole, 0))
     return tuple(decided[decision.provisioned_node] for decision in decisions)
 
 
-def _of_slice(hosts: Sequence[ProvisionedNode], decided: Mapping[str, NodeDecision]) -> dict[str, NodeDecision]:
-    """The decisions for one slice. A host without a decision is being removed already."""
+def _of_slice(
+    hosts: Sequence[ProvisionedNode], decided: Mapping[str, NodeDecision], unwritten: int
+) -> dict[str, NodeDecision]:
+    """The decisions for one slice. A host without a decision is being removed already. `unwritten` hosts exist without
+    a ProvisionedNode, because a user removed it by force or a restore lost it, and the controller adopts them."""
     own = [decided[host.name] for host in hosts if host.name in decided]
     lost = [host for host in hosts if is_lost(host)]
     count = max(host.hosts for host in hosts)
     ending = [one for one in own if one.deadline is not None and one.action in (NodeAction.DRAIN, NodeAction.NOTICE)]
-    if lost or len(hosts) < count:
-        why = (Reason.of(Code.SLICE_BROKEN, hosts=count, left=len(hosts) - len(lost)),)
+    there = len(hosts) + unwritten
+    if lost or there < count:
+        why = (Reason.of(Code.SLICE_BROKEN, hosts=count, left=there - len(lost)),)
         failed = {host.name for host in lost}
         return {
             one.provisioned_node: one if one.provisioned_node in failed or _ends(one) else _ended(one, why)

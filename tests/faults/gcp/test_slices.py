@@ -157,6 +157,31 @@ def test_a_person_who_deletes_a_node_ends_its_slice() -> None:
     assert sizes(simulation) == []
 
 
+def test_a_host_whose_object_is_removed_by_force_stays_with_its_slice() -> None:
+    """Its pod and those of the other hosts run on; the slice ends as a whole when they are done."""
+    simulation = begun(minutes=60)
+    simulation.run(START + timedelta(minutes=10))
+    name = list_all(simulation.api, PROVISIONED_NODES)[0][0]["metadata"]["name"]
+    simulation.api.delete(PROVISIONED_NODES, name)
+    simulation.api.patch(PROVISIONED_NODES, name, {"metadata": {"finalizers": None}})
+    simulation.run(START + timedelta(minutes=50))
+    nodes = list_all(simulation.api, PROVISIONED_NODES)[0]
+    assert (sizes(simulation), placed(simulation)) == ([HOSTS], 4)
+    assert [(node["spec"]["hosts"], node["status"]["phase"]) for node in nodes] == [(HOSTS, "Ready")] * HOSTS
+    simulation.run(START + timedelta(hours=4))
+    assert nothing_is_left(simulation)
+
+
+def test_a_host_whose_node_is_deleted_has_its_time_to_boot_to_come_back() -> None:
+    simulation = begun(minutes=300)
+    simulation.run(START + timedelta(minutes=10))
+    simulation.api.delete(NODES, list_all(simulation.api, NODES)[0][0]["metadata"]["name"])
+    simulation.run(START + timedelta(minutes=20))
+    assert (sizes(simulation), placed(simulation)) == ([HOSTS], 3)
+    simulation.run(START + timedelta(minutes=40))
+    assert sizes(simulation) == []
+
+
 def test_pods_that_wait_again_keep_the_slice_that_is_bought_for_them() -> None:
     """The names of its nodes follow from the pods. Those of the first slice are forgotten but one, whose name stays in
     the group for now, when the same pods wait again; and Google lets the second slice wait."""

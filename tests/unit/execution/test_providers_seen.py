@@ -11,7 +11,8 @@ from autoscaler.clock import ClockJumps
 from autoscaler.cluster.resources import NODES
 from autoscaler.execution.providers_seen import ProvidersSeen, ask
 from autoscaler.lifecycle.reflect import reflect
-from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.node import Node
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from providers.simulated.cloud import Call, Fault
 from tests.desk import planned
@@ -89,3 +90,21 @@ def test_no_batch_is_lost_while_one_of_several_providers_is_silent(site: Site) -
     assert ask(site.desk.providers, now=site.desk.now).world(Snapshot(), {}, batches=frozenset()).launched == {
         node.batch
     }
+
+
+def test_machines_with_a_node_that_nobody_has_written_down_count_by_their_batch() -> None:
+    site = Site()
+    (batch,) = site.desk.journal.batches
+    nodes = site.seen().snapshot.nodes
+
+    def unwritten(*provisioned: ProvisionedNode, nodes: tuple[Node, ...] = nodes) -> dict[str, int]:
+        seen = ask(site.desk.providers, now=site.desk.now)
+        world = seen.world(Snapshot(provisioned=provisioned, nodes=nodes), {}, batches=frozenset())
+        return dict(reflect(world, site.desk.now).unwritten)
+
+    assert unwritten() == {batch.name: 1}
+    assert unwritten(*site.desk.nodes()) == unwritten(nodes=()) == {}
+    site.desk.cloud.stop(next(iter(site.desk.cloud.machines)))
+    assert unwritten() == {batch.name: 1}
+    site.desk.cloud.lose(next(iter(site.desk.cloud.machines)))
+    assert unwritten() == {}

@@ -81,6 +81,22 @@ def test_a_host_without_an_object_is_lost() -> None:
     assert (len(found), actions(found)) == (3, {NodeAction.DRAIN})
 
 
+@pytest.mark.parametrize("batch", ["b", "another"])
+def test_a_host_that_is_to_be_adopted_is_there(batch: str) -> None:
+    """Its machine has a Node; somebody removed its object by force, or a restore lost it."""
+    state = snapshot([pod("w", node_name="h2")], pools=(POOL,), provisioned=tuple(hosts()[1:]))
+    state = replace(state, unwritten=FrozenMap({batch: 1}))
+    found = list(decide(state, frozenset(), NOW, custom={}))
+    assert actions(found) == {NodeAction.KEEP if batch == "b" else NodeAction.DRAIN}
+
+
+def test_a_host_that_is_to_be_adopted_keeps_no_slice_that_has_lost_another() -> None:
+    state = snapshot((), pools=(POOL,), provisioned=tuple(hosts({"phase": Phase.TERMINATING})[:3]))
+    found = list(decide(replace(state, unwritten=FrozenMap({"b": 1})), frozenset(), NOW, custom={}))
+    assert (len(found), actions(found)) == (2, {NodeAction.DRAIN})
+    assert {one.reasons[0].detail["left"] for one in found} == {3}
+
+
 def test_a_drain_that_a_pod_takes_back_is_no_loss() -> None:
     found = decided(hosts({"phase": Phase.DRAINING}), pods=[pod("w", node_name="h2")])
     assert (len(found), actions(found)) == (3, {NodeAction.KEEP})
