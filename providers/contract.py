@@ -203,7 +203,8 @@ class Instance:
     `id` is never another machine's; a `provider_id` may be, where a group makes machines anew. `node` is "" where the
     provider cannot say which of its request's nodes the machine is (the launch answer can). `reclaim_at` is when the
     provider takes it back, if that is known. `noticed_at` is an end that was announced once and that no look at the
-    machine shows again; `reclaim_at` is not later. `message` explains an end that we did not ask for.
+    machine shows again; `reclaim_at` is not later. `message` explains an end that we did not ask for. `hosts` is how
+    many machines the slice has that it is one of: they share TAG_BATCH, and end in one call.
     """
 
     id: str
@@ -216,6 +217,7 @@ class Instance:
     reclaim_at: datetime | None = None
     noticed_at: datetime | None = None
     message: str = ""
+    hosts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from autoscaler.cluster.api import KubernetesApi
-from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.cluster.resources import (
+    CAPACITY_BLOCKS,
+    CAPACITY_POOLS,
+    GCP_NODE_TEMPLATES,
+    LAUNCH_BATCHES,
+    PROVISIONED_NODES,
+)
 from autoscaler.composition.templates import ReadTemplates
 from autoscaler.kube.custom.capacity_block import parse_capacity_block
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
@@ -33,6 +39,7 @@ from providers.trials import Outcome
 _POOLS = (CAPACITY_POOLS.api_version, CAPACITY_POOLS.plural)
 _BLOCKS = (CAPACITY_BLOCKS.api_version, CAPACITY_BLOCKS.plural)
 _BATCHES = (LAUNCH_BATCHES.api_version, LAUNCH_BATCHES.plural)
+_NODES = (PROVISIONED_NODES.api_version, PROVISIONED_NODES.plural)
 
 
 def gcp_providers(surroundings: Surroundings, settings: GcpSettings) -> Mapping[str, Provider]:
@@ -79,10 +86,14 @@ def calendar_advice(query: CapacityQuery, *, region: str, now: datetime) -> Advi
     return advice(Gcp(""), region, bounded(query, now))
 
 
-def written_batches(objects: KubernetesObjects) -> tuple[Batch, ...]:
-    """The launches that are written down."""
-    found = objects.list(_BATCHES, labels={})
-    return tuple(Batch(item["metadata"]["name"], str((item.get("spec") or {}).get("pool", ""))) for item in found)
+def written_batches(objects: KubernetesObjects) -> Iterator[Batch]:
+    """The launches that are written down, and after them those whose LaunchBatch was deleted, as their nodes name
+    them."""
+    for item in objects.list(_BATCHES, labels={}):
+        yield Batch(item["metadata"]["name"], str((item.get("spec") or {}).get("pool", "")))
+    for spec in (item.get("spec") or {} for item in objects.list(_NODES, labels={})):
+        if batch := spec.get("batch"):
+            yield Batch(str(batch), str(spec.get("pool", "")))
 
 
 def expected_nodes(objects: KubernetesObjects) -> tuple[PoolNodes, ...]:

@@ -91,6 +91,7 @@ def find_orphans(
     )
     unfinished = {batch.name for batch in journal.batches if not batch.outcome.finished}
     slices = {batch.name for batch in journal.batches if batch.whole}
+    slices.update(node.batch for node in journal.nodes if node.hosts > 1)
     registered = {node.provider_id: node for node in nodes if node.provider_id}
     # A machine of a batch that is not finished will be mapped when its call is repeated.
     orphans = [
@@ -141,9 +142,10 @@ def adopt_all(found: Iterable[tuple[Instance, Node]], *, provider: Provider, jou
             nowhere = machine
             continue
         adopted = _adopted(machine, node, pool=pool, provider=provider.name, now=now)
-        whole = next((b for b in journal.batches if b.whole and b.name == machine.tags.get(TAG_BATCH)), None)
+        batch = machine.tags.get(TAG_BATCH, "")
+        whole = next((len(b.members) for b in journal.batches if b.whole and b.name == batch), machine.hosts)
         # It still ends with the other hosts of its slice, and they with it.
-        journal.adopt(adopted if whole is None else replace(adopted, batch=whole.name, hosts=len(whole.members)))
+        journal.adopt(adopted if whole == 1 else replace(adopted, batch=batch, hosts=whole))
     if nowhere is not None:
         raise ConfigurationError(
             f"machine {nowhere.id} of provider {provider.name} has the tag of this cluster and no ProvisionedNode, and "

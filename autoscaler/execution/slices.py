@@ -54,12 +54,14 @@ def ending_with(
         if not all(_is_empty(host, api=api, own=own) for host in (node, *others)):
             return None
         found_empty.add(slice_of(node))
-    hosts, written = {host.provider_id for host in others}, {one.provider_id for one in journal.nodes}
-    of_slice = [machine for machine in machines.values() if machine.tags.get(TAG_BATCH) == node.batch]
+    written = {one.provider_id for one in journal.nodes}
+    of_slice = (machine for machine in machines.values() if machine.tags.get(TAG_BATCH) == node.batch)
     unwritten = [machine for machine in of_slice if machine.provider_id not in written]
     if any(machine.state in ALIVE and own.has_joined(machine.provider_id) for machine in unwritten):
         return None  # pods may run there: it is adopted first (orphans.py), and drained like the others
-    return tuple(machine.id for machine in (*(one for one in of_slice if one.provider_id in hosts), *unwritten))
+    # By their ids: where its LaunchBatch was deleted, no tag may tell which machines it launched.
+    hosts = (machines[host.provider_id] for host in others if host.provider_id in machines)
+    return tuple(machine.id for machine in (*hosts, *unwritten))
 
 
 def may_begin_with(

@@ -49,6 +49,7 @@ Held = Callable[[Ref], Reservation | None]
 # The ids that fit into one URL.
 _IDS: Final = 50
 _CREATED_BY: Final = "created-by"
+_LOST: Final = "lost-"  # before the hash of a launch that is written down nowhere
 
 
 def listed(gcp: Gcp, cluster: str) -> Iterator[Any]:
@@ -84,7 +85,11 @@ def group_of(found: Any) -> GroupRef | None:
 
 def is_host(found: Any) -> bool:
     """True for a host of a TPU slice of several hosts, which end together."""
-    return hosts_of(found.machine_type.rpartition("/")[2], topology_of(kube_labels(found.metadata))) > 1
+    return _hosts(found) > 1
+
+
+def _hosts(found: Any) -> int:
+    return hosts_of(found.machine_type.rpartition("/")[2], topology_of(kube_labels(found.metadata)))
 
 
 def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str], *, held: Held) -> Mapping[str, Instance]:
@@ -106,13 +111,15 @@ def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str], *, held: Held
 
 
 class Tags:
-    """The tags of machines. A name contains only a hash of its batch; the stored LaunchBatches resolve the hash."""
+    """The tags of machines. A name contains only a hash of its batch; the stored LaunchBatches resolve the hash. The hosts
+    of a slice whose LaunchBatch is not stored have one name in common."""
 
     def __init__(self, cluster: str, asked: Mapping[str, str], written: Callable[[], Iterable[Batch]]) -> None:
         self._cluster = cluster
         self._asked = asked
         self._written = written
-        self._batches: dict[int, Batch] | None = None
+        self._unread: Iterator[Batch] | None = None
+        self._batches: dict[int, Batch] = {}
 
     def of(self, found: Any) -> FrozenMap[str, str] | None:
         """The tags of a machine of this cluster; None if the machine lacks one of the requested tags."""
@@ -120,18 +127,23 @@ class Tags:
         if launched is None:
             return None
         tags = {TAG_CLUSTER: self._cluster}
-        batch = self._known().get(launched.batch)
+        batch = self._batch(launched.batch)
         wanted = self._asked.get(TAG_BATCH, "")
         if batch is not None:
             tags |= {TAG_BATCH: batch.name, TAG_POOL: batch.pool}
         elif wanted and batch_of(self._cluster, wanted) == launched.batch:
             tags |= {TAG_BATCH: wanted}
+        elif is_host(found):
+            tags |= {TAG_BATCH: f"{_LOST}{launched.batch:x}"}
         return FrozenMap(tags) if self._asked.items() <= tags.items() else None
 
-    def _known(self) -> dict[int, Batch]:
-        if self._batches is None:
-            self._batches = {batch_of(self._cluster, one.name): one for one in self._written()}
-        return self._batches
+    def _batch(self, number: int) -> Batch | None:
+        """The batch with this hash. Of the written ones no more are read than it takes to find it."""
+        if self._unread is None:
+            self._unread = iter(self._written())
+        while number not in self._batches and (one := next(self._unread, None)) is not None:
+            self._batches[batch_of(self._cluster, one.name)] = one
+        return self._batches.get(number)
 
 
 def reserved(found: Any, project: str) -> Ref | None:
@@ -179,6 +191,7 @@ def instance_of(
         tags=tags,
         reclaim_at=min(ends, default=None),
         message=notice.message or found.status_message,
+        hosts=_hosts(found),
     )
 
 

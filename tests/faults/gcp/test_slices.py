@@ -172,6 +172,25 @@ def test_a_host_whose_object_is_removed_by_force_stays_with_its_slice() -> None:
     assert nothing_is_left(simulation)
 
 
+@pytest.mark.parametrize("objects", [0, 1, HOSTS], ids=["", "and-an-object", "and-all-objects"])
+def test_a_slice_whose_launch_batch_is_deleted_ends_as_a_whole(objects: int) -> None:
+    """Nothing holds a LaunchBatch that is finished. Objects are lost with their CustomResourceDefinitions: then only
+    the names of the machines say which hosts belong together."""
+    simulation = begun(minutes=30)
+    simulation.run(START + timedelta(minutes=10))
+    for batch in list_all(simulation.api, LAUNCH_BATCHES)[0]:
+        simulation.api.delete(LAUNCH_BATCHES, batch["metadata"]["name"])
+    for node in list_all(simulation.api, PROVISIONED_NODES)[0][:objects]:
+        simulation.api.delete(PROVISIONED_NODES, node["metadata"]["name"])
+        simulation.api.patch(PROVISIONED_NODES, node["metadata"]["name"], {"metadata": {"finalizers": None}})
+    simulation.run(START + timedelta(minutes=25))
+    nodes = list_all(simulation.api, PROVISIONED_NODES)[0]
+    assert (sizes(simulation), placed(simulation)) == ([HOSTS], 4)
+    assert [(node["spec"]["hosts"], node["status"]["phase"]) for node in nodes] == [(HOSTS, "Ready")] * HOSTS
+    simulation.run(START + timedelta(hours=3))
+    assert nothing_is_left(simulation)
+
+
 def test_a_host_whose_node_is_deleted_has_its_time_to_boot_to_come_back() -> None:
     simulation = begun(minutes=300)
     simulation.run(START + timedelta(minutes=10))

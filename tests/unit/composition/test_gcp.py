@@ -9,7 +9,13 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
-from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.cluster.resources import (
+    CAPACITY_BLOCKS,
+    CAPACITY_POOLS,
+    GCP_NODE_TEMPLATES,
+    LAUNCH_BATCHES,
+    PROVISIONED_NODES,
+)
 from autoscaler.composition.gcp import expected_nodes, group_templates, written_batches
 from autoscaler.composition.providers import providers_of
 from autoscaler.settings.settings import ClusterSettings, GcpSettings, Settings
@@ -70,7 +76,13 @@ def test_the_written_launches() -> None:
         "nodes": ["n"],
         "offerings": [{"instanceType": "t", "zone": "z", "capacityType": "spot"}],
     }
-    assert written_batches(written(LAUNCH_BATCHES, spec)) == (Batch("gpu", "research"),)
+    assert tuple(written_batches(written(LAUNCH_BATCHES, spec))) == (Batch("gpu", "research"),)
+
+
+def test_a_launch_whose_batch_was_deleted_is_known_by_its_nodes() -> None:
+    nodes = written(PROVISIONED_NODES, {"pool": "research", "batch": "gpu"})
+    assert tuple(written_batches(nodes)) == (Batch("gpu", "research"),)
+    assert tuple(written_batches(written(PROVISIONED_NODES, {"pool": "research"}))) == ()
 
 
 def test_the_settings_select_it() -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from autoscaler.cluster.resources import LAUNCH_BATCHES
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import launch
 from autoscaler.execution.orphans import MINIMUM_AGE, OwnLaunches, adopt_all, find_orphans
@@ -79,6 +80,17 @@ def test_one_of_a_slice_that_never_registered_ends_with_the_slice(desk: Desk) ->
     more = machine("i-9", desk, **{TAG_BATCH: batch.name})
     found = find_orphans(by_provider_id(more), journal=desk.journal, nodes=(), now=desk.now)
     assert (found.adopt, found.terminate) == ((), ())
+    desk.api.delete(LAUNCH_BATCHES, batch.name)
+    desk.journal.resume((), desk.nodes(), desk.now, seen_up_to=10**9)
+    found = find_orphans(by_provider_id(more), journal=desk.journal, nodes=(), now=desk.now)
+    assert (desk.journal.batches, found.adopt, found.terminate) == ((), (), ())
+
+
+def test_a_host_of_a_slice_is_adopted_as_one_although_its_launch_is_written_down_nowhere(desk: Desk) -> None:
+    lost = [replace(machine(f"i-{n}", desk, **{TAG_BATCH: "lost-1f", TAG_POOL: "gpu"}), hosts=2) for n in (1, 2)]
+    provider = desk.providers.by_template["SimulatedNodeTemplate"]
+    adopt_all([(one, Node(one.id)) for one in lost], provider=provider, journal=desk.journal, now=desk.now)
+    assert [(node.batch, node.hosts) for node in desk.nodes()] == [("lost-1f", 2)] * 2
 
 
 @pytest.mark.parametrize(

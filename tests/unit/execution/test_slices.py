@@ -17,6 +17,7 @@ from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 from providers.contract import InstanceState, TerminateAnswer
 from tests.desk import POOL, A, new_desk, planned
@@ -158,6 +159,16 @@ def test_a_machine_of_the_slice_that_nobody_has_written_down_ends_as_well(site: 
     site.carry_out()
     site.carry_out()
     assert (site.running(), site.ended[0]) == (0, len(launch.ids))
+
+
+def test_a_slice_of_whose_launch_no_tag_tells_ends_in_one_call(site: SliceSite) -> None:
+    """Its LaunchBatch was deleted, and machines have tags by what is written down."""
+    for _ in range(3):
+        site.decide(Code.NODE_EMPTY)
+        seen = site.seen()
+        untagged = {key: replace(machine, tags=EMPTY) for key, machine in seen.machines["simulated"].items()}
+        site.carry_out(seen=replace(seen, machines={"simulated": untagged}))
+    assert (site.running(), site.ended[0]) == (0, 3)
 
 
 def test_an_ended_host_that_nobody_has_written_down_holds_up_nothing(site: SliceSite) -> None:

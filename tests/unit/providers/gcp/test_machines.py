@@ -30,7 +30,7 @@ def test_tags_come_from_the_launches_that_are_written_down() -> None:
     rig = Rig()
     launched(rig)
     (unknown,) = described(rig)
-    assert unknown.tags == {TAG_CLUSTER: CLUSTER}
+    assert (unknown.tags, unknown.hosts) == ({TAG_CLUSTER: CLUSTER}, 1)
     rig.batches.append(Batch("b1", "research"))
     (known,) = described(rig)
     assert known.tags == {TAG_CLUSTER: CLUSTER, TAG_BATCH: "b1", TAG_POOL: "research"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -11,9 +12,9 @@ import pytest
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import ANY_ZONE
-from providers.contract import LaunchAnswer, LaunchRequest
+from providers.contract import TAG_BATCH, LaunchAnswer, LaunchRequest
 from providers.errors import AmbiguousError, CapacityError, RefusedError, WaitingError
-from providers.gcp.node_template.template import GroupRef, GroupTemplate
+from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.trial import Trial, cluster_of_trials
 from providers.registered import Room
@@ -60,6 +61,21 @@ def test_a_slice_comes_as_a_whole_under_our_names() -> None:
     assert (rig.fake.calls["resizeRequests.insert"], rig.fake.calls["createInstances"]) == (1, 0)
     rig.settle()
     assert len(rig.provider.describe({}).instances) == 4
+
+
+def test_the_hosts_of_a_slice_have_a_name_in_common_that_is_written_down_nowhere() -> None:
+    """It tells them from the hosts of other launches."""
+    rig = rig_with(2)
+    for batch in ("b1", "b2"):
+        outcome(rig, whole(batch))
+    rig.settle()
+    found = rig.provider.describe({}).instances
+    assert [one.hosts for one in found] == [4] * 8
+    names = Counter(one.tags[TAG_BATCH] for one in found)
+    assert (list(names.values()), {name[:5] for name in names}) == ([4, 4], {"lost-"})
+    rig.batches.append(Batch("b2", "research"))
+    names = Counter(one.tags[TAG_BATCH] for one in rig.provider.describe({}).instances)
+    assert (names["b2"], list(names.values())) == (4, [4, 4])
 
 
 def test_a_repetition_finds_the_slice() -> None:
