@@ -210,7 +210,7 @@ class Journal:
     def _withdraw(self, name: str) -> None:
         """Remove a batch for which no call was begun, and its nodes."""
         batch = self._batches.get(name)
-        if batch is None or batch.outcome is not BatchOutcome.INTENDED or batch.token:
+        if batch is None or batch.asked:
             return
         batch = self.save_batch(replace(batch, outcome=BatchOutcome.FAILED))
         for node in [found for name in batch.nodes if (found := self.node_of(batch, name)) is not None]:

@@ -23,7 +23,7 @@ from autoscaler.kube.custom.launch_batch import FINALIZER, parse_launch_batch, w
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
 from autoscaler.lifecycle.boot_times import boot_timeout
 from autoscaler.model.plan import PlannedNode
-from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import LaunchBatch, Prediction, ProvisionedNode
 from autoscaler.planning.naming import prefix_of
 from autoscaler.planning.placement.launches import digest_of
 from autoscaler.planning.supply.candidates import Candidate
@@ -81,7 +81,7 @@ class Orders:
 
     def uncharged(self, charged: frozenset[str], pools: frozenset[str]) -> int:
         """How many nodes are ordered that the account of the guards does not count yet."""
-        fresh = [b for b in self._batches.values() if b.outcome is BatchOutcome.INTENDED and not b.token]
+        fresh = [batch for batch in self._batches.values() if not batch.asked]
         return sum(len(batch.members) for batch in fresh if batch.pool in pools and batch.name not in charged)
 
     def increase(self, candidate: Candidate, launchable: Launchable, count: int) -> LaunchBatch:
@@ -125,8 +125,7 @@ class Orders:
 
     def _is_withdrawn(self, batch: LaunchBatch, going: Mapping[str, ProvisionedNode]) -> bool:
         gone = {name for name in batch.nodes if name in going or self._is_going(name)}
-        asked = batch.outcome is not BatchOutcome.INTENDED or batch.token
-        return not asked and len(gone) == len(batch.nodes)
+        return not batch.asked and len(gone) == len(batch.nodes)
 
     def _is_going(self, name: str) -> bool:
         return name in self._deleted or (name in self._nodes and self._nodes[name].deleting)

@@ -37,7 +37,7 @@ from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, 
 from autoscaler.loop.observation import Observation, Observer
 from autoscaler.loop.wake import Retries, earliest, next_step, next_wake
 from autoscaler.model.plan import Plan, PlannedNode
-from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch
+from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import Odd
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
@@ -233,8 +233,7 @@ class Loop:
         pools = {pool.name for pool in snapshot.pools if pool.ordered}
         batches = [batch for batch in self._journal.batches if batch.pool in pools]
         self._charged &= {batch.name for batch in batches}
-        fresh = (b for b in batches if b.outcome is BatchOutcome.INTENDED and not b.token)
-        return tuple(batch for batch in fresh if batch.name not in self._charged)
+        return tuple(batch for batch in batches if not batch.asked and batch.name not in self._charged)
 
     def _charge(self, decisions: Decisions, ordered: Sequence[LaunchBatch]) -> None:
         nodes = sum(len(batch.members) for batch in ordered)
@@ -248,7 +247,8 @@ class Loop:
     ) -> Trouble | None:
         """Take what the API server refused off the account: otherwise every attempt uses up the launches of an hour."""
         acting = {pool.name for pool in decisions.snapshot.pools if pool.acts}
-        written = {name for batch in self._journal.batches for name in batch.nodes}
+        # Names follow from pods: a batch that was asked for earlier may have had a node of the same name.
+        written = {name for batch in self._journal.batches if not batch.asked for name in batch.nodes}
         unwritten = [each for each in launches if each.pool in acting and each.name not in written]
         account = self._account.current
         # What was not answered may be written all the same, and is then launched by the next reconcile.

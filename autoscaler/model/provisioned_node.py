@@ -185,5 +185,10 @@ class LaunchBatch:
         return tuple(member.node for member in self.members)
 
     @property
+    def asked(self) -> bool:
+        """Whether a call was begun for it."""
+        return self.outcome is not BatchOutcome.INTENDED or bool(self.token)
+
+    @property
     def pods(self) -> tuple[str, ...]:
         return tuple(pod for member in self.members for pod in member.pods)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from autoscaler.cluster.api import ApiError, InvalidError, Object, UnavailableError, list_all
-from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PROVISIONED_NODES, SPENDINGS
+from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PODS, PROVISIONED_NODES, SPENDINGS
 from autoscaler.settings.settings import Settings, SpendingSettings
+from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from tests.builders import pool_manifest, shipped
 from tests.unit.simulation.queue import Gang, Queue, condition
@@ -71,3 +72,47 @@ def test_what_may_have_been_written_stays_charged(error: ApiError | None) -> Non
     queue.ask(Gang("train", ((2, 1, "1"),)))
     simulation.run(START + timedelta(seconds=5))
     assert charged(simulation) >= 1.9
+
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: NAME
+  annotations: {simulation.foreslice.dev/runs-for: 10h}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+  containers: [{name: main, image: pause, resources: {claims: [{name: gpu}], requests: {cpu: "1"}}}]
+"""
+TEMPLATE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, count: 1}}]}}}
+"""
+
+
+def names(simulation: Simulation) -> set[str]:
+    return {node["metadata"]["name"] for node in list_all(simulation.api, PROVISIONED_NODES)[0]}
+
+
+def test_a_name_that_an_earlier_batch_has_is_no_launch_that_was_written() -> None:
+    """Names follow from pods. The batch of both nodes lives on with one of them when the other one's pod is new."""
+    simulation, _, refusing = cluster(None)
+    simulation.add(parse_scenario("---".join((TEMPLATE, *(POD.replace("NAME", name) for name in "ab")))))
+    simulation.run(START + timedelta(minutes=10))
+    before = names(simulation)
+    (batch,) = list_all(simulation.api, LAUNCH_BATCHES)[0]
+    assert set(batch["spec"]["nodes"]) == before
+    node = simulation.api.get(PODS, "b", namespace="default")["spec"]["nodeName"]
+    simulation.api.delete(PROVISIONED_NODES, node)
+    simulation.api.delete(PODS, "b", namespace="default")
+    simulation.run(START + timedelta(hours=3))
+    assert names(simulation) == before - {node}
+    refusing.error = REFUSED
+    simulation.add(parse_scenario(POD.replace("NAME", "b")))
+    simulation.run(START + timedelta(hours=3, minutes=5))
+    assert (refusing.refused > 1, charged(simulation)) == (True, 0)
+    refusing.error = None
+    simulation.run(START + timedelta(hours=3, minutes=15))
+    assert names(simulation) == before
