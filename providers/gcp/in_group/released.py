@@ -10,7 +10,7 @@ from contextlib import suppress
 from uuid import NAMESPACE_URL, uuid5
 
 from providers.contract import Clock
-from providers.errors import GoneError, RefusedError
+from providers.errors import BusyError, GoneError, RefusedError
 from providers.gcp.begun import making
 from providers.gcp.in_group.members import LEAVING, Member, delete, listed
 from providers.gcp.in_group.whole import end
@@ -29,7 +29,10 @@ def nameless(gcp: Gcp, cluster: str, zone: str) -> frozenset[str]:
 
 
 def release(gcp: Gcp, clock: Clock, groups: Groups, cluster: str, provider_ids: Sequence[str]) -> None:
-    """Delete the names without a machine from their groups. The names of a slice are deleted with the whole slice."""
+    """Delete the names without a machine from their groups. The names of a slice are deleted with the whole slice.
+
+    Raises BusyError if a group keeps a name that it has agreed to delete.
+    """
     for zone, names in by_zone(provider_ids, gcp.project).items():
         for group in making(gcp, zone):
             with suppress(GoneError, MissingGroupError):
@@ -50,6 +53,11 @@ def _delete(gcp: Gcp, clock: Clock, groups: Groups, group: GroupRef, cluster: st
         if alike:
             again = str(uuid5(NAMESPACE_URL, f"{queued} {request}"))
             delete(gcp, clock, group, alike, request_id=again, queued=queued)
+    # An operation may end without an error and without an effect. A name that stays gets a machine that nobody wants.
+    kept = {one.name for one in left}.intersection(one.name for one in _without_machine(gcp, group, cluster))
+    if kept:
+        step = "Nothing to do: the names are deleted again."
+        raise BusyError(f"group {group} still has {', '.join(sorted(kept))}, deleted just now", next_step=step)
 
 
 def _without_machine(gcp: Gcp, group: GroupRef, cluster: str) -> Iterator[Member]:

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from providers.abilities import NameKeeper
-from tests.fakes.gce.errors import UNAVAILABLE
+from providers.errors import BusyError
+from tests.fakes.gce.errors import UNAVAILABLE, Fault, LateError
 from tests.fakes.gce.recreation import recreate
 from tests.fakes.gce.state import PROJECT, Machine
 from tests.gcp import A3, V6E, ZONE, Rig, request, whole
@@ -78,6 +79,18 @@ def test_what_cannot_be_read_is_raised_and_done_the_next_time() -> None:
     rig.fake.faults.inject("deleteInstances", UNAVAILABLE)
     with pytest.raises(Exception, match="deleteInstances"):
         rig.provider.release((provider_id(machine),))
+    rig.provider.release((provider_id(machine),))
+    assert rig.group(A3).members == {}
+
+
+def test_a_name_that_stays_after_its_deletion_is_deleted_again() -> None:
+    """An operation that ends without an error and without an effect: the name would get a machine that nobody wants."""
+    rig = Rig()
+    machine = lost(rig)
+    rig.fake.faults.inject("deleteInstances", Fault(LateError("")))
+    with pytest.raises(BusyError, match=f"still has {machine.name}"):
+        rig.provider.release((provider_id(machine),))
+    assert list(rig.group(A3).members) == [machine.name]
     rig.provider.release((provider_id(machine),))
     assert rig.group(A3).members == {}
 
