@@ -21,7 +21,7 @@ from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.instance_type import CapacityType
 
 _CLOUDS: Final = {"karpenter.k8s.aws": "aws", "eks.amazonaws.com": "aws", "karpenter.k8s.gcp": "gcp"}
-_AUTO_MODE, _OF_EC2 = "eks.amazonaws.com/instance-", "karpenter.k8s.aws/instance-"
+_AUTO_MODE, _USUAL = "eks.amazonaws.com/instance-", "karpenter.k8s.aws/instance-"
 _KNOWN: Final = SYSTEM_KEYS | {
     *(labels.INSTANCE_TYPE, labels.ARCHITECTURE, labels.OPERATING_SYSTEM),
     *(labels.ZONE, labels.REGION),
@@ -53,7 +53,7 @@ def parse_node_pool(raw: object, problems: Problems, *, origin: Origin = CLUSTER
     if cloud is None:
         problems.warn((), "ignored: Karpenter launches by it what no cloud of Foreslice's catalog has")
         return None
-    asked = [_of_ec2(parse_requirement(entry)) for entry in _entries(nodes)]
+    asked = [_usual_key(parse_requirement(entry)) for entry in _entries(nodes)]
     used = [one for one in asked if one.key in _KNOWN and one.key != labels.KARPENTER_CAPACITY_TYPE]
     own = {one.key: one.values[0] for one in asked if _is_label(one)}
     left = sorted({one.key for one in asked if one.key not in _KNOWN and one.key not in own})
@@ -93,10 +93,10 @@ def _entries(nodes: Fields) -> Iterator[Fields]:
         yield entry
 
 
-def _of_ec2(requirement: Requirement) -> Requirement:
+def _usual_key(requirement: Requirement) -> Requirement:
     """EKS Auto Mode calls the same values by keys of its own."""
     key = requirement.key
-    renamed = key.replace(_AUTO_MODE, _OF_EC2, 1) if key.startswith(_AUTO_MODE) else key
+    renamed = key.replace(_AUTO_MODE, _USUAL, 1) if key.startswith(_AUTO_MODE) else key
     return Requirement(renamed, requirement.operator, requirement.values)
 
 

@@ -10,13 +10,13 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.offering_labels import type_facts
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import requirement_matches
-from instance_catalog.prediction.system_labels import type_labels
+from instance_catalog.prediction.system_labels import OF_ANY_MODEL, type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import InstanceType
 
 _NAMES: Final = frozenset({labels.KARPENTER_NODE_POOL})
 # What does not follow from the machine.
-_PLACES: Final = frozenset({labels.ZONE, labels.REGION, labels.CAPACITY_TYPE, labels.EKS_CAPACITY_TYPE})
+_PLACES: Final = OF_ANY_MODEL | {labels.ZONE, labels.REGION, labels.CAPACITY_TYPE}
 
 
 def without_ordinary_pools(snapshot: Snapshot, catalog: Catalog) -> Snapshot:
