@@ -58,6 +58,13 @@ def test_no_accelerator_is_given_up_for_a_disk_behind_a_label() -> None:
     assert advice_lines(advice(wanting(L4 | LATEST))) == [label + DISK]
 
 
+def test_no_accelerator_is_given_up_for_a_disk_behind_a_class_of_autopilot() -> None:
+    """Dropping both labels would place the pod, too."""
+    asked = wanting(L4 | {"cloud.google.com/compute-class": "Accelerator"})
+    dropped = "pod default/p: drop nodeSelector cloud.google.com/compute-class=Accelerator; and "
+    assert advice_lines(advice(asked)) == [dropped + DISK]
+
+
 def test_the_change_does_what_it_says_when_it_is_carried_out() -> None:
     (found,) = advice(wanting(L4 | LATEST))
     told = found.change.parts[-1].detail
