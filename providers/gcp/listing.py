@@ -47,9 +47,9 @@ C = TypeVar("C")
 
 
 @contextmanager
-def translated(what: str, permission: str, host: str = _COMPUTE) -> Iterator[None]:
-    """Raise ProviderErrors, with the cause chained. `permission` is the IAM permission (or API) that `what` needs, and
-    `host` the API that it calls."""
+def translated(what: str, permission: str, host: str, *, step: str) -> Iterator[None]:
+    """Raise ProviderErrors, with the cause chained. `permission` is the IAM permission (or API) that `what` needs,
+    `host` the API that it calls, and `step` the next step if the call is refused."""
     try:
         yield
     except (auth.GoogleAuthError, api.Unauthorized) as error:
@@ -59,19 +59,16 @@ def translated(what: str, permission: str, host: str = _COMPUTE) -> Iterator[Non
     except api.Forbidden as error:
         if any(word in error.message for word in ("rateLimitExceeded", "Quota exceeded")):
             raise ThrottledError(f"{what}: {error.message}", code="rateLimitExceeded") from error
-        step = enabled("", error.message, host)
-        step = step or f"give whoever runs the sync {permission}; roles/compute.viewer has the compute permissions"
-        raise PermissionDeniedError(
-            f"{permission} is not allowed: {error.message}", code="Forbidden", next_step=step
-        ) from error
+        message, advice = f"{permission} is not allowed: {error.message}", enabled("", error.message, host) or step
+        raise PermissionDeniedError(message, code="Forbidden", next_step=advice) from error
     except api.TooManyRequests as error:
         raise ThrottledError(f"{what}: {error.message}", code="TooManyRequests") from error
     except (api.NotFound, api.BadRequest) as error:
-        step = "check the project's id: `gcloud projects list`"
-        raise TemplateError(f"{what}: {error.message}", code=type(error).__name__, next_step=step) from error
+        advice = "check the project's id: `gcloud projects list`"
+        raise TemplateError(f"{what}: {error.message}", code=type(error).__name__, next_step=advice) from error
     except (api.ServerError, api.RetryError, http.RequestException) as error:
-        step = f"run the sync again; if this stays, check the network to {host}"
-        raise AmbiguousError(f"{what}: {told(error)}", code=type(error).__name__, next_step=step) from error
+        advice = f"run the sync again; if this stays, check the network to {host}"
+        raise AmbiguousError(f"{what}: {told(error)}", code=type(error).__name__, next_step=advice) from error
     except api.GoogleAPICallError as error:
         raise UnclassifiedError(f"{what}: {error}", code=type(error).__name__) from error
 
@@ -193,7 +190,7 @@ class GcpListing:
         answer = self._answer(
             billing_v1.CloudCatalogClient,
             "list_skus",
-            f"the Cloud Billing API (gcloud services enable {_BILLING} --project {self._project})",
+            "services.skus.list of the Cloud Billing API",
             parent=service(),
             currency_code="USD",
             page_size=5000,
@@ -204,8 +201,13 @@ class GcpListing:
 
     def _answer(self, kind: Callable[..., Any], method: str, permission: str, **request: Any) -> Any:
         """The first page of a pager: one call."""
-        host = _BILLING if kind is billing_v1.CloudCatalogClient else _COMPUTE
-        with translated(f"{kind.__name__}.{method}", permission, host):
+        host = _COMPUTE
+        step = f"give whoever runs the sync {permission}; roles/compute.viewer has the compute permissions"
+        if kind is billing_v1.CloudCatalogClient:
+            host = _BILLING
+            enable = f"gcloud services enable {host} --project {self._project}"
+            step = f"enable the API ({enable}), or give prices in a file (docs/catalog.md, Sync with a cloud)"
+        with translated(f"{kind.__name__}.{method}", permission, host, step=step):
             client = self._clients.get(kind.__name__) or self._client(kind)
             call = getattr(client, method)
             return next(iter(call(request=request, retry=None, timeout=_SECONDS).pages))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,8 @@ from autoscaler.cli.catalog.group import catalog
 from autoscaler.errors import BadInputError
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import region_of
+from instance_catalog.types.instance_type import CapacityType
 from tests.fakes.ec2.fake import FakeEc2
 from tests.fakes.ec2.geography import standard
 from tests.fakes.ec2.transport import Server
@@ -85,6 +91,55 @@ def test_a_project_of_google_cloud_is_synced(tmp_path: Path, monkeypatch: pytest
         assert result.exit_code == 0, result.exception
         google.denied.add("machineTypes")
         refused = CliRunner().invoke(catalog, fixed)
+        google.denied = {"skus"}
+        unpriced = CliRunner().invoke(catalog, fixed)
     found = load_catalog(extra_dirs=[tmp_path])
     assert (found.get("g2-standard-4").sold_in(place), found.get("g2-standard-8").sold_in(place)) == (True, False)
     assert "gcp: compute.machineTypes.list is not allowed" in str(refused.exception)
+    assert isinstance(refused.exception, BadInputError)
+    assert "roles/compute.viewer" in refused.exception.next_step
+    assert isinstance(unpriced.exception, BadInputError)
+    assert "gcp: services.skus.list of the Cloud Billing API is not allowed" in str(unpriced.exception)
+    assert f"gcloud services enable cloudbilling.googleapis.com --project {gcp.PROJECT}" in unpriced.exception.next_step
+    assert "give prices in a file" in unpriced.exception.next_step
+
+
+def test_the_program_itself_lists_a_project_through_google_s_clients(tmp_path: Path) -> None:
+    """In a process of its own, as people run it: pages, a call that is throttled, and what it writes is read."""
+    zones = ("us-central1-a", "us-east5-b")
+    google = gcp.FakeGcp(
+        zones=dict.fromkeys(zones, "UP"),
+        accelerators=[("nvidia-h100-80gb", zones[0]), ("ct6e", zones[1]), ("nvidia-l4", zones[0])],
+        machines=[
+            gcp.Machine("a3-highgpu-8g", zones[0], 208, 1872 * 1024, "nvidia-h100-80gb", 8, local_ssds=16),
+            gcp.Machine("ct6e-standard-4t", zones[1], 180, 720 * 1024, "ct6e", 4),
+            gcp.Machine("z9-new-2g", zones[0], 16, 65536, "nvidia-l4", 2),
+        ],
+        skus=[
+            gcp.Sku("A3 Instance Core running in Americas", "0.03"),
+            gcp.Sku("A3 Instance Ram running in Americas", "0.0025", unit="GiBy.h"),
+            gcp.Sku("Nvidia H100 80GB GPU running in Americas", "9"),
+            gcp.Sku("TpuV6e running in Columbus", "3", regions=("us-east5",)),
+            gcp.Sku("Commitment v1: A3 Cpu in Americas for 1 Year", "0.01"),
+        ],
+        failures=deque([(429, "rateLimitExceeded")]),
+    )
+    with gcp.Server(google) as server:
+        command = [sys.executable, "-m", "autoscaler.cli", "catalog", "sync", "gcp", "--project", gcp.PROJECT]
+        command += ["--endpoint", server.url, "--into", str(tmp_path), "--write"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr.split("\n")) == (
+        0,
+        ["zones: 2", "accelerators: 3", "types: 3", "prices: 4", "", ""],
+    )
+    assert "instance type z9-new-2g (new)\n" in done.stdout
+    assert done.stdout.endswith(f"{tmp_path / f'synced-gcp-{gcp.PROJECT}.yaml'} is written\n")
+    found = load_catalog(extra_dirs=[tmp_path])
+    a3, v6e = (found.get(name) for name in ("a3-highgpu-8g", "ct6e-standard-4t"))
+    prices = [
+        price.usd_per_hour
+        for one, zone in ((a3, zones[0]), (v6e, zones[1]))
+        if (price := one.price_in(zone, CapacityType.ON_DEMAND, region=region_of(zone))) is not None
+    ]
+    assert prices == [Decimal("82.92"), 12]  # 208 * 0.03 + 1872 * 0.0025 + 8 * 9, and four chips
+    assert (a3.sold_in("us-central1-b"), v6e.sold_in(zones[1]), found.get("z9-new-2g").vcpu) == (False, True, 16)
