@@ -1,7 +1,18 @@
 # What Foreslice needs on Google Cloud: its role, the permission for its service account in the cluster to use it, and
 # one node pool for DRA as an example. Nothing here creates keys: pods get short-lived credentials by Workload Identity
 # Federation, which the cluster (workload_identity_config) and the node pool of the controller (workload_metadata_config)
-# must have. Never applied by the authors' tests; `terraform plan` says what it would make.
+# must have. `terraform validate` and `terraform plan` accept it with Terraform 1.11 and the resources of the provider
+# hashicorp/google 7.45 (2026-08-18); it has not been applied to a project yet.
+
+terraform {
+  required_version = ">= 1.6"
+  required_providers {
+    google = {
+      source  = "hashicorp/google"
+      version = ">= 5.0, < 8"
+    }
+  }
+}
 
 variable "project" { type = string }
 variable "project_number" { type = string }
