@@ -364,6 +364,8 @@ def compare_ways(market: PackingInput, state: Snapshot, data: st.DataObject) -> 
             assert takes == isinstance(direct.verdict(shape, item), Fits)
         left = [item for item, found in enumerate(market.classes) for _ in found.members]
         for order in (data.draw(st.permutations(left)) for _ in range(3)):
+            for few in (order[:2], order[:3]):
+                assert market.trials.holds(shape, few) == (None not in list(filled(direct, shape, few)))
             for apart, whole in zip(filled(market.trials, shape, order), filled(direct, shape, order), strict=True):
                 assert (apart is None) == (whole is None)
                 if apart is None or whole is None:

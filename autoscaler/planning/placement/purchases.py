@@ -15,7 +15,6 @@ from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Pattern, Solution
 from autoscaler.planning.placement.considered import Bought, preference_of, why_chosen
-from autoscaler.planning.placement.device_states import Filled
 from autoscaler.planning.placement.launches import Launches, Purchase
 from autoscaler.planning.placement.packing_input import Offered, PackingInput, PoolAndZone, Supply, pool_and_zone
 from autoscaler.planning.policy import Policy
@@ -234,8 +233,10 @@ def _alternates(
         if not holding >> packing.shape_of[other] & 1:
             continue
         candidate = packing.candidates[other]
-        refused = any(packing.bar(other, item) for item in wanted)
-        if not refused and binding_after(candidate, packing.limits, used) is None and _takes(packing, other, pattern):
+        if any(packing.bar(other, item) for item in wanted):
+            continue
+        within = binding_after(candidate, packing.limits, used) is None
+        if within and packing.trials.holds(packing.shape_of[other], pattern):
             found.append(candidate)
     return tuple(found)
 
@@ -245,13 +246,6 @@ def _registered(packing: PackingInput, candidate: int) -> dict[str, str]:
     seen = packing.shapes[packing.shape_of[candidate]].node.labels
     keys = offering_keys(packing.candidates[candidate].pool)
     return {key: value for key, value in seen.items() if key in keys}
-
-
-def _takes(packing: PackingInput, candidate: int, pattern: Pattern) -> bool:
-    state: Filled | None = packing.trials.empty(packing.shape_of[candidate])
-    for item in pattern:
-        state = packing.trials.put(state, item) if state else None
-    return state is not None
 
 
 def packed_again(

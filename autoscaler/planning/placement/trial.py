@@ -6,6 +6,7 @@ most questions of the search, and they explain the plan.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from autoscaler.model.reason import Code
@@ -48,6 +49,7 @@ class PackingOracle:
         self._verdicts: dict[tuple[int, int], Verdict] = {}  # verdicts, except those for lack of work units
         self._left: dict[tuple[int, frozenset[Unit]], int] = {}
         self._fitting: set[int] = set()
+        self._held: set[Hashable] = set()  # shapes with the kin of bundles that they take together
         self._told: dict[tuple[int, int], Verdict] = {}
         self._firsts = FirstVerdicts(
             lambda: [shape.free for shape in shapes], lambda *key: self._first_on(*key)[0], self._same
@@ -224,6 +226,33 @@ class PackingOracle:
         if state.counts:
             return self._nodes.put(state, item)[1]
         return self._first_on(state.shape, item)[1] if self.fits(state.shape, item) else None
+
+    def holds(self, shape: int, items: Sequence[int]) -> bool:
+        """Whether an empty node of the shape takes these bundles, one after the other.
+
+        That it does is known of all that differ in amounts only, and amounts are compared at once.
+        """
+        counts, pods = Counter[int](), list[PodApart | None]()
+        for item in items:
+            pods.append(self._pod_apart(item, counts[item]))
+            counts[item] += 1
+        apart = [pod for pod in pods if pod is not None]
+        key = (shape, tuple(map(self.alike, apart))) if len(apart) == len(pods) else None
+        if key is not None:
+            wanted = Counter[str]()
+            for pod in apart:
+                wanted.update(pod.amounts)
+            free = self._shapes[shape].free
+            if any(amount > free.get(resource, 0) for resource, amount in wanted.items()):
+                return False
+            if key in self._held:
+                return True
+        state: Filled | None = self.empty(shape)
+        for item in items:
+            state = self.put(state, item) if state else None
+        if state is not None and key is not None:
+            self._held.add(key)
+        return state is not None
 
     def preference(self, state: Filled) -> int:
         """Sum of the firstAvailable indexes chosen on the node."""
