@@ -98,9 +98,7 @@ class Rule:
 class ApiModel(BaseModel):
     """An object of the API: camelCase names, no unknown fields, no conversions between JSON types."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
     RULES: ClassVar[tuple[Rule, ...]] = ()
 
@@ -113,8 +111,14 @@ class ApiModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Adds the rules to the schema of their class."""
+        """Adds the rules to the schema of their class, and the texts below its fields."""
+        from autoscaler.kube.custom.field_docs import field_docs  # for what generates schemas alone
+
         schema = handler.resolve_ref_schema(handler(core_schema))
+        docs = field_docs(cls)
+        for name, field in cls.model_fields.items():
+            if docs.get(name):
+                schema["properties"][field.alias]["description"] = docs[name]
         if cls.RULES:
             schema["x-kubernetes-validations"] = [rule.validation() for rule in cls.RULES]
         return schema

@@ -365,3 +365,10 @@ def subclasses(model: type[ApiModel]) -> Iterator[type[ApiModel]]:
         if child.__module__.startswith("autoscaler."):
             yield child
             yield from subclasses(child)
+
+
+def test_fields_are_described_by_the_text_below_them() -> None:
+    described = structural(CapacityPoolSpec)["properties"]["requirements"]["items"]["properties"]["key"]
+    assert described["description"] == "A label or requirement key, such as node.kubernetes.io/instance-type."
+    # pydantic would read the source of every class for that, whenever a manifest has a pool.
+    assert not ApiModel.model_config.get("use_attribute_docstrings")

@@ -1,0 +1,37 @@
+"""The text below each field of a model, which describes the field in the schema that the API server shows.
+
+pydantic reads it as well, from the source of each class while it makes the class: a fifth of what it took to read one
+CapacityPool. Only what generates schemas needs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from itertools import pairwise
+from textwrap import dedent
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """Field → text, of the class and of those that it extends."""
+    found: dict[str, str] = {}
+    for one in reversed(cls.__mro__):
+        if one.__module__.startswith("autoscaler."):
+            found |= _own_docs(one)
+    return found
+
+
+def _own_docs(cls: type) -> dict[str, str]:
+    definition = ast.parse(dedent(inspect.getsource(cls))).body[0]
+    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    found = {}
+    for field, text in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            # A field that is defined anew has the text that stands there, or none.
+            found[field.target.id] = _text(text)
+    return found
+
+
+def _text(statement: ast.stmt) -> str:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return inspect.cleandoc(value.value) if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
