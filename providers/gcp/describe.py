@@ -111,8 +111,8 @@ def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str], *, held: Held
 
 
 class Tags:
-    """The tags of machines. A name contains only a hash of its batch; the stored LaunchBatches resolve the hash. The hosts
-    of a slice whose LaunchBatch is not stored have one name in common."""
+    """The tags of machines. A name contains only a hash of its batch; the stored LaunchBatches resolve the hash. The
+    hosts of a slice whose LaunchBatch is not stored have one name in common."""
 
     def __init__(self, cluster: str, asked: Mapping[str, str], written: Callable[[], Iterable[Batch]]) -> None:
         self._cluster = cluster
