@@ -13,7 +13,7 @@ from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import ConsideredOutcome, Demand
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
-from autoscaler.planning.placement import considered, purchases
+from autoscaler.planning.placement import considered
 from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.policy import Policy, WorkLimits
@@ -106,8 +106,8 @@ def test_what_cannot_hold_the_bundles_is_no_fallback_and_is_not_tried(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
-    takes = purchases._takes
-    monkeypatch.setattr(purchases, "_takes", lambda *args: (tried.append(args[1]), takes(*args))[1])
+    holds = PackingOracle.holds
+    monkeypatch.setattr(PackingOracle, "holds", lambda *args: (tried.append(args[1]), holds(*args))[1])
     found = plan(state(seed), catalog=CATALOG)
     few = len(tried)
     tried.clear()
