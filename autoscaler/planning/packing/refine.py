@@ -39,9 +39,13 @@ _TRIED: Final = 6
 # The fractions at which a dive buys a whole node, and the part of the others that it buys in one step.
 _NEARLY: Final = 0.75
 _STEP: Final = 8
-# The bundles of one neighbourhood, and the number of neighbourhoods.
+# The bundles of one neighbourhood, and the most neighbourhoods. Each _IN_A_ROW of them must save the part _SAVING of
+# the cost together, or the search ends: a large plan is hardly cheaper for a few better nodes, and a neighbourhood takes
+# as long there as in a small plan.
 _NEAR: Final = 32
 _NEIGHBOURHOODS: Final = 48
+_IN_A_ROW: Final = 12
+_SAVING: Final = Decimal("0.0001")
 _TINY: Final = 1e-6
 # The most nodes of a rolling packing that are packed again with the remaining bundles.
 _WASTED: Final = 20
@@ -193,12 +197,17 @@ class _Refiner(Generic[State]):
 
     def nearby(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
         """Pack a few nodes at a time again, starting with those that cost most above the value of their bundles."""
-        current, tried = list(start), 0
+        current, tried, before = list(start), 0, Decimal("Infinity")
         for stride in (1, 3, 2, 5, 7):
             order = sorted(current, key=lambda c: (-self._waste(c), c.kind, c.pattern))
             for near in _windows(order, stride):
-                if tried == _NEIGHBOURHOODS or self._cost(current, fixed) <= self.enough:
+                cost = self._cost(current, fixed)
+                if tried == _NEIGHBOURHOODS or cost <= self.enough:
                     return current
+                if tried % _IN_A_ROW == 0:
+                    if before - cost < cost * _SAVING:
+                        return current
+                    before = cost
                 tried += 1
                 found = self._again(near)
                 kept = _removed(current, near) if found else None

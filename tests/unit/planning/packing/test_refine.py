@@ -11,8 +11,9 @@ import pytest
 
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.greedy import solve_greedily
+from autoscaler.planning.packing.knapsack import Knapsacks
 from autoscaler.planning.packing.problem import Budget, GangRule, Item, Kind, Problem, Solution
-from autoscaler.planning.packing.refine import refine
+from autoscaler.planning.packing.refine import _Refiner, refine
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
 from autoscaler.planning.packing.solve import solve
@@ -213,6 +214,17 @@ def test_a_cheaper_plan_within_the_limits_or_none() -> None:
         unbound = refined(free, oracle, start)
         bound += next(iter(_used(free, unbound))) > tight.limits[0]
     assert bound, "no limit was in the way"
+
+
+def test_neighbourhoods_that_save_nothing_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, oracle = case(0, items=300)
+    fillings, start = started(problem, oracle)
+    knapsacks = Knapsacks(problem, Relaxation.of(problem, oracle, start))
+    tried: list[int] = []
+    monkeypatch.setattr(_Refiner, "_again", lambda _, nodes: tried.append(len(nodes)) or [])
+    found = _Refiner(problem, fillings, knapsacks, Decimal(0), {}, {}).nearby(start.columns, [])
+    assert found == list(start.columns)
+    assert len(tried) == 12
 
 
 def test_bundles_without_sizes_stay_where_they_are() -> None:
