@@ -5,7 +5,7 @@ It returns codes and facts; report/ creates the text. It has no influence on the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
@@ -14,7 +14,7 @@ from autoscaler.model.plan import Considered, ConsideredOutcome
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import has_alternatives
-from autoscaler.planning.packing.room import numbers_in
+from autoscaler.planning.packing.room import bits_of, numbers_in
 from autoscaler.planning.placement.packing_input import ADMITTED, PackingInput, named_drivers
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
@@ -122,7 +122,7 @@ class _View:
             return ConsideredOutcome.DOES_NOT_FIT
         return self._by_shape.get(shape) or self._more.get(candidate)
 
-    def fitting(self) -> Sequence[int]:
+    def fitting(self) -> Iterable[int]:
         """The candidates that fit, by price."""
         return self._of(ConsideredOutcome.FITS)
 
@@ -154,15 +154,14 @@ class _View:
                 break
         return found
 
-    def _of(self, outcome: ConsideredOutcome) -> list[int]:
-        """The candidates with this outcome, by price."""
-        packing = self._packing
-        shapes = [shape for shape, found in self._by_shape.items() if found is outcome]
+    def _of(self, outcome: ConsideredOutcome) -> Iterator[int]:
+        """The candidates with this outcome, by price: worked out as far as they are read."""
+        packing, shape_of = self._packing, self._packing.shape_of
+        shapes = bits_of(shape for shape, found in self._by_shape.items() if found is outcome)
         if outcome is ConsideredOutcome.DOES_NOT_FIT:
-            shapes += numbers_in(self._refusing)
-        members = [i for shape in shapes for i in packing.of_shape[shape]]
-        members += (i for i, found in self._more.items() if found is outcome)
-        return sorted(members, key=packing.place_by_cost.__getitem__)
+            shapes |= self._refusing
+        more = {i for i, found in self._more.items() if found is outcome}
+        return (i for i in packing.by_cost if shapes >> shape_of[i] & 1 or i in more) if shapes or more else iter(())
 
     def _in_order(self) -> Iterator[int]:
         """All checked candidates in the order of the output."""
