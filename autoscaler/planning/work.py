@@ -307,8 +307,11 @@ def _opened(
     waiting: set[int] = set()
     # Every namespace decides at least one class, unless this would double the limit of the plan.
     beyond = max(own, *needs, 0)
+    members: dict[str, list[int]] = {}
+    for item, found in enumerate(classes):
+        members.setdefault(_namespace(found), []).append(item)
     for namespace in queue.namespaces(purses):
-        items = [item for item, entry in enumerate(classes) if _namespace(entry) == namespace]
+        items = members[namespace]
         units = own // len(purses)
         scarce = {item: max(needs[item], trials[item]) for item in items}
         if sum(scarce.values()) > units:
