@@ -40,8 +40,8 @@ _TRIED: Final = 6
 _NEARLY: Final = 0.75
 _STEP: Final = 8
 # The bundles of one neighbourhood, and the most neighbourhoods. Each _IN_A_ROW of them must save the part _SAVING of
-# the cost together, or the search ends: a large plan is hardly cheaper for a few better nodes, and a neighbourhood takes
-# as long there as in a small plan.
+# the cost together, or the search ends: a large plan is hardly cheaper for a few better nodes, and a neighbourhood
+# takes as long there as in a small plan.
 _NEAR: Final = 32
 _NEIGHBOURHOODS: Final = 48
 _IN_A_ROW: Final = 12
