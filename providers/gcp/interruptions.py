@@ -122,7 +122,7 @@ def _read(operation: Any) -> datetime:
     try:
         return _moment(operation.insert_time)
     except ValueError as error:
-        message = f"operation {operation.name} has no moment: {error}"
+        message = f"operation {operation.name} has no readable time: {error}"
         raise UnclassifiedError(message, code="UnreadableAnswer") from error
 
 

@@ -68,7 +68,7 @@ class Names:
     def width(self) -> int:
         """The number of digits of a suffix."""
         if "#" in self.base:
-            text = f"the base name {self.base} lets the group number its machines, and takes no names of our own"
+            text = f"the base name {self.base} lets the group number its machines, so Foreslice cannot name them"
             step = (
                 "name a group whose base name has no #, or make one: gcloud compute instance-groups managed create NEW "
                 "--base-instance-name NEW --size 0 --zone ZONE --template TEMPLATE"
@@ -78,7 +78,7 @@ class Names:
         if room < SHORTEST:
             longest = _NAME - 1 - SHORTEST
             step = f"make a node pool with a shorter name: the base name may have {longest} characters at most"
-            text = f"the base name {self.base} has {len(self.base)} characters: too little room for whose a machine is"
+            text = f"the base name {self.base} has {len(self.base)} characters: too long to add the owner of a machine"
             raise TemplateError(text, code="NameTooLong", next_step=step)
         return LONGEST if room >= LONGEST else min(room, _LONGEST_BRIEF)
 

@@ -92,14 +92,14 @@ class Gcp:
             raise PermissionDeniedError("no Google Cloud project is configured", code="NoProject", next_step=step)
         if self._project.isdecimal():
             step = f"set gcp.project to the id: gcloud projects describe {self._project} --format 'value(projectId)'"
-            text = f"gcp.project is the number {self._project}, and Nodes name their machines with the project's id"
+            text = f"gcp.project is the number {self._project}, and the provider ids of Nodes have the id"
             raise TemplateError(text, code="ProjectNumber", next_step=step)
         return self._project
 
     def call(self, method: str, *, about: str = "", **request: Any) -> Any:
         """Make one call and return its answer. Raises ProviderErrors."""
         if method == "instanceGroupManagers.resize" and request.get("size") != 0:
-            raise UnlistedCallError(f"{method} to {request.get('size')}: Google would choose which machines go")
+            raise UnlistedCallError(f"{method} to {request.get('size')}: Google would choose which machines end")
         what = f"{method} {about}".strip()
         with translated(what):
             return self._method(method)(request={"project": self.project, **request}, retry=None, timeout=_SECONDS)

@@ -100,5 +100,5 @@ def _abandoned(name: str, group: GroupRef) -> RefusedError:
 
 
 def _foreign(machine: str) -> PermissionDeniedError:
-    step = "end it by hand if it is not needed: its name is none that a launch of this cluster has chosen"
+    step = "end it by hand if it is not needed: no launch of this cluster has chosen its name"
     return PermissionDeniedError(f"{machine} was not launched for this cluster", next_step=step)

@@ -298,7 +298,7 @@ class Trial:
                         return
                 self.launcher.clock.wait(_LOOK)
             waits = self.launcher.waits(request)
-            what = "it still waits" if waits else f"cancelled; {came} machines had come" if came else "cancelled"
+            what = "it still waits" if waits else f"cancelled; {came} machines had started" if came else "cancelled"
             self._tell("withdraw", what, began, passed=not waits)
 
     def _request(self, name: str, count: int) -> LaunchRequest:
@@ -325,7 +325,7 @@ class Trial:
             late = timedelta(seconds=self._monotonic() - began) > WINDOW
             message = "all are listed, by their names" if whole else f"{len(ids - found)} are not listed"
             if whole and late:
-                message += f"; the controller waits {WINDOW.seconds} seconds for that, and takes them for lost after it"
+                message += f"; the controller waits {WINDOW.seconds} seconds for that, and then treats them as lost"
             self._tell(f"{name}: list", message, began, passed=whole and not late)
 
     def _ending(self, ids: set[str]) -> None:

@@ -306,7 +306,7 @@ def _open(what: str) -> Iterator[None]:
         raise
     except ProviderError as error:
         raise AmbiguousError(
-            f"{what}: the launch was accepted, and what came of it is not known: {error.message}",
+            f"{what}: the launch was accepted, and its outcome is not known: {error.message}",
             code=error.code,
             next_step=error.next_step,
             retry_after=error.retry_after,

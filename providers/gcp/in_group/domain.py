@@ -29,7 +29,7 @@ def too_small(request: LaunchRequest, group: Group) -> ShortageError | None:
     text = f"group {group.ref} is one NVLink domain of at most {group.domain} machines"
     if together > group.domain:
         step = f"ask for at most {group.domain} machines at once: no NVLink domain of {group.instance_type} has more"
-        return ShortageError(f"{text}, and {together} have to come together", code="DomainTooSmall", next_step=step)
+        return ShortageError(f"{text}, and {together} must start together", code="DomainTooSmall", next_step=step)
     step = "Nothing to do, or make another node pool: each is one NVLink domain. gcloud container node-pools create"
     return ShortageError(
         f"{text}: it has {group.size}, and {together} more do not fit", code=DOMAIN_IN_USE, next_step=step

@@ -111,7 +111,7 @@ def read_placement(gcp: Gcp, name: str, ref: GroupRef) -> Placement:
 
 def missing(machine_type: str) -> Placement:
     """The refusal of a group that needs a policy and has none."""
-    why = f"it has no workload policy: its {machine_type} machines would be in NVLink domains that nobody knows"
+    why = f"it has no workload policy: the NVLink domain of its {machine_type} machines would not be known"
     return Placement(refusal=Refusal(why, "NoWorkloadPolicy"))
 
 

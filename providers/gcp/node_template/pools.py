@@ -163,15 +163,15 @@ def _not_made_for_claims(pool: Pool, wanted: Pool) -> Iterator[PoolFault]:
             "DriverInstalled",
             f"GKE installs GPU drivers on node pool {pool.name} ({why}), and its device plugin takes the GPUs",
             f"while it has no nodes: gcloud container node-pools update {of} --accelerator {_accelerator(pool)}; nodes "
-            f"that it has would be made anew. If GKE refuses that, make another node pool: {create(wanted)}",
+            f"that it has would be recreated. If GKE refuses that, make another node pool: {create(wanted)}",
             blocking=False,
         )
     missing = [label for label in pool.for_claims if pool.labels.get(label) != "true"]
     if missing:
         what = (
-            "GKE's device plugin takes the GPUs, or the DRA driver or pods that select its nodes do not come to them"
+            "GKE's device plugin takes the GPUs, or the DRA driver or pods that select its nodes cannot run there"
             if pool.has_gpus
-            else "GKE's device plugin takes the TPUs, which is right for pods that ask for google.com/tpu alone"
+            else "GKE's device plugin takes the TPUs, which is right if all pods request google.com/tpu"
         )
         yield PoolFault(
             "LabelsMissing",

@@ -126,7 +126,7 @@ def _of_taints(wanted: PoolNodes, pool: Pool, step: str) -> Iterator[PoolFault]:
         yield PoolFault(
             "PoolTaints",
             f"nodes of node pool {pool.name} register without the taint {taint_list(lacking)} of CapacityPool "
-            f"{wanted.pool}: pods of others may come to them",
+            f"{wanted.pool}: other pods may run on them",
             step,
             blocking=False,
         )
@@ -147,7 +147,7 @@ def _of_block(wanted: PoolNodes, group: Group, pool: Pool, relabel: str, taint: 
             yield PoolFault(
                 "BlockTaint",
                 f"nodes of node pool {pool.name} register without the taint {taint_list([block.taint])} of "
-                f"CapacityBlock {block.block}: pods that may not use what is prepaid may come to them",
+                f"CapacityBlock {block.block}: pods that may not use prepaid machines may run on them",
                 taint,
                 blocking=False,
             )

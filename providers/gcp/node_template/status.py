@@ -151,7 +151,7 @@ def _of_group(template: GroupTemplate, group: Group) -> Iterator[TemplateFault]:
     if group.replaced and not group.pool:  # GKE updates the groups of node pools
         message = (
             f"group {group.ref}: its update policy is PROACTIVE: once it gets another instance template, Google ends "
-            "machines without a drain, and makes others under names of its own, which nobody here ends"
+            "machines without a drain, and creates others under its own names, which Foreslice does not end"
         )
         yield TemplateFault(field, "ProactiveUpdates", message, group.replaced)
     if group.unsupported:

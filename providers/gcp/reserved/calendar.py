@@ -84,7 +84,7 @@ def _check_type(query: CapacityQuery) -> None:
         raise RefusedError(f"calendar mode has no {family} machines", next_step=step)
     if query.workload and not tpus:
         step = "leave --workload out"
-        raise RefusedError(f"a workload is said of TPUs only, and {query.instance_type} has none", next_step=step)
+        raise RefusedError(f"--workload is for TPUs only, and {query.instance_type} has none", next_step=step)
 
 
 def advice(gcp: Gcp, region: str, query: CapacityQuery) -> Advice:

@@ -34,7 +34,7 @@ def test_a_call_that_is_not_listed_is_refused() -> None:
     Rig()
     with pytest.raises(UnlistedCallError, match=r"instanceGroupManagers\.insert"):
         gcp().call("instanceGroupManagers.insert", zone="z")
-    with pytest.raises(UnlistedCallError, match=r"resize to 1: Google would choose which machines go"):
+    with pytest.raises(UnlistedCallError, match=r"resize to 1: Google would choose which machines end"):
         gcp().call("instanceGroupManagers.resize", zone="z", instance_group_manager="g", size=1)
     with pytest.raises(UnlistedCallError, match=r"container\.nodePools\.setSize"):
         gcp().container("container.nodePools.setSize", "x")

@@ -70,7 +70,7 @@ def test_nothing_that_fits_says_what_to_try(rig: Rig) -> None:
         ([*QUERY, "--hours", "4368"], "1 to 90 days, not 182"),
         ([*QUERY, "--within", "2"], "87 hours before its start"),
         ([*QUERY, "--type", "ct4p-hightpu-4t"], "calendar mode has no ct4p machines"),
-        ([*QUERY, "--workload", "BATCH"], "a workload is said of TPUs only"),
+        ([*QUERY, "--workload", "BATCH"], "--workload is for TPUs only"),
         ([*QUERY, "--type", "n1-standard-8+1xnvidia-tesla-t4"], "no machines with attached GPUs"),
         ([*QUERY, "--region", ZONE], f"{ZONE} is a zone"),
     ],

@@ -55,7 +55,7 @@ def test_a_template_that_is_right() -> None:
             {"driver": ""},
             "DriverInstalled",
             f"while it has no nodes: gcloud container node-pools update {OF} "
-            "--accelerator type=nvidia-h100-80gb,count=8,gpu-driver-version=disabled; nodes that it has would be made",
+            "--accelerator type=nvidia-h100-80gb,count=8,gpu-driver-version=disabled; nodes that it has would be",
         ),
         (
             {"labels": {"team": "research", "nvidia.com/gpu.present": "true"}},
@@ -139,7 +139,7 @@ def test_a_base_name_without_room_hides_no_other_group() -> None:
     rig = Rig()
     rig.group(A3).base = "g" * 53
     assert status(rig).groups == {A2, A3_SPOT}
-    with pytest.raises(TemplateError, match="too little room"):
+    with pytest.raises(TemplateError, match="too long to add the owner"):
         rig.provider.launch(request())
     base = "gke-c1-other-0a1b2c3d"
     rig.fake.project.add(Group(f"{base}-grp", ZONE, base, A3.instance_type))
