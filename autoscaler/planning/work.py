@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from typing import TypeGuard
 
@@ -41,8 +42,11 @@ _TRIAL = 20_000
 _CROWD = 50
 # Up to this number of terms about other pods, a check has the usual price.
 _FEW_TERMS = 4
-# The minimum of a namespace for expensive selectors, whatever the number of namespaces.
+# The minimum of a namespace for expensive selectors, and for checks that find a place, whatever the number of namespaces.
 _LEAST_SHARED = 50_000
+# One part in so many of a namespace's share of looks it has once more for those that find a place, because pods that
+# are looked at one by one have many such looks. 2,000 different pods need a twenty-fifth.
+_FOUND = 4
 
 
 @dataclass(slots=True)
@@ -318,7 +322,8 @@ def _opened(
             for item in items:
                 needs[item] = scarce[item]
         chosen, beyond = _admitted(items, needs, units, beyond=beyond, queue=queue)
-        accounts |= _shared_out(classes, items, chosen, needs, units=units, most=most, purse=purses[namespace])
+        opened = partial(Account, shared=purses[namespace], found=Purse(max(_LEAST_SHARED, units // _FOUND)))
+        accounts |= _shared_out(classes, items, chosen, needs, units=units, most=most, opened=opened)
         late = frozenset(items) - chosen
         waiting |= late
         if late:
@@ -349,7 +354,7 @@ def _shared_out(
     *,
     units: int,
     most: int,
-    purse: Purse,
+    opened: Callable[..., Account],
 ) -> dict[int, Account]:
     """A namespace's units as accounts: the chosen classes share what their needs leave, the others have the minimum."""
     rest = max(0, units - sum(needs[item] for item in chosen)) // max(1, len(chosen))
@@ -358,12 +363,11 @@ def _shared_out(
     for item in items:
         bound = most * len(classes[item].sample.pods)  # pods that share a claim are checked one by one
         pooled = kin.get(classes[item].wants) if item in chosen else None
-        accounts[item] = Account(
-            own=min(bound, needs[item] + rest - (rest // 2 if pooled else 0)) if item in chosen else _LEAST_OWN,
-            shared=purse if item in chosen else Purse(0),
-            most=bound,
-            kin=pooled,
-        )
+        if item in chosen:
+            own = min(bound, needs[item] + rest - (rest // 2 if pooled else 0))
+            accounts[item] = opened(own=own, most=bound, kin=pooled)
+        else:
+            accounts[item] = opened(own=_LEAST_OWN, most=bound, shared=Purse(0))
     return accounts
 
 

@@ -109,14 +109,18 @@ class Account:
 
     A unit is one of CEL's cost units. `most` bounds both together. Work that may cost more than CHEAP at once is only
     paid from the shared purse, so that it leaves alone what others have of their own. Once refused, an account refuses
-    everything: the answer of half a look would depend on where the look ended.
+    everything: the answer of half a look would depend on where the look ended. `found` is how much of what finds a
+    place is given back, which several accounts share as well; None: all of it.
     """
 
-    __slots__ = ("kin", "most", "own", "refused", "shared", "spent")
+    __slots__ = ("found", "kin", "most", "own", "refused", "shared", "spent")
 
-    def __init__(self, *, own: int, shared: Purse, most: int, kin: Purse | None = None) -> None:
+    def __init__(
+        self, *, own: int, shared: Purse, most: int, kin: Purse | None = None, found: Purse | None = None
+    ) -> None:
         self.own = own
         self.kin = kin or Purse(0)
+        self.found = found
         self.shared = shared
         self.most = most
         self.spent = 0
@@ -141,10 +145,14 @@ class Account:
         self.shared.left -= units - own - kin
 
     def refund(self, own: int) -> None:
-        """Back to so many own units: there is no bound on work that finds a place, and only what was shared stays
+        """Back to so many own units, because the work found a place, as far as `found` reaches. What was shared stays
         paid."""
-        self.most += own - self.own
-        self.own = own
+        back = own - self.own
+        if self.found is not None:
+            back = min(back, self.found.left)
+            self.found.left -= back
+        self.most += back
+        self.own += back
 
 
 ACCOUNT: Final[ContextVar[Account | None]] = ContextVar("ACCOUNT", default=None)

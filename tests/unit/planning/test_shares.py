@@ -8,8 +8,9 @@ import pytest
 
 from autoscaler.cel.common.evaluation import CHEAP, Account, BudgetSpentError, Purse
 from autoscaler.model.device_class import Selector
+from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Pod, PodAffinityTerm
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from autoscaler.model.verdict import DoesNotFit
@@ -17,9 +18,11 @@ from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.work import Ledger, over_budget
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
-from tests.builders import TEAM, gpus, pairs, plan, pod, snapshot
+from instance_catalog.types.catalog import Catalog
+from tests.builders import LARGE, TEAM, gpus, machine, pairs, plan, pod, snapshot
 
 LIMITS = WorkLimits(per_round=60_000, selectors_per_round=600_000, per_pod=40_000, hints_per_round=1)
 
@@ -88,6 +91,53 @@ def test_what_to_buy_is_not_considered_for_a_pod_that_a_present_node_might_take(
     found = plan(state, policy=Policy(work=replace(LIMITS, per_pod=100)))
     assert [reason.code for left in found.left_out for reason in left.reasons] == [Code.WORK_BUDGET]
     assert (found.launches, found.demands) == ((), ())
+
+
+def test_work_that_finds_a_place_is_free_up_to_a_part_of_the_share_of_the_namespace() -> None:
+    book = ledger(*kinds("one", 3), *kinds("two", 1))
+    mine, theirs = book.accounts[:3], book.accounts[3]
+    assert len({id(account.found) for account in mine}) == 1
+    assert theirs.found is not mine[0].found
+    for found in (mine[0].found, theirs.found):
+        assert found is not None
+        assert found.left == 50_000
+    first, second = mine[0], mine[1]
+    for _ in range(60):
+        before = first.own
+        first.pay(1_000)
+        first.refund(before)
+    assert (first.own, first.most) == (0, 40_000 + 50_000), "what was beyond stays paid"
+    before = second.own
+    second.pay(1_000)
+    second.refund(before)
+    assert second.own == before - 1_000
+    before = theirs.own
+    theirs.pay(1_000)
+    theirs.refund(before)
+    assert theirs.own == before
+
+
+def looking(count: int) -> tuple[list[Pod], list[ResourceClaim]]:
+    """Pods of another namespace, each of which wants to be apart from the next."""
+    pods, claims = pairs(count, gpus(1), prefix="h")
+    selectors = [LabelSelector((Requirement("n", "In", (str(number + 1),)),)) for number in range(count)]
+    terms = [PodAffinityTerm(selector, "kubernetes.io/hostname", ("hostile",)) for selector in selectors]
+    pods = [
+        replace(one, namespace="hostile", labels=FrozenMap({"n": str(number)}), pod_anti_affinity=(terms[number],))
+        for number, one in enumerate(pods)
+    ]
+    return pods, [replace(one, namespace="hostile") for one in claims]
+
+
+def test_pods_that_fit_and_look_at_others_do_not_take_all_time() -> None:
+    """Each is asked about as a whole, on every machine."""
+    many = Catalog.of([machine(f"l8-{number}", LARGE, 8, f"4{number}.00") for number in range(10, 50)])
+    hostile, usual = looking(60), pairs(1, gpus(1), prefix="usual")
+    state = snapshot([*hostile[0], *usual[0]], [*hostile[1], *usual[1]], pools=(TEAM,))
+    result = plan(state, catalog=many, policy=Policy(work=replace(LIMITS, selectors_per_round=1)))
+    assert "default/usual00" in {placement.pod for placement in result.placements}
+    assert len(result.placements) == 61, "what is known to take a pod is bought for it"
+    assert result.work < 300_000, "without the bound more than a million"
 
 
 def asking(name: str, expression: str, *, cpu: str = "1") -> tuple[Pod, ResourceClaim]:
