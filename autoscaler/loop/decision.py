@@ -25,7 +25,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.planning.answers import next_answer, request_answers
-from autoscaler.planning.apart import Odd, decided_apart
+from autoscaler.planning.apart import Odd, Searched, decided_apart, searched_after, searched_out
 from autoscaler.planning.as_predicted import confirmed
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
@@ -43,6 +43,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 
 _NONE_ODD: Final[Mapping[str, Odd]] = FrozenMap()
+_NOTHING_SEARCHED: Final[Searched] = FrozenMap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ class Decisions:
 
     `snapshot` has the quarantines that were learned, and every pool marked that must not act. `launches` are the nodes
     of the plan that may be recorded: those of pools that only propose are among them. `odd` are the objects on which
-    deciding breaks, by their keys. `requests` and `buffers` are what ProvisioningRequests and CapacityBuffers are
-    answered; nothing, as long as no pool acts. The snapshot has their pods among its own. `seen` is for the next call,
-    which is due at `answer_at` although nothing changes in the cluster; `moves` is, too, at `move_at`. `unmoved` is
-    what broke while moves of running pods were tried.
+    deciding breaks, by their keys, and `searched` is when pods among them were found. `requests` and `buffers` are what
+    ProvisioningRequests and CapacityBuffers are answered; nothing, as long as no pool acts. The snapshot has their pods
+    among its own. `searched` and `seen` are for the next call, which is due at `answer_at` although nothing changes in
+    the cluster; `moves` is, too, at `move_at`. `unmoved` is what broke while moves of running pods were tried.
     """
 
     now: datetime
@@ -65,6 +66,7 @@ class Decisions:
     drifts: tuple[Drift, ...] = ()
     mispredictions: tuple[Misprediction, ...] = ()
     odd: Mapping[str, Odd] = _NONE_ODD
+    searched: Searched = _NOTHING_SEARCHED
     requests: tuple[RequestAnswer, ...] = ()
     buffers: tuple[BufferAnswer, ...] = ()
     seen: RequestsSeen = NOTHING_SEEN
@@ -82,13 +84,14 @@ def decide(
     *,
     serving: Mapping[str, Reason | None] | None = None,
     odd: Mapping[str, Odd] = _NONE_ODD,
+    searched: Searched = _NOTHING_SEARCHED,
     seen: RequestsSeen = NOTHING_SEEN,
     moves: MovesTried = NOTHING_TRIED,
     memory: PlanMemory | None = None,
     closing: ClosingMemory | None = None,
 ) -> Decisions:
     """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the objects on which
-    deciding broke last time; those that have not changed are left out at once. `seen` and `moves`: of
+    deciding broke last time; those that have not changed are left out at once. `searched`, `seen` and `moves`: of
     the decisions before. `memory`: what plans keep from one to the next; it changes no decision. `closing`: what
     pods of nodes that may close cost alone, as far as it was planned; it is added to. Without it none close."""
     snapshot = with_virtual_pods(snapshot)
@@ -96,9 +99,9 @@ def decide(
     decide_all = partial(
         _decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving, kept=closing
     )
-    decisions, odd = decided_apart(decide_all, snapshot, odd)
-    whole = _completed(decisions, snapshot, odd) if odd else _moved(decisions, make, catalog, moves)
-    return _answered(whole, make, seen)
+    decisions, found = decided_apart(decide_all, snapshot, odd, unsearched=searched_out(searched, now))
+    whole = _completed(decisions, snapshot, found) if found else _moved(decisions, make, catalog, moves)
+    return _answered(replace(whole, searched=searched_after(searched, odd, found, now)), make, seen)
 
 
 def _decided(
@@ -212,11 +215,17 @@ def _answered(decisions: Decisions, make: Callable[[Snapshot], Plan], seen: Requ
         return decisions
     looked = due_checks(decided, now, seen)
     alone = {request.key: with_virtual_pods(decided, (request,)) for request in looked}
-    checked = {key: decided_apart(make, state, decisions.odd)[0] for key, state in alone.items()}
+    checked: dict[str, Plan] = {}
+    searched = decisions.searched
+    for key, state in alone.items():
+        out = searched_out(searched, now)
+        checked[key], found = decided_apart(make, state, decisions.odd, unsearched=out)
+        searched = searched_after(searched, decisions.odd, found, now)
     requests = request_answers(decided, plan, now, checked, seen)
     after = seen_after(seen, decided, requests, looked, now)
     return replace(
         decisions,
+        searched=searched,
         requests=requests,
         buffers=buffer_answers(decided, plan),
         seen=after,

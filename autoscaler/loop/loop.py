@@ -39,7 +39,7 @@ from autoscaler.loop.wake import Retries, earliest, next_step, next_wake
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.apart import Odd
+from autoscaler.planning.apart import Odd, Searched
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
 from autoscaler.planning.disruption.closing import ClosingMemory
 from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
@@ -137,6 +137,7 @@ class Loop:
         self._announce = announce
         self._retries = Retries(settings.loop)
         self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
+        self._searched: Searched = {}  # when pods among them were found
         self._memory = PlanMemory()
         self._closing = ClosingMemory() if closes else None
 
@@ -191,17 +192,20 @@ class Loop:
             observed.now,
             serving=observed.seen.serving,
             odd=self._odd,
+            searched=self._searched,
             seen=self._seen,
             moves=self._moves,
             memory=self._memory,
             closing=self._closing,
         )
-        for odd in (odd for key, odd in decisions.odd.items() if self._odd.get(key) != odd):
+        told = {id(odd.error) for odd in self._odd.values()}
+        for odd in (odd for odd in decisions.odd.values() if not odd.waits and id(odd.error) not in told):
             name = odd.subject.name
             _LOG.error("unexpected_error", kind=odd.kind, name=name, namespace=odd.namespace, exc_info=odd.error)
         if decisions.unmoved is not None:
             _LOG.error("consolidation_failed", exc_info=decisions.unmoved)
-        self._odd, self._seen, self._moves = decisions.odd, decisions.seen, decisions.moves
+        self._odd, self._searched = decisions.odd, decisions.searched
+        self._seen, self._moves = decisions.seen, decisions.moves
         return decisions
 
     def _record(self, observed: Observation, decisions: Decisions) -> Recorded:

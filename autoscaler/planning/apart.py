@@ -1,17 +1,19 @@
 """Finds the objects on which planning raises an exception and plans without them, so that a bug affects few pods.
 
 Pure. Nothing of this runs while planning succeeds. When it fails, a binary search over the pods that need a node finds
-the pod whose addition makes it fail. After a few such pods, all pods of their namespaces wait. If no pod is the cause,
-or leaving one out did not help, blocks, classes and pools are searched in the same way, unless pods of other namespaces
-can be planned with all of them: one tenant must not close a pool for others. A pool that is left out is closed and not
-removed: without any pool, pods would be planned as in a cluster without pools. Claims of a class that is left out are
-unknown.
+the pod whose addition makes it fail. After a few such pods, all pods of their namespaces wait. After several searches
+for pods of a namespace within an hour there are no more for it: its odd pods stay left out although they change, and if
+planning fails again, all of its pods wait. If no pod is the cause, or leaving one out did not help, blocks, classes and
+pools are searched in the same way, unless pods of other namespaces can be planned with all of them: one tenant must not
+close a pool for others. A pool that is left out is closed and not removed: without any pool, pods would be planned as in
+a cluster without pools. Claims of a class that is left out are unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
@@ -30,6 +32,9 @@ from autoscaler.planning.demand.demand import pending_pods
 
 # The most objects found in one reconcile; each costs log2(number of objects) plans.
 _MOST: Final = 4
+# Pods of a namespace that are looked for within an hour: a dozen plans each, so a tenth of all time at most.
+_SEARCHES: Final = 8
+_HOUR: Final = timedelta(hours=1)
 Subject: TypeAlias = Pod | CapacityPool | CapacityBlock | DeviceClass
 # The name in the Kubernetes API, for an Event about the object.
 _KINDS: Final[Mapping[type[Subject], str]] = {
@@ -39,6 +44,8 @@ _KINDS: Final[Mapping[type[Subject], str]] = {
     DeviceClass: "DeviceClass",
 }
 Made = TypeVar("Made")
+Searched: TypeAlias = Mapping[str, tuple[datetime, ...]]
+"""By namespace, when odd pods of it were found within the last hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +87,50 @@ class Odd:
         return self.subject.name if isinstance(self.subject, CapacityPool) else ""
 
 
+def searched_out(searched: Searched, now: datetime) -> frozenset[str]:
+    """The namespaces for whose pods nobody searches now."""
+    return frozenset(name for name, moments in searched.items() if len(_recent(moments, now)) >= _SEARCHES)
+
+
+def searched_after(searched: Searched, before: Mapping[str, Odd], after: Mapping[str, Odd], now: datetime) -> Searched:
+    """The same with the pods that were found since."""
+    known = {id(odd.error) for odd in before.values()}
+    found = [odd.namespace for odd in after.values() if odd.namespace and not odd.waits and id(odd.error) not in known]
+    if not found and not searched:
+        return searched
+    names = dict.fromkeys((*searched, *found))
+    moments = {name: (*_recent(searched.get(name, ()), now), *[now] * found.count(name)) for name in names}
+    return {name: of_it for name, of_it in moments.items() if of_it}
+
+
+def _recent(moments: Iterable[datetime], now: datetime) -> tuple[datetime, ...]:
+    """Those of the last hour. A clock that was set back leaves none of the future."""
+    return tuple(moment for moment in moments if timedelta(0) <= now - moment < _HOUR)
+
+
 def decided_apart(
-    decide: Callable[[Snapshot], Made], snapshot: Snapshot, known: Mapping[str, Odd]
+    decide: Callable[[Snapshot], Made],
+    snapshot: Snapshot,
+    known: Mapping[str, Odd],
+    *,
+    unsearched: Collection[str] = (),
 ) -> tuple[Made, Mapping[str, Odd]]:
     """The plan without the objects on which planning fails, and these objects by key.
 
-    Objects in `known` that have not changed are left out at once. Raises the error if planning fails without any pod,
-    pool, block and class.
+    Objects in `known` that have not changed are left out at once, and so are pods of `unsearched` namespaces that have
+    changed. Raises the error if planning fails without any pod, pool, block and class.
     """
-    apart = _still(known, snapshot) if known else {}
+    apart = _still(known, snapshot, unsearched) if known else {}
     before, pods = apart, 0
     while True:
         rest = _without(snapshot, apart)
         try:
             return decide(rest), apart
         except Exception as error:  # the boundary: an object can make planning raise anything
+            late = _waiting((pod for pod in pending_pods(rest) if pod.namespace in unsearched), error)
+            if late and _holds(decide, _without(rest, late)):
+                apart = {**apart, **late}
+                continue
             culprit: Subject | None = _culprit(decide, rest, pending_pods(rest))
             blamed = [odd.subject for key, odd in apart.items() if key not in before]
             if not isinstance(culprit, Pod) or (pods and not _own_fault(decide, rest, [*blamed, culprit])):
@@ -110,17 +146,29 @@ def decided_apart(
             if pods > _MOST:
                 # Too many to find one by one: their namespaces wait, and pods of other namespaces are planned.
                 names = {odd.namespace for key, odd in apart.items() if key not in before}
-                late = (pod for pod in pending_pods(snapshot) if pod.namespace in names and _key(pod) not in apart)
-                apart = {**apart, **{_key(pod): Odd(pod, error, waits=True) for pod in late}}
+                apart = {**_waiting((pod for pod in pending_pods(snapshot) if pod.namespace in names), error), **apart}
 
 
-def _still(known: Mapping[str, Odd], snapshot: Snapshot) -> Mapping[str, Odd]:
+def _waiting(pods: Iterable[Pod], error: Exception) -> Mapping[str, Odd]:
+    return {_key(pod): Odd(pod, error, waits=True) for pod in pods}
+
+
+def _still(known: Mapping[str, Odd], snapshot: Snapshot, unsearched: Collection[str]) -> Mapping[str, Odd]:
     """The known objects that have not changed. Pods that wait because of others do so while one of those is known."""
     present = {_key(subject): subject for subject in _subjects(snapshot)}
     namespaces = _namespaces(pending_pods(snapshot))
-    same = {key: odd for key, odd in known.items() if present.get(key) == odd.subject and odd.holds_with(namespaces)}
+    same = {
+        key: odd if found == odd.subject else replace(odd, subject=found)
+        for key, odd in known.items()
+        if (found := present.get(key)) is not None and odd.holds_with(namespaces)
+        if found == odd.subject or (odd.namespace in unsearched and _same_pod(found, odd.subject))
+    }
     guilty = {odd.namespace for odd in same.values() if not odd.waits}
     return {key: odd for key, odd in same.items() if not odd.waits or odd.namespace in guilty}
+
+
+def _same_pod(one: Subject, other: Subject) -> bool:
+    return isinstance(one, Pod) and isinstance(other, Pod) and one.uid == other.uid
 
 
 def _own_fault(decide: Callable[[Snapshot], Made], snapshot: Snapshot, blamed: Iterable[Subject]) -> bool:

@@ -71,6 +71,47 @@ def test_a_pod_on_which_planning_breaks_is_told_and_the_other_gets_its_node(monk
     assert "nobody thought of" not in told[0]["message"]
 
 
+def test_a_pod_on_which_planning_breaks_and_that_changes_is_not_searched_for_in_each_reconcile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plans = []
+
+    def breaks(seen: Snapshot, **given: Any) -> Plan:
+        plans.append(len(seen.pods))
+        if any(pod.name == "hopeless-0" for pod in seen.pods):
+            raise KeyError("something nobody thought of")
+        return Plan()
+
+    monkeypatch.setattr(decision, "plan_for", breaks)
+    crowd, made = Crowd(8), []
+    for number in range(12):
+        (namespace,) = {pod["metadata"]["namespace"] for pod in list_all(crowd.simulation.api, PODS)[0]}
+        patch = {"metadata": {"labels": {"n": str(number)}}}
+        crowd.simulation.api.patch(PODS, "hopeless-0", patch, namespace=namespace)
+        plans.clear()
+        tick = crowd.loop.tick()
+        made.append(len(plans))
+        assert [trouble.name for trouble in tick.troubles] == ["hopeless-0"]
+    assert made[0] > 5
+    assert made[-1] == 1
+
+
+def test_pods_that_wait_for_odd_ones_of_their_namespace_are_not_logged_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def breaks(seen: Snapshot, **given: Any) -> Plan:
+        if any(pod.name.startswith("hopeless") for pod in seen.pods):
+            raise KeyError("something nobody thought of")
+        return Plan()
+
+    monkeypatch.setattr(decision, "plan_for", breaks)
+    crowd = Crowd(40)
+    with capture_logs() as lines:
+        tick = crowd.loop.tick()
+    assert len(tick.troubles) == 40
+    assert len([line for line in lines if line["event"] == "unexpected_error"]) == 5
+
+
 @pytest.mark.parametrize("stage", ["plan_for", "pool_conditions", "mispredicted"])
 def test_a_pool_on_which_a_stage_of_deciding_breaks_is_held_back_and_the_other_launches(
     monkeypatch: pytest.MonkeyPatch, stage: str

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,7 +13,8 @@ from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.apart import decided_apart
+from autoscaler.planning.apart import Odd, Searched, decided_apart, searched_after, searched_out
+from instance_catalog.frozen_map import FrozenMap
 from tests.builders import NOW, pod, snapshot
 
 PODS = [pod(f"p{number}") for number in range(100)]
@@ -202,3 +205,66 @@ def test_the_only_pool_is_closed_and_not_forgotten() -> None:
     assert [(pool.name, pool.deleting, pool.deletion_policy) for pool in made[-1].pools] == [
         ("pool0", True, DeletionPolicy.RETAIN)
     ]
+
+
+def reconciles(planner: Planner, rounds: Iterable[list[Pod]], *, every: timedelta) -> Iterator[tuple[Plan, list[str]]]:
+    """The plan and who is left out of it, of one reconcile after the other."""
+    searched: Searched = {}
+    before: Mapping[str, Odd] = {}
+    for number, pods in enumerate(rounds):
+        now = NOW + number * every
+        plan, apart = decided_apart(planner, snapshot(pods), before, unsearched=searched_out(searched, now))
+        searched, before = searched_after(searched, before, apart, now), apart
+        yield plan, sorted(apart)
+
+
+def changing(count: int, *, named: bool = False) -> Iterator[list[Pod]]:
+    """A pod of another namespace that changes from one reconcile to the next, or is replaced, beside others."""
+    for number in range(count):
+        odd = replace(pod("odd"), namespace="hostile", labels=FrozenMap({"n": str(number)}))
+        yield [*PODS, replace(odd, uid=f"uid-{number}") if named else odd, *in_namespace("hostile", 1)]
+
+
+@pytest.mark.parametrize(("named", "plans"), [(False, 1), (True, 3)], ids=["changed", "replaced"])
+def test_an_odd_pod_that_changes_all_the_time_is_not_searched_for_each_time(*, named: bool, plans: int) -> None:
+    planner = Planner("odd")
+    ends = []
+    for plan, apart in reconciles(planner, changing(30, named=named), every=timedelta(seconds=10)):
+        ends.append(planner.plans)
+        assert "Pod hostile/odd" in apart
+        assert {left.pod for left in plan.left_out} >= {p.key for p in PODS}
+    assert ends[8] > 8 * 5, "it is searched for as often as an honest one may change"
+    assert ends[-1] - ends[8] == plans * 21
+    assert ends[-1] < 200
+
+
+def test_a_namespace_is_searched_again_an_hour_later() -> None:
+    planner, found = Planner("odd"), list[list[str]]()
+    for number, (_, apart) in enumerate(reconciles(planner, changing(30), every=timedelta(minutes=5))):
+        found.append(apart)
+        if number == 20:
+            planner.odd.clear()
+    assert all(found[:21])
+    assert found[-1] == [], "one that is corrected comes in again"
+
+
+def test_a_pod_of_a_searched_out_namespace_that_breaks_nothing_is_planned_for() -> None:
+    planner = Planner("odd")
+    for plan, apart in reconciles(planner, changing(20), every=timedelta(seconds=10)):
+        assert apart == ["Pod hostile/odd"]
+        assert "hostile/hostile0" in {left.pod for left in plan.left_out}
+
+
+def test_others_do_not_wait_with_a_searched_out_namespace_for_another_one_that_breaks() -> None:
+    rounds = list(changing(20))
+    rounds[15] = [*rounds[15], replace(pod("odd too"), namespace="third")]
+    found = [apart for _, apart in reconciles(Planner("odd", "odd too"), rounds, every=timedelta(seconds=10))]
+    assert found[15] == ["Pod hostile/odd", "Pod third/odd too"]
+    assert found[16] == ["Pod hostile/odd"]
+
+
+def test_a_clock_that_is_set_back_leaves_no_namespace_unsearched() -> None:
+    searched: Searched = {"hostile": (NOW,) * 20}
+    assert searched_out(searched, NOW) == {"hostile"}
+    assert searched_out(searched, NOW - timedelta(hours=3)) == frozenset()
+    assert searched_after(searched, {}, {}, NOW + timedelta(hours=3)) == {}
