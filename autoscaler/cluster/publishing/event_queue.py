@@ -6,7 +6,8 @@ tools/record/events_cache.go (v1.36): 25 at once and one more every five minutes
 than ten texts within ten minutes, the next is written as one combined event. What finds no place is counted and not
 remembered: as long as it is true the next reconcile offers it again.
 
-The reasons in a namespace take turns, so that many events of one kind do not hold up the only one of another.
+The reasons in a namespace take turns, so that many events of one kind do not hold up the only one of another. Where
+the queue is full, the namespace with the most gives places to those with fewer than their share.
 
 Objects come and go for months. What is remembered of them is forgotten as soon as it decides nothing any more.
 """
@@ -126,6 +127,7 @@ class EventQueue:
         self._lock = threading.Lock()
         self._lanes: OrderedDict[tuple[str, str], deque[_Waiting]] = OrderedDict()
         self._waiting = 0
+        self._of_namespace: Counter[str] = Counter()  # those that wait; none has 0
         self._told: _Recent[str, float] = _Recent(_REMEMBERED, _long_ago)  # when it was offered last
         # By the hash of what it is about, which is a tenth of its names.
         self._buckets: _Recent[int, _Bucket] = _Recent(_OBJECTS, _is_full)
@@ -151,7 +153,7 @@ class EventQueue:
             if self._told.get(digest) is not None:
                 self._told.put(digest, moment, moment)
                 return
-            admitted = self._admitted(event, moment) if self._waiting < _MOST_WAITING else None
+            admitted = self._admitted(event, moment) if self._has_place(event.about.namespace) else None
             if admitted is None:
                 self._fates[Fate.DROPPED] += 1
                 return
@@ -200,10 +202,35 @@ class EventQueue:
             return Fate.REFUSED
         return Fate.WRITTEN
 
+    def _has_place(self, namespace: str) -> bool:
+        """Whether one more of the namespace may wait. What gives way to it is not remembered as told."""
+        if self._waiting < _MOST_WAITING:
+            return True
+        names = len(self._of_namespace) + (namespace not in self._of_namespace)
+        if (self._of_namespace[namespace] + 1) * names > _MOST_WAITING:
+            return False
+        ((most, _),) = self._of_namespace.most_common(1)
+        longest = max((lane for lane in self._lanes if lane[0] == most), key=lambda lane: len(self._lanes[lane]))
+        last = self._lanes[longest].pop()
+        self._left(longest)
+        self._told.drop(_digest(last.event))
+        self._fates[Fate.DROPPED] += 1
+        return True
+
     def _append(self, waiting: _Waiting) -> None:
         event = waiting.event
         self._lanes.setdefault((event.about.namespace, event.reason), deque()).append(waiting)
         self._waiting += 1
+        self._of_namespace[event.about.namespace] += 1
+
+    def _left(self, lane: tuple[str, str]) -> None:
+        """One of the lane waits no more."""
+        self._waiting -= 1
+        self._of_namespace[lane[0]] -= 1
+        if not self._of_namespace[lane[0]]:
+            del self._of_namespace[lane[0]]
+        if not self._lanes[lane]:
+            del self._lanes[lane]
 
     def _take(self) -> _Waiting | None:
         """The first of the lane whose turn it is."""
@@ -211,11 +238,8 @@ class EventQueue:
             return None
         lane, events = next(iter(self._lanes.items()))
         taken = events.popleft()
-        self._waiting -= 1
-        if events:
-            self._lanes.move_to_end(lane)
-        else:
-            del self._lanes[lane]
+        self._lanes.move_to_end(lane)
+        self._left(lane)
         return taken
 
     def _admitted(self, event: Event, moment: float) -> Event | None:

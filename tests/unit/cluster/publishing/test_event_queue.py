@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
@@ -108,6 +109,26 @@ def test_the_queue_is_bounded_and_what_found_no_place_is_offered_again(monkeypat
         queue.offer(event, EPOCH)
     queue.drain()
     assert {event["involvedObject"]["name"] for event in told(server)} == {"a", "b", "c"}
+
+
+def test_a_full_queue_has_places_for_every_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant whose pods come and go offers more than is written, always, and is asked first."""
+    monkeypatch.setattr(event_queue, "_MOST_WAITING", 12)
+    server = api()
+    queue = EventQueue(server)
+    for number in range(30):
+        queue.offer(about(name=f"p{number}", namespace="hostile"), EPOCH)
+    for number in range(9):
+        queue.offer(about(name=f"a{number}"), EPOCH)
+    queue.offer(about(name="the-only-one", namespace="third"), EPOCH)
+    assert len(queue) == 12
+    queue.drain()
+    found = Counter(event["metadata"]["namespace"] for event in told(server))
+    assert found == {"hostile": 5, "team": 6, "third": 1}
+    queue.offer(about(name="p5", namespace="hostile"), EPOCH)
+    assert len(queue) == 1, "what gave way is not taken for told"
+    queue.drain()
+    assert not queue._of_namespace
 
 
 def test_reasons_take_turns() -> None:
