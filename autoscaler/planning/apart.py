@@ -1,12 +1,12 @@
 """Finds the objects on which planning raises an exception and plans without them, so that a bug affects few pods.
 
-Pure. Nothing of this runs while planning succeeds. When it fails, a binary search over the pods that need a node finds
-the pod whose addition makes it fail. After a few such pods, all pods of their namespaces wait. After several searches
-for pods of a namespace within an hour there are no more for it: its odd pods stay left out although they change, and if
-planning fails again, all of its pods wait. If no pod is the cause, or leaving one out did not help, blocks, classes and
-pools are searched in the same way, unless pods of other namespaces can be planned with all of them: one tenant must not
-close a pool for others. A pool that is left out is closed and not removed: without any pool, pods would be planned as in
-a cluster without pools. Claims of a class that is left out are unknown.
+Pure. Nothing of this runs while planning succeeds. When it fails, a binary search over the pods that need a node
+finds the pod whose addition makes it fail. After a few such pods, all pods of their namespaces wait. After several
+searches for pods of a namespace within an hour there are no more for it: its odd pods stay left out although they
+change, and if planning fails again, all of its pods wait. If no pod is the cause, or leaving one out did not help,
+blocks, classes and pools are searched in the same way, unless pods of other namespaces can be planned with all of
+them: one tenant must not close a pool for others. A pool that is left out is closed and not removed: without any
+pool, pods would be planned as in a cluster without pools. Claims of a class that is left out are unknown.
 """
 
 from __future__ import annotations

@@ -42,10 +42,11 @@ _TRIAL = 20_000
 _CROWD = 50
 # Up to this number of terms about other pods, a check has the usual price.
 _FEW_TERMS = 4
-# The minimum of a namespace for expensive selectors, and for checks that find a place, whatever the number of namespaces.
+# The minimum of a namespace for expensive selectors, and for checks that find a place, however many namespaces there
+# are.
 _LEAST_SHARED = 50_000
-# One part in so many of a namespace's share of looks it has once more for those that find a place, because pods that
-# are looked at one by one have many such looks. 2,000 different pods need a twenty-fifth.
+# A namespace gets one part in this number of its share once more for checks that find a place, because pods that are
+# checked one by one have many of them. 2,000 different pods need a twenty-fifth.
 _FOUND = 4
 
 
