@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Final
 
 from autoscaler.model.plan import Plan, PlannedNode
-from autoscaler.model.pod import Container, NamedModel, Pod
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import requiring
 from autoscaler.planning.one_cloud import cost_of, plan_in_one_cloud
@@ -36,10 +36,10 @@ _CONTEXT: Final = 2**28
 
 @dataclass(frozen=True, slots=True)
 class _Misfit:
-    """A pod, its model, and the GPUs that the pods with which it shares the weights have together."""
+    """A pod, the parameters of its model in billions, and the GPUs of all pods that share the weights."""
 
     pod: Pod
-    model: NamedModel
+    billions: float
     card: Accelerator
     gpus: int
     own: int  # of these, its own
@@ -61,7 +61,7 @@ class TooSmall:
 
     pod: str
     pods: int
-    model: str
+    billions: float
     weights: float
     gpus: str  # "2 × T4 of its group"
     have: float
@@ -78,8 +78,8 @@ def too_small(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, 
     return TooSmall(
         first.pod.key,
         len(found),
-        first.model.name,
-        _weights(first.model) / 2**30,
+        first.billions,
+        _weights(first.billions) / 2**30,
         f"{first.gpus} × {first.card.model}{' of its group' if first.gpus > first.own else ''}",
         first.gpus * _memory(first.card) / 2**30,
         _tried(holding, snapshot, catalog, policy, now) if tried else None,
@@ -100,10 +100,10 @@ def _misfits(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[_Misf
     for key, (_, number) in got.items():
         groups[_sharing(pods[key])] += number
     for key, (card, number) in got.items():
-        pod, model = pods[key], _model(pods[key])
+        pod, billions = pods[key], _billions(pods[key])
         gpus = groups[_sharing(pod)]
-        if model is not None and _weights(model) > gpus * (_memory(card) - _CONTEXT):
-            yield _Misfit(pod, model, card, gpus, number)
+        if billions is not None and _weights(billions) > gpus * (_memory(card) - _CONTEXT):
+            yield _Misfit(pod, billions, card, gpus, number)
 
 
 def _card(node: PlannedNode, catalog: Catalog) -> Accelerator | None:
@@ -134,21 +134,21 @@ def _gpus(container: Container) -> list[Quantity]:
     return [amount for name, amount in container.requests.items() if name in _RESOURCES]
 
 
-def _model(pod: Pod) -> NamedModel | None:
-    """The largest of those that its containers with GPUs name."""
-    found = [one.model for one in pod.containers if one.model is not None and (one.claims or _gpus(one))]
-    return max(found, key=lambda model: model.billions, default=None)
+def _billions(pod: Pod) -> float | None:
+    """Of the largest model that its containers with GPUs name."""
+    found = (one.model_billions for one in pod.containers if one.claims or _gpus(one))
+    return max((billions for billions in found if billions is not None), default=None)
 
 
-def _weights(model: NamedModel) -> float:
+def _weights(billions: float) -> float:
     """Bytes."""
-    return model.billions * 2e9
+    return billions * 2e9
 
 
 def _holding(small: _Misfit, catalog: Catalog) -> tuple[str, ...]:
     """Keys of the accelerators of its vendor of which as many hold the weights."""
     cards = {one.accelerator.key: one.accelerator for one in catalog if one.accelerator and not one.share}
-    needed, vendor = _weights(small.model), small.card.vendor
+    needed, vendor = _weights(small.billions), small.card.vendor
     return tuple(
         sorted(
             key

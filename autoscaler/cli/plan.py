@@ -257,7 +257,8 @@ def _models(found: TooSmall | None) -> Iterator[Reason]:
         step = f"with {keys} in nodeSelector the plan is {nodes} for {money(found.instead.usd_per_hour)} $/h"
     more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
     problem = (
-        f"the weights of {found.model} take about {found.weights:.0f}Gi in 16 bits, and its {found.gpus} "
+        f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in 16 "
+        f"bits, and its {found.gpus} "
         f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi{more}: kube-scheduler puts it there, "
         f"and unless they are quantised the model does not load; {step}"
     )

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.model.pod import Container, HostPort, NamedModel
+from autoscaler.model.pod import Container, HostPort
 from autoscaler.model.requests import NOTHING, together
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -66,7 +66,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         host_ports=tuple(_host_ports(fields, host_network=host_network)),
         claims=tuple(entry.text("name") for entry in resources.children("claims")),
         image=fields.text("image"),
-        model=_model(fields),
+        model_billions=_model_billions(fields),
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
         ),
@@ -82,26 +82,25 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
     return FrozenMap({key: q if q.scale >= -3 else Quantity(q.milli(), -3, q.format) for key, q in found.items()})
 
 
-def _model(fields: Fields) -> NamedModel | None:
-    """The largest model that the container's command, arguments or variables name with its number of parameters, such
-    as Qwen3-32B; None where they name none, or say that its weights have fewer than 16 bits or are not all on its GPUs.
-    """
+def _model_billions(fields: Fields) -> float | None:
+    """The number of parameters, in billions, of the largest model that the container's command, arguments or variables
+    name with its size, such as Qwen3-32B; None where they name none, or say that its weights have fewer than 16 bits or
+    are not all on its GPUs."""
     found, left = list[str](), _MOST_TEXT
     for text in _texts(fields):
         found.append(text[:left])
         left -= len(text)
         if left <= 0:
             break
-    return _named(" ".join(found))
+    return _billions(" ".join(found))
 
 
 @lru_cache(maxsize=256)
-def _named(text: str) -> NamedModel | None:
+def _billions(text: str) -> float | None:
     """The same of their text, which pods of one workload share."""
     if not _SIZE.search(text) or _SMALLER.search(text) or _SPREAD.search(text):
         return None
-    found = [NamedModel(word, float(size[1])) for word in _WORD.findall(text) if (size := _SIZE.search(word))]
-    return max(found, key=lambda model: model.billions, default=None)
+    return max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
 
 
 def _texts(fields: Fields) -> Iterator[str]:

@@ -155,11 +155,11 @@ def _how_to_name(pod: Pod) -> str:
 
 def _weights(pod: Pod) -> str:
     """What the weights of the pod's largest model take, where its name says how many there are."""
-    models = [one.model for one in pod.containers if one.model is not None]
-    found = max(models, key=lambda model: model.billions, default=None)
+    found = max((one.model_billions for one in pod.containers if one.model_billions is not None), default=None)
     if found is None:
         return ""
-    return f"the weights of {found.name} alone take about {found.billions * 2e9 / 2**30:.0f}Gi in 16 bits; "
+    weights = f"{found * 2e9 / 2**30:.0f}Gi in 16 bits"
+    return f"the weights of its model with {found:g} billion parameters alone take about {weights}; "
 
 
 def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:

@@ -30,19 +30,12 @@ class HostPort:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedModel:
-    """A machine-learning model whose name says how many billions of parameters it has, such as Qwen3-32B."""
-
-    name: str
-    billions: float
-
-
-@dataclass(frozen=True, slots=True)
 class Container:
     """`requests` are effective (a limit alone counts); `sidecar` is an init container with restartPolicy Always.
 
-    `limits` decide nothing but whether devices that take of the node's own amounts may be added (KEP-5517). `model` is
-    one that it serves or trains in 16 bits, as far as can be seen.
+    `limits` decide nothing but whether devices that take of the node's own amounts may be added (KEP-5517).
+    `model_billions` are the parameters of a model that it serves or trains in 16 bits, as far as can be seen. Not its
+    name: what looks like one in arguments and variables may be a secret.
     """
 
     name: str
@@ -51,7 +44,7 @@ class Container:
     host_ports: tuple[HostPort, ...] = ()
     claims: tuple[str, ...] = ()  # names of entries of spec.resourceClaims
     image: str = ""
-    model: NamedModel | None = None
+    model_billions: float | None = None
     restarts_all: bool = False  # a restart rule of it restarts all containers of the pod
     limits: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
 

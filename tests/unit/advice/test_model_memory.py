@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.advice.model_memory import Holding, TooSmall, too_small
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.pod import GangRef, NamedModel, Pod
+from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -23,8 +23,7 @@ POLICY = Policy()
 
 def serving(billions: float, name: str = "p", **fields: object) -> Pod:
     found = pod(name, f"c-{name}")
-    model = NamedModel(f"Qwen3-{billions:g}B", billions)
-    containers = tuple(replace(one, model=model, claims=(f"c-{name}",)) for one in found.containers)
+    containers = tuple(replace(one, model_billions=billions, claims=(f"c-{name}",)) for one in found.containers)
     return replace(found, containers=containers, **fields)  # type: ignore[arg-type]
 
 
@@ -41,7 +40,7 @@ def told(state: Snapshot) -> TooSmall | None:
 def test_a_model_on_a_gpu_that_does_not_hold_it() -> None:
     found = told(given(serving(32)))
     assert found is not None
-    assert (found.pod, found.pods, found.model, found.gpus) == ("default/p", 1, "Qwen3-32B", "1 × T4")
+    assert (found.pod, found.pods, found.billions, found.gpus) == ("default/p", 1, 32, "1 × T4")
     assert (round(found.weights), round(found.have)) == (60, 15)
     assert isinstance(found.instead, Holding)
     assert (found.instead.accelerators, found.instead.launches) == (("nvidia-h100-80gb",), (("p5.48xlarge", 1),))

@@ -10,7 +10,7 @@ from autoscaler.lint.supply_advice import advised_gpu, supply_advice
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.plan import HandedOut, LeftOut, LeftOutVerdict, NearMiss, Plan
-from autoscaler.model.pod import Container, NamedModel, Pod
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -215,9 +215,12 @@ def test_a_change_that_buys_any_gpu_says_so(pools: tuple[CapacityPool, ...], tol
 def test_what_the_weights_of_the_named_model_take_is_told() -> None:
     asking = pod("p", "c")
     (container,) = asking.containers
-    asking = replace(asking, containers=(replace(container, model=NamedModel("Qwen3-32B", 32)),))
+    asking = replace(asking, containers=(replace(container, model_billions=32),))
     text = advised_gpu({"default/p": SHIPPED.types["g6.xlarge"]}, snapshot([asking], [claim("c")]))
-    assert "the weights of Qwen3-32B alone take about 60Gi in 16 bits; if it needs another one" in text
+    assert (
+        "the weights of its model with 32 billion parameters alone take about 60Gi in 16 bits; if it needs another one"
+        in text
+    )
 
 
 @pytest.mark.parametrize(("product", "expected"), [("Tesla-T4-SHARED", 1), ("Tesla-T4", 0)])
