@@ -15,6 +15,7 @@ Served at `/metrics` of `serve.metricsAddress` (port 8080), in Prometheus' text 
 keep name, labels and meaning until the next major version; alpha ones may change with any release. No label names a pod
 or a node. Gauges are those of the last reconcile of the leader. Other replicas serve only `foreslice_leader`,
 `foreslice_catalog_age_seconds`, `foreslice_build_info` and their own requests. Counters begin at 0 with the process.
+Together they have at most 5,000 series: what would need another one is counted in that of its metric with empty labels.
 
 | question | query |
 |---|---|

@@ -141,6 +141,19 @@ def test_what_came_of_a_clouds_listing_is_counted(recorder: Recorder) -> None:
     assert value(recorder, "foreslice_catalog_syncs_total", **where, outcome="failed") == 1
 
 
+def test_names_that_come_and_go_add_series_up_to_a_bound(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autoscaler.serve.recorder._MOST_SERIES", 12)
+    for number in range(40):
+        recorder.catalog_synced(SyncOutcome("aws", f"scope-{number}", outcome="changed"))
+    recorder.catalog_synced(SyncOutcome("aws", "scope-0", outcome="changed"))
+    families = {family.name: family for family in recorder.registry.collect()}
+    samples = families["foreslice_catalog_syncs"].samples
+    assert len(samples) == 11
+    assert sum(sample.value for sample in samples) == 41
+    assert value(recorder, "foreslice_catalog_syncs_total", cloud="aws", scope="scope-0", outcome="changed") == 2
+    assert value(recorder, "foreslice_catalog_syncs_total", cloud="", scope="", outcome="") == 30
+
+
 def test_two_recorders_share_nothing(clock: VirtualClock, recorder: Recorder) -> None:
     other = Recorder(clock, version="2")
     other.cut_short()
