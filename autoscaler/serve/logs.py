@@ -1,7 +1,8 @@
 """The log: one event name a line with its facts as fields, JSON for machines and a console for people.
 
 What libraries say through the standard library's logging comes out in the same form. Whatever looks like a credential
-is replaced before a line is written: a log is read by more people than may hold a token.
+is replaced before a line is written: a log is read by more people than may hold a token. What objects and servers
+write fills no log: a long text is cut, and a traceback that repeats has one line.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Mapping, MutableMapping
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, Final, TextIO
 
 import structlog
@@ -18,6 +21,11 @@ from autoscaler.report.printable import one_line, printable
 from autoscaler.settings.settings import LogFormat, LogLevel, LogSettings
 
 REDACTED: Final = "[redacted]"
+# Of a text in a line. Container runtimes split lines of 16 KiB, and their readers do not always join them again.
+_LONGEST: Final = 8_000
+# A traceback is written whole once within so many seconds, as long as no more than so many differ.
+_SAID_SECONDS: Final = 3600.0
+_MOST_SAID: Final = 1_000
 _MANY_LINES: Final = frozenset({"exception", "stack"})
 _TALKATIVE: Final = ("apscheduler", "uvicorn", "urllib3", "botocore")
 _SECRET_NAMES: Final = re.compile(
@@ -42,12 +50,44 @@ def _clean(name: str, value: Any) -> Any:
     if _SECRET_NAMES.search(name):
         return REDACTED
     if isinstance(value, str):
-        return _SECRET_TEXTS.sub(REDACTED, value)
+        return _cut(_SECRET_TEXTS.sub(REDACTED, value))
     if isinstance(value, Mapping):
         return {str(key): _clean(str(key), inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_clean("", inner) for inner in value]
     return value
+
+
+def _cut(text: str) -> str:
+    """The beginning and the end, where a traceback says what happened."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]} … {len(text) - 2 * half} characters … {text[-half:]}"
+
+
+class SaidOnce:
+    """A structlog processor: a traceback through the same lines as one within the last hour has its last line only.
+
+    One bug may be met by thousands of objects in each reconcile. Called under the lock of the log's handler.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._said: OrderedDict[int, float] = OrderedDict()
+
+    def __call__(self, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        text = event.get("exception")
+        if not isinstance(text, str):
+            return event
+        passed, now = hash(tuple(line for line in text.splitlines() if line.startswith("  File "))), self._monotonic()
+        if now - self._said.get(passed, -_SAID_SECONDS) < _SAID_SECONDS:
+            return {**event, "exception": f"{text.splitlines()[-1]} (traceback as logged before, within the last hour)"}
+        self._said[passed] = now
+        self._said.move_to_end(passed)
+        if len(self._said) > _MOST_SAID:
+            self._said.popitem(last=False)
+        return event
 
 
 def printable_fields(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -93,6 +133,7 @@ def log_to_stderr(settings: LogSettings, stream: TextIO | None = None) -> None:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
+                SaidOnce(),
                 redacted,
                 *(_as_json() if as_json else _for_console(colors=stream.isatty())),
             ],

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from autoscaler.serve.logs import REDACTED, log_to_stderr, redacted
+from autoscaler.serve.logs import REDACTED, SaidOnce, log_to_stderr, redacted
 from autoscaler.settings.settings import LogFormat, LogLevel, LogSettings
 
 TOKEN = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
@@ -104,6 +104,54 @@ def test_an_exception_is_one_line_and_clean() -> None:
     (line,) = lines(stream)
     assert "ValueError: rejected [redacted]" in line["exception"]
     assert TOKEN not in stream.getvalue()
+
+
+def fails(name: str) -> None:
+    raise KeyError(name)
+
+
+def test_one_bug_that_many_objects_meet_has_one_traceback() -> None:
+    stream = io.StringIO()
+    log_to_stderr(LogSettings(), stream)
+    for number in range(50):
+        try:
+            fails(f"pod-{number}")
+        except KeyError as error:
+            structlog.get_logger("foreslice").error("unexpected_error", name=f"p{number}", exc_info=error)
+    try:
+        raise ValueError("another")
+    except ValueError:
+        structlog.get_logger("foreslice").exception("unexpected_error")
+    found = lines(stream)
+    assert [line["exception"].startswith("Traceback") for line in found] == [True, *[False] * 49, True]
+    assert found[49]["exception"].startswith("KeyError: 'pod-49'")
+    assert found[49]["name"] == "p49"
+
+
+def test_a_traceback_is_whole_again_after_an_hour() -> None:
+    once = SaidOnce(iter((0.0, 3_599.0, 3_600.0, 7_000.0)).__next__)
+    text = 'Traceback\n  File "a.py", line 1, in f\nKeyError: 1'
+    told = [once(None, "", {"exception": text})["exception"] == text for _ in range(4)]
+    assert told == [True, False, True, False]
+
+
+def test_other_tracebacks_are_remembered_up_to_a_bound() -> None:
+    once = SaidOnce(lambda: 1.0)
+    for number in range(5_000):
+        once(None, "", {"exception": f'Traceback\n  File "a.py", line {number}, in f\nKeyError: 1'})
+    assert len(once._said) == 1_000
+
+
+def test_a_long_text_is_cut_and_a_secret_in_it_is_not_shown() -> None:
+    stream = io.StringIO()
+    log_to_stderr(LogSettings(), stream)
+    key = "-----BEGIN PRIVATE KEY-----\n" + "MIIE" * 2_000 + "\n-----END PRIVATE KEY-----"
+    structlog.get_logger("foreslice").warning("event_refused", error=f"first {'x' * 1_000_000} {key} last")
+    (line,) = lines(stream)
+    assert line["error"].startswith("first xxx")
+    assert line["error"].endswith("[redacted] last")
+    assert len(stream.getvalue()) < 9_000
+    assert "MIIE" not in stream.getvalue()
 
 
 @pytest.mark.parametrize(
