@@ -78,7 +78,7 @@ def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str
         as_of=now,
         namespace=namespace,
         summary=(
-            *_summary(snapshot, plan, now, waiting=len(shown)),
+            *_summary(snapshot, plan, now, readable, waiting=len(shown)),
             *fragmentation_lines(plan),
             *(() if namespace else room_lines(plan)),  # those name pods of all namespaces
         ),
@@ -240,7 +240,7 @@ def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
 # -- what there is
 
 
-def _summary(snapshot: Snapshot, plan: Plan, now: datetime, *, waiting: int) -> Iterator[str]:
+def _summary(snapshot: Snapshot, plan: Plan, now: datetime, readable: Readable, *, waiting: int) -> Iterator[str]:
     alive = [node for node in snapshot.provisioned if counts_against_limits(node)]
     yield f"{counted(len(alive), 'managed node')} for {money(price_of(alive))} $/h"
     yield f"{money(spent_today(snapshot.spending, now))} $ spent since midnight UTC"
@@ -248,7 +248,8 @@ def _summary(snapshot: Snapshot, plan: Plan, now: datetime, *, waiting: int) -> 
     yield f"{counted(waiting, 'pending pod')}{shown}"
     if snapshot.spending and snapshot.spending.binding:
         yield f"spending limits that block launches: {', '.join(snapshot.spending.binding)}"
-    yield from map(text_of, plan.warnings)
+    # What names a pod of others helps nobody without the name.
+    yield from (text_of(reason) for reason in plan.warnings if redacted([reason], readable) == (reason,))
 
 
 def _launches(snapshot: Snapshot, plan: Plan, namespace: str) -> Table:

@@ -18,7 +18,8 @@ from tests.desk import A
 from tests.unit.report.events import events_of
 
 POD = Pod("team", "a", claims=(PodClaim("gpu", "a-gpu"),), gang=GangRef("team", "g"))
-BREAKS = Reason.of(Code.BREAKS_OTHER_POD, pod="secret/project-x")
+SECRET = "secret/project-x"
+BREAKS = Reason.of(Code.BREAKS_OTHER_POD, pod=SECRET)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +89,19 @@ def world() -> tuple[Snapshot, Plan]:
         Considered("gpu", (), A, outcome, (BREAKS,))
         for outcome in (ConsideredOutcome.FITS, ConsideredOutcome.DOES_NOT_FIT)
     )
-    plan = Plan(left_out=(left,), demands=(Demand((POD.key,), considered),))
+    of = (SECRET, POD.key)
+    cheaper = [Reason.of(Code.CHEAPER_UNKNOWN, f"pod {key}", types=2, example="g6", price="1") for key in of]
+    warnings = (*cheaper, Reason.of(Code.PLAN_BUDGET))
+    plan = Plan(left_out=(left,), demands=(Demand((POD.key,), considered),), warnings=warnings)
     return Snapshot(pods=(POD, Pod("secret", "project-x"))), plan
 
 
 def test_a_page_of_one_namespace_names_no_other(world: tuple[Snapshot, Plan]) -> None:
-    assert "project-x" not in str(status_page(*world, EPOCH, namespace="team"))
-    assert "project-x" in str(status_page(*world, EPOCH))
+    page = str(status_page(*world, EPOCH, namespace="team"))
+    assert "project-x" not in page
+    assert "pod team/a: of 2 instance type(s) that may be cheaper" in page
+    assert "search limit reached" in page
+    assert "pod secret/project-x: of 2 instance type(s)" in str(status_page(*world, EPOCH))
 
 
 def test_the_explanation_of_a_pod_names_no_other(world: tuple[Snapshot, Plan]) -> None:
