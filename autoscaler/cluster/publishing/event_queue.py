@@ -132,6 +132,7 @@ class EventQueue:
         # By the hash of what it is about, which is a tenth of its names.
         self._buckets: _Recent[int, _Bucket] = _Recent(_OBJECTS, _is_full)
         self._similar: _Recent[int, _Similar] = _Recent(_OBJECTS, _is_over)
+        self._refused: _Recent[str, float] = _Recent(_OBJECTS, _long_ago)  # by namespace, when a refusal was logged
         self._fates: Counter[Fate] = Counter()
 
     def __len__(self) -> int:
@@ -139,7 +140,7 @@ class EventQueue:
 
     @property
     def remembered(self) -> int:
-        return len(self._told) + len(self._buckets) + len(self._similar)
+        return len(self._told) + len(self._buckets) + len(self._similar) + len(self._refused)
 
     @property
     def fates(self) -> dict[Fate, int]:
@@ -194,13 +195,26 @@ class EventQueue:
         except LeadershipLostError:
             return Fate.DROPPED  # the new leader writes it
         except ApiError as error:
-            _LOG.warning("event_refused", reason=event.reason, kind=event.about.kind, error=error.message)
+            self._log_refusal(waiting, error)
             return Fate.REFUSED
         except Exception as error:  # noqa: BLE001  # the boundary: one event must not end the thread that writes all
             about = event.about
             _LOG.error("unexpected_error", kind="Event", name=about.name, namespace=about.namespace, exc_info=error)
             return Fate.REFUSED
         return Fate.WRITTEN
+
+    def _log_refusal(self, waiting: _Waiting, error: ApiError) -> None:
+        """Once an hour for a namespace: a quota there refuses as many as its pods cause."""
+        about, moment = waiting.event.about, waiting.offered_at.timestamp()
+        with self._lock:
+            before = self._refused.get(about.namespace)
+            if before is not None and 0 <= moment - before <= _REMEMBERED_SECONDS:
+                return
+            self._refused.put(about.namespace, moment, moment)
+        where = about.namespace or _CLUSTER_EVENTS
+        _LOG.warning(
+            "event_refused", namespace=where, reason=waiting.event.reason, kind=about.kind, error=error.message
+        )
 
     def _has_place(self, namespace: str) -> bool:
         """Whether one more of the namespace may wait. What gives way to it is not remembered as told."""

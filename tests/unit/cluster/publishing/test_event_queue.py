@@ -71,6 +71,21 @@ def test_what_the_api_server_refuses_is_given_up(fault: str) -> None:
     assert (queue.fates[Fate.REFUSED], queue.fates[Fate.WRITTEN]) == (1, 1)
 
 
+def test_refusals_in_a_namespace_are_logged_once_an_hour() -> None:
+    """A quota on Events refuses as many as the tenant's pods cause."""
+    queue = EventQueue(OddApi(api(), lambda verb, resource, text: True, FAULTS["403"]))
+    with capture_logs() as lines:
+        for seconds in (0, 5, 3_595, 3_700, -7_200):
+            for number in range(3):
+                moment = EPOCH + timedelta(seconds=seconds)
+                queue.offer(about(name=f"p{seconds}-{number}", namespace="hostile"), moment)
+                queue.offer(about(name=f"p{seconds}-{number}"), moment)
+            queue.drain()
+    assert queue.fates[Fate.REFUSED] == 30
+    told = [(line["event"], line["namespace"]) for line in lines]
+    assert told == [("event_refused", "hostile"), ("event_refused", "team")] * 3
+
+
 def test_a_bug_in_writing_one_is_logged_and_the_next_is_written() -> None:
     odd = OddApi(api(), lambda verb, resource, text: "'namespace': 'ending'" in text, FAULTS["bug"])
     queue = EventQueue(odd)
