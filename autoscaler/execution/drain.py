@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from autoscaler.cluster.api import BlockedError, ConflictError, KubernetesApi, NotFoundError, list_all, same_uid
+from autoscaler.cluster.isolation import Isolation, Trouble, raise_first
 from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.kube.pod import parse_pod
 from autoscaler.lifecycle.movable import by_namespace, mark_of_pod, obstacle, unmovable
@@ -33,11 +35,13 @@ _PATIENCE: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """How far a drain got: pods that are still on the node, those of them that a budget protects, and marked ones."""
+    """How far a drain got: pods that are still on the node, those of them that a budget protects, and marked ones;
+    and which could not be evicted for another reason."""
 
     remaining: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
     marked: tuple[str, ...] = ()
+    refused: tuple[Trouble, ...] = ()
 
 
 def cordon(api: KubernetesApi, node: Node) -> bool:
@@ -82,8 +86,12 @@ def uncordon(api: KubernetesApi, node: Node) -> None:
 
 
 def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | None, now: datetime) -> Drained:
-    """Ask for the eviction of every pod that has to leave. `ends_at`: when the machine ends in any case."""
-    remaining, blocked, marked = [], [], []
+    """Ask for the eviction of every pod that has to leave. `ends_at`: when the machine ends in any case.
+
+    All of them are tried: a policy that refuses the eviction of one must not take from the others the time to stop.
+    """
+    isolation = Isolation(api, logs=False)
+    remaining, blocked, marked, refused = list[str](), list[str](), list[str](), list[Trouble]()
     for pod in pods:
         remaining.append(pod.key)
         if pod.deleting:
@@ -91,15 +99,21 @@ def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | No
         if mark_of_pod(pod) and (ends_at is None or now < ends_at - _stopping(pod)):
             marked.append(pod.key)
             continue
-        try:
-            api.evict(pod.name, namespace=pod.namespace, uid=pod.uid)
-        except BlockedError:
-            blocked.append(pod.key)
-        except ConflictError:
-            continue  # another pod has its name by now; the next look shows whether that one is here
-        except NotFoundError:
-            remaining.pop()
-    return Drained(tuple(remaining), tuple(blocked), tuple(marked))
+        trouble = isolation.attempt("Pod", pod.name, partial(_evict, api, pod), namespace=pod.namespace)
+        match trouble and trouble.error:
+            case BlockedError():
+                blocked.append(pod.key)
+            case NotFoundError():
+                remaining.pop()
+            case ConflictError():
+                continue  # another pod has its name by now; the next look shows whether that one is here
+            case _ if trouble is not None:
+                refused.append(trouble)
+    return Drained(tuple(remaining), tuple(blocked), tuple(marked), tuple(refused))
+
+
+def _evict(api: KubernetesApi, pod: Pod) -> None:
+    api.evict(pod.name, namespace=pod.namespace, uid=pod.uid)
 
 
 def may_all_move(api: KubernetesApi, node: Node, budgets: Iterable[PodDisruptionBudget]) -> bool:
@@ -138,8 +152,10 @@ def occupants_now(api: KubernetesApi, node_name: str) -> Sequence[Pod]:
     return occupants(map(parse_pod, found)).get(node_name, ())
 
 
-def obstacles(node: ProvisionedNode, drained: Drained) -> tuple[str, str]:
-    """The reasons why a drain waits, each with the step that a person can take."""
+def raise_obstacles(node: ProvisionedNode, drained: Drained) -> None:
+    """The reasons why a drain waits, each with the step that a person can take. BlockedError, or what refused an
+    eviction."""
+    raise_first(drained.refused)
     why, steps = [], []
     if drained.blocked:
         why.append(f"PodDisruptionBudgets protect {', '.join(drained.blocked)}")
@@ -147,4 +163,6 @@ def obstacles(node: ProvisionedNode, drained: Drained) -> tuple[str, str]:
     if drained.marked:
         why.append(f"marks protect {', '.join(drained.marked)}")
         steps.append("take the do-not-disrupt or safe-to-evict annotation away")
-    return f"node {node.node_name} cannot be drained: {'; '.join(why)}", f"{', '.join(steps)}, or delete the pods"
+    if why:
+        message = f"node {node.node_name} cannot be drained: {'; '.join(why)}"
+        raise BlockedError(message, next_step=f"{', '.join(steps)}, or delete the pods")

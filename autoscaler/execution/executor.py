@@ -20,8 +20,8 @@ from autoscaler.execution.drain import (
     cordon,
     evict_all,
     may_all_move,
-    obstacles,
     occupants_now,
+    raise_obstacles,
     stay_after_all,
     uncordon,
 )
@@ -265,9 +265,7 @@ class Executor:
             return True
         if found is not None and ends_at is not None:
             give_notice(self.api, found, pods, ends_at)  # those that came after the notice, or stay longer than it said
-        if drained.blocked or drained.marked:
-            message, next_step = obstacles(node, drained)
-            raise BlockedError(message, next_step=next_step)
+        raise_obstacles(node, drained)
         return False
 
     def _tell_missing(self, provider: Provider, seen: Observed, now: datetime) -> None:

@@ -157,6 +157,45 @@ def test_at_the_end_of_a_block_its_policy_decides(site: Site, policy: AtDeadline
     assert (site.node.phase is Phase.TERMINATING) is ended
 
 
+def refuse_evictions(site: Site, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an admission policy does that a tenant chooses by a label."""
+    evict = site.desk.api.evict
+
+    def refused(pod: str, **given: str) -> None:
+        if pod == name:
+            raise ForbiddenError("policy: pods with the label keep=true are not evicted")
+        evict(pod, **given)
+
+    monkeypatch.setattr(site.desk.api, "evict", refused)
+
+
+def test_a_refused_eviction_keeps_no_other_pod_from_time_to_stop(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        site.pod(name)
+    refuse_evictions(site, "a", monkeypatch)
+    site.drain()
+    troubles = site.carry_out()
+    assert [site.evicted(name) for name in ("a", "b", "c")] == [False, True, True]
+    assert [trouble.reason for trouble in troubles] == ["Forbidden"]
+    assert "keep=true" in troubles[0].text
+    site.end_pods()
+    site.carry_out()
+    assert (site.node.phase, site.machine_state()) == (Phase.DRAINING, InstanceState.PENDING)
+
+
+def test_a_refused_eviction_does_not_keep_a_machine_beyond_the_end_of_its_block(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = site.desk.now
+    drain = Drain(at_deadline=AtDeadline.DELETE)
+    site.blocks = (CapacityBlock("cb", "p5.48xlarge", "z", 1, now - timedelta(days=1), now, drain=drain),)
+    site.pod("a")
+    refuse_evictions(site, "a", monkeypatch)
+    site.drain()
+    site.carry_out()
+    assert site.node.phase is Phase.TERMINATING
+
+
 def test_a_gone_machine_leaves_nothing_behind(site: Site) -> None:
     site.drain()
     site.carry_out()
