@@ -48,6 +48,8 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000
 DEFECT: Final = "foreslice failed to evaluate it; report this as a defect"
+# Where defects happened that the log has: a selector that meets one is evaluated for every device.
+_LOGGED: Final[set[tuple[type[Exception], str | None, int | None]]] = set()
 _MOST_CHOICES: Final = 32  # combinations of attributes with several possible values that are tried
 _MOST_PER_VIEW: Final = 512  # answers kept beside a device
 _LEAST: Final = 20  # units for beginning an evaluation, whatever it costs
@@ -146,7 +148,13 @@ class Program:
 
 def _failed(expression: str, defect: Exception, cost: int) -> Evaluation:
     """What breaks here must not end the reconcile of everybody else, and it is no answer of Kubernetes' either."""
-    _LOG.error("cannot evaluate the selector %.200r", expression, exc_info=defect)
+    last = defect.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = type(defect), last and last.tb_frame.f_code.co_filename, last and last.tb_lineno
+    if where not in _LOGGED:
+        _LOGGED.add(where)
+        _LOG.error("cannot evaluate the selector %.200r", expression, exc_info=defect)
     return Evaluation(Outcome.UNKNOWN, f"{DEFECT} ({type(defect).__name__}: {defect!s:.150})", cost=cost)
 
 
@@ -218,8 +226,10 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
 def _unplanned(expression: str, defect: Exception) -> Program:
     """A program for an expression that could not be planned: every evaluation raises the defect."""
 
+    where = defect.__traceback__
+
     def run(_: Frame) -> Value:
-        raise defect
+        raise defect.with_traceback(where)  # without it, each time adds the frames that it passes
 
     return Program(expression, None, "", _LEAST, run, FIRST_SLOT, _observes_quantities=False, _loops=False)
 

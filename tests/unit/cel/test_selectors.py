@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -368,6 +369,37 @@ def test_a_defect_here_is_unknown_and_logged(defect: Exception, caplog: pytest.L
     assert (found.outcome, found.cost) == (Outcome.UNKNOWN, 3)
     assert found.message.startswith(f"{DEFECT} ({type(defect).__name__}")
     assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_a_defect_that_every_device_meets_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("autoscaler.cel.program._LOGGED", set())
+
+    def run(frame: Frame) -> object:
+        raise LookupError(f"{len(caplog.records)}")
+
+    for number in range(20):
+        program = replace(compiled(f"device.driver == 'd{number}'"), _run=run)
+        assert program.evaluate(DeviceView.of(DRIVER, GPU, REFERENCE)).outcome is Outcome.UNKNOWN
+    assert len(caplog.records) == 1
+
+
+def test_a_defect_while_compiling_holds_no_more_frames_with_each_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    defect = RecursionError("too deep")
+
+    def check(*_: object) -> None:
+        raise defect
+
+    monkeypatch.setattr("autoscaler.cel.program.Checker.check", check)
+    program = compiled("device.driver == 'another driver that no other test asks for'")
+    view = DeviceView.of(DRIVER, GPU, REFERENCE)
+    lengths = set()
+    for _ in range(10):
+        view.answers.clear()
+        assert program.evaluate(view).outcome is Outcome.UNKNOWN
+        lengths.add(len(list(traceback.walk_tb(defect.__traceback__))))
+    assert len(lengths) == 1
 
 
 def test_a_defect_while_compiling_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
