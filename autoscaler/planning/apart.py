@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
+from traceback import clear_frames
 from typing import Final, TypeAlias, TypeVar
 
 from autoscaler.model.capacity import (
@@ -127,6 +128,7 @@ def decided_apart(
         try:
             return decide(rest), apart
         except Exception as error:  # the boundary: an object can make planning raise anything
+            _forget_state(error)
             late = _waiting((pod for pod in pending_pods(rest) if pod.namespace in unsearched), error)
             if late and _holds(decide, _without(rest, late)):
                 apart = {**apart, **late}
@@ -147,6 +149,13 @@ def decided_apart(
                 # Too many to find one by one: their namespaces wait, and pods of other namespaces are planned.
                 names = {odd.namespace for key, odd in apart.items() if key not in before}
                 apart = {**_waiting((pod for pod in pending_pods(snapshot) if pod.namespace in names), error), **apart}
+
+
+def _forget_state(error: BaseException | None) -> None:
+    """An odd object's error is kept as long as the object, for its lines of code and not for the plan behind them."""
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 def _waiting(pods: Iterable[Pod], error: Exception) -> Mapping[str, Odd]:

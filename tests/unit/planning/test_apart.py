@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import traceback
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -205,6 +208,29 @@ def test_the_only_pool_is_closed_and_not_forgotten() -> None:
     assert [(pool.name, pool.deleting, pool.deletion_policy) for pool in made[-1].pools] == [
         ("pool0", True, DeletionPolicy.RETAIN)
     ]
+
+
+def test_the_error_of_an_odd_pod_does_not_keep_the_plan_that_broke() -> None:
+    class State:
+        """What a plan works with."""
+
+    made = list[weakref.ref[State]]()
+
+    def plan(seen: Snapshot) -> Plan:
+        state = State()
+        made.append(weakref.ref(state))
+        try:
+            raise LookupError("what nobody looked for")
+        except LookupError as error:
+            if any(p.name == "p7" for p in seen.pods):
+                raise KeyError("something nobody thought of") from error
+        return Plan()
+
+    _, apart = decided_apart(plan, snapshot(PODS), {})
+    gc.collect()
+    assert [found() for found in made] == [None] * len(made)
+    (odd,) = apart.values()
+    assert "in plan" in "".join(traceback.format_exception(odd.error))
 
 
 def reconciles(planner: Planner, rounds: Iterable[list[Pod]], *, every: timedelta) -> Iterator[tuple[Plan, list[str]]]:
