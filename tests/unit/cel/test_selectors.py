@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 
 from autoscaler.cel.checker.environment import View
-from autoscaler.cel.common.evaluation import Frame, charge
 from autoscaler.cel.common.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.interpreter.device import DeviceView
-from autoscaler.cel.program import DEFECT, Program, compile_selector, estimated_cost
+from autoscaler.cel.program import Program, compile_selector, estimated_cost
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE, profile_for
 from instance_catalog.kubernetes.quantity import Quantity
@@ -356,57 +353,3 @@ def test_one_program_in_many_threads() -> None:
         results = list(pool.map(evaluate_again, range(400)))
     assert expected.outcome is Outcome.TRUE
     assert results == [expected] * 400
-
-
-@pytest.mark.parametrize("defect", [TypeError("x"), MemoryError(), RecursionError(), OverflowError("y"), KeyError("z")])
-def test_a_defect_here_is_unknown_and_logged(defect: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    def run(frame: Frame) -> object:
-        charge(frame, 3)
-        raise defect
-
-    program = replace(compiled("true"), _run=run)
-    found = program.evaluate(DeviceView.of(DRIVER, GPU, REFERENCE))
-    assert (found.outcome, found.cost) == (Outcome.UNKNOWN, 3)
-    assert found.message.startswith(f"{DEFECT} ({type(defect).__name__}")
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
-
-
-def test_a_defect_that_every_device_meets_is_logged_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("autoscaler.cel.program._LOGGED", set())
-
-    def run(frame: Frame) -> object:
-        raise LookupError(f"{len(caplog.records)}")
-
-    for number in range(20):
-        program = replace(compiled(f"device.driver == 'd{number}'"), _run=run)
-        assert program.evaluate(DeviceView.of(DRIVER, GPU, REFERENCE)).outcome is Outcome.UNKNOWN
-    assert len(caplog.records) == 1
-
-
-def test_a_defect_while_compiling_holds_no_more_frames_with_each_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
-    defect = RecursionError("too deep")
-
-    def check(*_: object) -> None:
-        raise defect
-
-    monkeypatch.setattr("autoscaler.cel.program.Checker.check", check)
-    program = compiled("device.driver == 'another driver that no other test asks for'")
-    view = DeviceView.of(DRIVER, GPU, REFERENCE)
-    lengths = set()
-    for _ in range(10):
-        view.answers.clear()
-        assert program.evaluate(view).outcome is Outcome.UNKNOWN
-        lengths.add(len(list(traceback.walk_tb(defect.__traceback__))))
-    assert len(lengths) == 1
-
-
-def test_a_defect_while_compiling_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    def check(*_: object) -> None:
-        raise RecursionError("too deep")
-
-    monkeypatch.setattr("autoscaler.cel.program.Checker.check", check)
-    found = evaluate("device.driver == 'a driver that no other test asks for'")
-    assert found.outcome is Outcome.UNKNOWN
-    assert DEFECT in found.message
