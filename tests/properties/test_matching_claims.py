@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from autoscaler.cel.common.evaluation import BudgetSpentError
 from autoscaler.model.device_class import Selector
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request
 from autoscaler.model.snapshot import Snapshot
@@ -158,3 +159,19 @@ def test_nodes_whose_claims_match_the_same_devices_are_scheduled_once(monkeypatc
     assert len(repeats) == len(once.launches) >= 15
     assert repeats.count(False) <= 4
     assert once == plan_for(state, CATALOG, Policy(), NOW)
+
+
+def test_a_class_that_has_spent_its_share_goes_where_the_answer_is_known() -> None:
+    market = some(1, 1, 2)
+    ledger = market.trials.ledger
+    first = market.trials.put(market.trials.empty(0), 0)
+    assert first is not None
+    for item in (1, 2):
+        ledger.accounts[item].refused = BudgetSpentError()
+    assert [market.trials.put(market.trials.empty(0), item) is not None for item in (1, 2)] == [True, False]
+    waiting = some(1, 1)
+    before = waiting.trials.put(waiting.trials.empty(0), 0)
+    waiting.trials.ledger.waiting.add(1)
+    assert before is not None
+    assert waiting.trials.put(before, 1) is None
+    assert waiting.trials.put(waiting.trials.empty(0), 1) is None

@@ -115,6 +115,13 @@ class NodeFiller:
         """True if every other filter is known to accept pods with the same selection on nodes of the shape."""
         return (shape, pod.selects) in self._passes
 
+    def needs_no_question(self, shape: int, item: int) -> bool:
+        """Whether it is known what an empty node of the shape says of the class, which is decided in this plan."""
+        empty, pod = self.empty(shape), self._pod_apart(item, 0)
+        if pod is None or empty.devices is None or self._ledger.waits(item):
+            return False
+        return self.only_amounts(shape, pod) and self.states[shape].known(empty.devices, pod) is not None
+
     def empty(self, shape: int) -> Filled:
         """A new node of the shape."""
         if shape not in self._empty:
@@ -155,7 +162,9 @@ class NodeFiller:
         """The same, with cached results for such claims on such devices."""
         passes, states = (state.shape, pod.selects) in self._passes, self.states[state.shape]
         known = step = states.known(devices, pod)
-        if step is None or not (state.counts and passes) or self._ledger.refused(item):
+        # A class that has spent its share has no further question, and what is known needs none.
+        asks = not passes or self._ledger.waits(item) or not (state.counts or self._ledger.refused(item))
+        if step is None or asks:
             if passes and (known is not None or not fits_amounts(state.free, pod)):
                 verdict = self._ledger.glance(item, pod.pod, lambda: remembered(state, known, pod))
             else:
@@ -166,7 +175,7 @@ class NodeFiller:
                 return verdict, None
             step = states.step(devices, pod)
         elif step.after is not None and not fits_amounts(state.free, pod):
-            return FULL, None
+            return FULL if state.counts else short_of(state.free, pod), None
         if step.after is None:
             return step.verdict, None
         free = dict(state.free)

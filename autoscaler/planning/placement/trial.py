@@ -332,7 +332,8 @@ class PackingOracle:
         found = self._first.get(key)
         if found is None:
             found = self._as_plain(shape, item)
-            if found is None and self.ledger.refused(item):  # an evaluation has the same result and takes far longer
+            if found is None and self.ledger.refused(item) and not self._nodes.needs_no_question(shape, item):
+                # An evaluation has the same result and takes far longer.
                 found = self.ledger.unknown(item, self._classes[item].members[0].pods[0]), None
             if found is None:
                 found = self._nodes.put(self._nodes.empty(shape), item)
