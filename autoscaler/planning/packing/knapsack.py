@@ -8,7 +8,7 @@ last digit depends on the processor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -91,16 +91,18 @@ class Knapsacks:
         self._costs: Any = numpy.array([knapsack.usd_per_hour for knapsack in self._all])
 
     def proposals(
-        self, prices: Any, left: Any, *, seeds: int
+        self, prices: Any, left: Any, *, seeds: int, among: Container[int] | None = None
     ) -> Iterator[tuple[Knapsack, Sequence[tuple[float, Pattern]]]]:
-        """Those of each kind whose full node may be worth its price: at most the value of its room in any one
-        dimension."""
+        """Nodes of each kind (`among` these) that may be worth their price: at most the value of the kind's room in any
+        one dimension."""
         wanted = self._numpy.nonzero((prices > _WORTHLESS) & (left > 0))[0]
         if not (len(wanted) and self._all):
             return
         worth = (self._rates[:, :, wanted] * prices[wanted]).max(axis=2).min(axis=1)
         for place in self._numpy.nonzero(worth > self._costs * _WORTH)[0]:
-            yield self._all[place], self._all[place].proposals(wanted, prices, left, seeds=seeds)
+            knapsack = self._all[place]
+            if among is None or knapsack.kind in among:
+                yield knapsack, knapsack.proposals(wanted, prices, left, seeds=seeds)
 
 
 def _filled(sizes: Any, room: Any, prices: Any, left: Any, first: Any) -> Any:

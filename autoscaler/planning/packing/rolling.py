@@ -7,7 +7,7 @@ others stay for the next bundles. The bundles left at the end fill no such node.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Final
 
 from autoscaler.planning.packing.fillings import Fillings
@@ -42,16 +42,26 @@ def rolling(
         for dearest in (*_DEAREST, *_DEARER):
             if dearest in _DEARER and left.sum() <= most:
                 break
-            while found := _best(fillings, knapsacks, prices * dearest, left):
+            among: Container[int] | None = None
+            while True:
+                found, among = _best(fillings, knapsacks, prices * dearest, left, among)
+                if not found:
+                    break
                 chosen += found
     return chosen, Counter({int(item): int(left[item]) for item in left.nonzero()[0]})
 
 
-def _best(fillings: Fillings[State], knapsacks: Knapsacks, prices: Any, left: Any) -> list[Column]:
-    """Nodes that are worth their price, in order of value per price; their bundles leave `left`."""
+def _best(
+    fillings: Fillings[State], knapsacks: Knapsacks, prices: Any, left: Any, among: Container[int] | None
+) -> tuple[list[Column], Container[int]]:
+    """Nodes that are worth their price, in order of value per price; their bundles leave `left`.
+
+    `among` are the kinds to try. A kind that has no such node has none with fewer bundles either: the second value is
+    the kinds that have such nodes now.
+    """
     proposed = [
         (-worth / knapsack.usd_per_hour, knapsack.kind, pattern)
-        for knapsack, found in knapsacks.proposals(prices, left, seeds=_SEEDS)
+        for knapsack, found in knapsacks.proposals(prices, left, seeds=_SEEDS, among=among)
         for worth, pattern in found
     ]
     chosen: list[Column] = []
@@ -63,4 +73,4 @@ def _best(fillings: Fillings[State], knapsacks: Knapsacks, prices: Any, left: An
             chosen.append(column)
             for item in pattern:
                 left[item] -= 1
-    return chosen
+    return chosen, {kind for _, kind, _ in proposed}
