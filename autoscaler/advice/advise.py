@@ -313,7 +313,7 @@ def _gives_up(change: Change, found: Change) -> bool:
     has nodes carry a label that is not true of them."""
     dropped = keys_dropped(change)
     if any(part.kind is ChangeKind.RENAME_LABELS for part in found.parts or (found,)):
-        return any(str(key).startswith(labels.EKS_AUTO_INSTANCE) for key in dropped)
+        return any(str(key).startswith(labels.AUTO_MODE_INSTANCE_PREFIX) for key in dropped)
     if dropped and found.kind in (ChangeKind.REWRITE_LABEL, ChangeKind.NEAREST_MODEL):
         return found.detail["key"] in dropped
     given = [label for part in change.parts or (change,) for label in labels_given(part)]

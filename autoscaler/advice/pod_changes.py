@@ -105,7 +105,10 @@ def _without_annotations(pod: Pod, keys: Collection[str]) -> Pod:
 
 def labels_of_auto_mode(asked: Situation) -> Iterator[Change]:
     """Karpenter's labels of an instance in the place of those that only nodes of EKS Auto Mode have."""
-    mine = {key: key.replace(labels.EKS_AUTO_INSTANCE, labels.KARPENTER_INSTANCE) for key in asked.pod.selected_labels}
+    mine = {
+        key: key.replace(labels.AUTO_MODE_INSTANCE_PREFIX, labels.KARPENTER_INSTANCE_PREFIX)
+        for key in asked.pod.selected_labels
+    }
     new = {key: name for key, name in sorted(mine.items()) if name != key and name in SYSTEM_KEYS}
     if new:
         edit = on_pods(asked.keys, partial(_renamed, new=new))

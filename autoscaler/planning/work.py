@@ -2,7 +2,7 @@
 
 Work is counted in units of CEL's cost, about five million per second; other steps have fixed prices. Cached results
 cost nothing. If a kind of pods uses up its share, it is *unknown*, and only this kind: the shares of others do not
-depend on it. This module does not know how the work is done.
+depend on it.
 """
 
 from __future__ import annotations
@@ -34,19 +34,16 @@ _AT_ONCE = 100
 _NODES = 200
 # The units of a class for each existing node with room for it: the check, and a search of some devices.
 _VISIT = 2 * _LOOK
-# The minimum of a kind of pods, whatever the number of kinds: some checks of nodes and simple selectors.
+# The minimum of a kind of pods, for any number of kinds: some checks of nodes and simple selectors.
 _LEAST_OWN = 2_000
 # The units of a class to try the types of a catalog if no other class has equal claims.
 _TRIAL = 20_000
 # In a namespace with at least this number of classes, a class that has spent little is refused because of the others.
 _CROWD = 50
-# Up to this number of terms about other pods, a check has the usual price.
-_FEW_TERMS = 4
-# The minimum of a namespace for expensive selectors, and for checks that find a place, however many namespaces there
-# are.
+_FEW_TERMS = 4  # up to this number of terms about other pods, a check has the usual price
+# The minimum of a namespace for expensive selectors and for checks that find a place, for any number of namespaces.
 _LEAST_SHARED = 50_000
-# A namespace gets one part in this number of its share once more for checks that find a place, because pods that are
-# checked one by one have many of them. 2,000 different pods need a twenty-fifth.
+# The part of its share that a namespace gets once more for checks that find a place; 2,000 different pods need 1/25.
 _FOUND = 4
 
 

@@ -137,8 +137,8 @@ KARPENTER_GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
 KARPENTER_GPU_MEMORY: Final = "karpenter.k8s.aws/instance-gpu-memory"  # MiB, as the EC2 API says
 # EKS Auto Mode has Karpenter's labels of instances under a prefix of its own:
 # https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html (2026-11).
-KARPENTER_INSTANCE: Final = "karpenter.k8s.aws/instance-"
-EKS_AUTO_INSTANCE: Final = "eks.amazonaws.com/instance-"
+KARPENTER_INSTANCE_PREFIX: Final = "karpenter.k8s.aws/instance-"
+AUTO_MODE_INSTANCE_PREFIX: Final = "eks.amazonaws.com/instance-"
 EKS_CAPACITY_TYPE: Final = "eks.amazonaws.com/capacityType"  # ON_DEMAND, SPOT, CAPACITY_BLOCK
 KARPENTER_DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 CA_SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"  # pod: "false", "true", "on-completion"

@@ -139,23 +139,34 @@ def test_a_defective_price_file_names_the_entry(tmp_path: Path, text: str, messa
 
 
 @pytest.mark.parametrize(
-    ("kind", "permission", "done"),
+    ("kind", "permission", "step", "done"),
     [
-        ("zones", "compute.zones.list", ()),
-        ("acceleratorTypes", "compute.acceleratorTypes.list", (ZONES,)),
-        ("machineTypes", "compute.machineTypes.list", (ZONES, ACCELERATORS)),
-        ("skus", "gcloud services enable cloudbilling.googleapis.com", (ZONES, ACCELERATORS, TYPES)),
+        ("zones", "compute.zones.list", "compute.zones.list", ()),
+        ("acceleratorTypes", "compute.acceleratorTypes.list", "compute.acceleratorTypes.list", (ZONES,)),
+        ("machineTypes", "compute.machineTypes.list", "compute.machineTypes.list", (ZONES, ACCELERATORS)),
+        (
+            "skus",
+            "services.skus.list of the Cloud Billing API",
+            "gcloud services enable cloudbilling.googleapis.com",
+            (ZONES, ACCELERATORS, TYPES),
+        ),
     ],
 )
 def test_a_missing_permission_is_named_and_the_rest_goes_on_later(
-    fake: FakeGcp, listing: GcpListing, clock: VirtualClock, kind: str, permission: str, done: tuple[str, ...]
+    fake: FakeGcp,
+    listing: GcpListing,
+    clock: VirtualClock,
+    kind: str,
+    permission: str,
+    step: str,
+    done: tuple[str, ...],
 ) -> None:
     fake.denied.add(kind)
     told: list[Progress] = []
     with pytest.raises(PermissionDeniedError) as caught:
         fetch(listing, clock, told=lambda step, progress: told.append(progress))
     assert permission in caught.value.message
-    assert permission in caught.value.next_step
+    assert step in caught.value.next_step
     assert (told[-1].done if told else ()) == done
 
     fake.denied.clear()
