@@ -17,6 +17,7 @@ from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
 from autoscaler.planning.placement.device_states import PodApart
 from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.placement.repeats import Repeats
+from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
@@ -175,3 +176,15 @@ def test_a_class_that_has_spent_its_share_goes_where_the_answer_is_known() -> No
     assert before is not None
     assert waiting.trials.put(before, 1) is None
     assert waiting.trials.put(waiting.trials.empty(0), 1) is None
+
+
+def test_a_class_that_has_spent_its_share_may_go_where_its_kin_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No machine is asked what it would say, and one that is not known does not count as a refusal."""
+    for devices, known in ((1, 1), (100, 0)):
+        market = some(devices, devices, 2)
+        assert market.trials.may_take(0, 1) == known
+        for item in (1, 2):
+            market.trials.ledger.accounts[item].refused = BudgetSpentError()
+        with monkeypatch.context() as asking:
+            asking.setattr(PackingOracle, "verdict", lambda *_: pytest.fail("a machine was asked"))
+            assert [market.trials.may_take(item, 1) for item in (1, 2)] == [known, 1]

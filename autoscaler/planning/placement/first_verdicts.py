@@ -74,10 +74,12 @@ class FirstVerdicts:
             kin.add(shape, found)
         return found
 
-    def possible(self, item: int, pod: PodApart, among: Bits) -> Bits:
-        """Those of the shapes whose empty nodes may take one bundle of the class."""
-        roomy, kin, undecided = self.roomy(item, pod) & among, self.kin_of(pod), 0
-        for shape in numbers_in(roomy & ~kin.asked):
+    def possible(self, item: int, pod: PodApart, among: Bits, *, asks: bool) -> Bits:
+        """Those of the shapes whose empty nodes may take one bundle of the class. Without `asks`, an answer that is not
+        known yet is none that the shape refuses."""
+        roomy, kin = self.roomy(item, pod) & among, self.kin_of(pod)
+        undecided = 0 if asks else roomy & ~kin.asked
+        for shape in numbers_in(roomy & ~kin.asked) if asks else ():
             if over_budget(self.of(shape, item, pod)):
                 undecided |= 1 << shape
         return roomy & kin.possible | undecided

@@ -314,8 +314,8 @@ class PackingOracle:
     def may_take(self, item: int, among: Bits) -> Bits:
         """Those of the shapes whose empty nodes may take the class; the others never do."""
         pod = self._pod_apart(item, 0)
-        if pod is not None and not self.ledger.refused(item):
-            return self._firsts.possible(item, pod, among)
+        if pod is not None:
+            return self._firsts.possible(item, pod, among, asks=not self.ledger.refused(item))
         refusing = (DoesNotFit, Fatal)
         return bits_of(s for s in numbers_in(among) if not isinstance(self.verdict(s, item), refusing))
 
