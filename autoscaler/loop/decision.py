@@ -25,7 +25,6 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.planning.answers import next_answer, request_answers
-from autoscaler.planning.apart import Odd, Searched, decided_apart, searched_after, searched_out
 from autoscaler.planning.as_predicted import confirmed
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
@@ -33,6 +32,13 @@ from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.planning.disruption.closing import ClosingMemory, open_where_needed, with_closing
 from autoscaler.planning.disruption.consolidation import NOTHING_TRIED, MovesTried, consolidated
 from autoscaler.planning.disruption.slice_drift import slice_drifts
+from autoscaler.planning.failing_objects import (
+    FailingObject,
+    Searched,
+    plan_without_failing,
+    searched_after,
+    searched_out,
+)
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -42,7 +48,7 @@ from autoscaler.settings.settings import OFF, Settings
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 
-_NONE_ODD: Final[Mapping[str, Odd]] = FrozenMap()
+_NONE_FAILING: Final[Mapping[str, FailingObject]] = FrozenMap()
 _NOTHING_SEARCHED: Final[Searched] = FrozenMap()
 
 
@@ -51,8 +57,8 @@ class Decisions:
     """The decisions of one reconcile: to record, to carry out and to publish.
 
     `snapshot` has the quarantines that were learned, and every pool marked that must not act. `launches` are the nodes
-    of the plan that may be recorded: those of pools that only propose are among them. `odd` are the objects on which
-    deciding breaks, by their keys, and `searched` is when pods among them were found. `requests` and `buffers` are what
+    of the plan that may be recorded: those of pools that only propose are among them. `failing` are the objects on
+    which planning fails, by key, and `searched` is when pods among them were found. `requests` and `buffers` are what
     ProvisioningRequests and CapacityBuffers are answered; nothing, as long as no pool acts. The snapshot has their pods
     among its own. `searched` and `seen` are for the next call, which is due at `answer_at` although nothing changes in
     the cluster; `moves` is, too, at `move_at`. `unmoved` is what broke while moves of running pods were tried.
@@ -65,7 +71,7 @@ class Decisions:
     conditions: tuple[PoolCondition, ...]
     drifts: tuple[Drift, ...] = ()
     mispredictions: tuple[Misprediction, ...] = ()
-    odd: Mapping[str, Odd] = _NONE_ODD
+    failing: Mapping[str, FailingObject] = _NONE_FAILING
     searched: Searched = _NOTHING_SEARCHED
     requests: tuple[RequestAnswer, ...] = ()
     buffers: tuple[BufferAnswer, ...] = ()
@@ -83,25 +89,26 @@ def decide(
     now: datetime,
     *,
     serving: Mapping[str, Reason | None] | None = None,
-    odd: Mapping[str, Odd] = _NONE_ODD,
+    failing: Mapping[str, FailingObject] = _NONE_FAILING,
     searched: Searched = _NOTHING_SEARCHED,
     seen: RequestsSeen = NOTHING_SEEN,
     moves: MovesTried = NOTHING_TRIED,
     memory: PlanMemory | None = None,
     closing: ClosingMemory | None = None,
 ) -> Decisions:
-    """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the objects on which
-    deciding broke last time; those that have not changed are left out at once. `searched`, `seen` and `moves`: of
-    the decisions before. `memory`: what plans keep from one to the next; it changes no decision. `closing`: what
-    pods of nodes that may close cost alone, as far as it was planned; it is added to. Without it none close."""
+    """`serving`: the kinds of node templates, with why their provider refuses to answer. `failing`: the objects on
+    which planning failed last time; those that have not changed are left out at once. `searched`, `seen` and
+    `moves`: of the decisions before. `memory`: what plans keep from one to the next; it changes no decision.
+    `closing`: what pods of nodes that may close cost alone, as far as it was planned; it is added to. Without it
+    none close."""
     snapshot = with_virtual_pods(snapshot)
     make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now, memory=memory)
     decide_all = partial(
         _decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving, kept=closing
     )
-    decisions, found = decided_apart(decide_all, snapshot, odd, unsearched=searched_out(searched, now))
+    decisions, found = plan_without_failing(decide_all, snapshot, failing, unsearched=searched_out(searched, now))
     whole = _completed(decisions, snapshot, found) if found else _moved(decisions, make, catalog, moves)
-    return _answered(replace(whole, searched=searched_after(searched, odd, found, now)), make, seen)
+    return _answered(replace(whole, searched=searched_after(searched, failing, found, now)), make, seen)
 
 
 def _decided(
@@ -172,11 +179,13 @@ def _moved(decisions: Decisions, make: Callable[[Snapshot], Plan], catalog: Cata
     return replace(decisions, plan=found.plan, launches=found.plan.launches, moves=found.tried, move_at=found.next_at)
 
 
-def _completed(decisions: Decisions, snapshot: Snapshot, odd: Mapping[str, Odd]) -> Decisions:
+def _completed(decisions: Decisions, snapshot: Snapshot, failing: Mapping[str, FailingObject]) -> Decisions:
     """The decisions for everything, where some objects were left out: their pods have the verdict unknown, their pools
     launch nothing, and nothing becomes of the nodes of these pools and blocks."""
-    pools = {found.pool for found in odd.values()} & {pool.name for pool in snapshot.pools}
-    untouched = {n.name for n in snapshot.provisioned if n.pool in pools or f"CapacityBlock {n.offering.block}" in odd}
+    pools = {found.pool for found in failing.values()} & {pool.name for pool in snapshot.pools}
+    untouched = {
+        n.name for n in snapshot.provisioned if n.pool in pools or f"CapacityBlock {n.offering.block}" in failing
+    }
     left = tuple(
         LeftOut(
             pod.key,
@@ -184,7 +193,7 @@ def _completed(decisions: Decisions, snapshot: Snapshot, odd: Mapping[str, Odd])
             (Reason.of(Code.PLANNING_FAILED, f"pod {pod.key}"),),
             claims=claim_keys(pod),
         )
-        for pod in (found.subject for found in odd.values())
+        for pod in (found.subject for found in failing.values())
         if isinstance(pod, Pod)
     )
     failed = tuple(
@@ -203,7 +212,7 @@ def _completed(decisions: Decisions, snapshot: Snapshot, odd: Mapping[str, Odd])
             nodes=tuple(node for node in plan.nodes if node.provisioned_node not in untouched),
         ),
         conditions=conditions,
-        odd=odd,
+        failing=failing,
     )
 
 
@@ -219,8 +228,8 @@ def _answered(decisions: Decisions, make: Callable[[Snapshot], Plan], seen: Requ
     searched = decisions.searched
     for key, state in alone.items():
         out = searched_out(searched, now)
-        checked[key], found = decided_apart(make, state, decisions.odd, unsearched=out)
-        searched = searched_after(searched, decisions.odd, found, now)
+        checked[key], found = plan_without_failing(make, state, decisions.failing, unsearched=out)
+        searched = searched_after(searched, decisions.failing, found, now)
     requests = request_answers(decided, plan, now, checked, seen)
     after = seen_after(seen, decided, requests, looked, now)
     return replace(

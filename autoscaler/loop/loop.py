@@ -39,10 +39,10 @@ from autoscaler.loop.wake import Retries, earliest, next_step, next_wake
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.apart import Odd, Searched
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
 from autoscaler.planning.disruption.closing import ClosingMemory
 from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
+from autoscaler.planning.failing_objects import FailingObject, Searched
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.requests_seen import NOTHING_SEEN
 from autoscaler.planning.supply.limits import accelerators_in_use
@@ -136,7 +136,7 @@ class Loop:
         self._publisher = TickPublisher(api, at_once=at_once, events=events)
         self._announce = announce
         self._retries = Retries(settings.loop)
-        self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
+        self._failing: Mapping[str, FailingObject] = {}  # the objects on which planning fails
         self._searched: Searched = {}  # when pods among them were found
         self._memory = PlanMemory()
         self._closing = ClosingMemory() if closes else None
@@ -191,20 +191,20 @@ class Loop:
             self._settings,
             observed.now,
             serving=observed.seen.serving,
-            odd=self._odd,
+            failing=self._failing,
             searched=self._searched,
             seen=self._seen,
             moves=self._moves,
             memory=self._memory,
             closing=self._closing,
         )
-        told = {id(odd.error) for odd in self._odd.values()}
-        for odd in (odd for odd in decisions.odd.values() if not odd.waits and id(odd.error) not in told):
-            name = odd.subject.name
-            _LOG.error("unexpected_error", kind=odd.kind, name=name, namespace=odd.namespace, exc_info=odd.error)
+        told = {id(entry.error) for entry in self._failing.values()}
+        for entry in (one for one in decisions.failing.values() if not one.waits and id(one.error) not in told):
+            name = entry.subject.name
+            _LOG.error("unexpected_error", kind=entry.kind, name=name, namespace=entry.namespace, exc_info=entry.error)
         if decisions.unmoved is not None:
             _LOG.error("consolidation_failed", exc_info=decisions.unmoved)
-        self._odd, self._searched = decisions.odd, decisions.searched
+        self._failing, self._searched = decisions.failing, decisions.searched
         self._seen, self._moves = decisions.seen, decisions.moves
         return decisions
 
@@ -282,7 +282,10 @@ class Loop:
         decisions = recorded.decisions
         after = without_virtual_pods(decisions.snapshot)
         after = replace(after, provisioned=self._journal.nodes, backoffs=self._backoffs.current)
-        odd = tuple(Trouble(odd.kind, odd.subject.name, odd.error, odd.namespace) for odd in decisions.odd.values())
+        failing = tuple(
+            Trouble(entry.kind, entry.subject.name, entry.error, entry.namespace)
+            for entry in decisions.failing.values()
+        )
         return TickReport(
             now=observed.now,
             snapshot=after,
@@ -294,7 +297,7 @@ class Loop:
             effective=observed.effective,
             requests=decisions.requests,
             buffers=decisions.buffers,
-            troubles=(*observed.troubles, *odd, *recorded.troubles, *failed, *self._unjudged),
+            troubles=(*observed.troubles, *failing, *recorded.troubles, *failed, *self._unjudged),
             events=(
                 *map(drift_event, decisions.drifts),
                 *map(misprediction_event, decisions.mispredictions),

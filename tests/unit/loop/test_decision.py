@@ -15,7 +15,7 @@ from autoscaler.loop import loop
 from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
 from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef
 from autoscaler.model.snapshot import Quarantine, Snapshot
-from autoscaler.planning.apart import Odd
+from autoscaler.planning.failing_objects import FailingObject
 from autoscaler.settings.settings import DEFAULTS, Settings
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
@@ -34,12 +34,18 @@ def decided_twice(monkeypatch: pytest.MonkeyPatch) -> list[Decisions]:
     made: list[Decisions] = []
 
     def checked(
-        observed: Snapshot, catalog: Catalog, settings: Settings, now: datetime, *, odd: Mapping[str, Odd], **given: Any
+        observed: Snapshot,
+        catalog: Catalog,
+        settings: Settings,
+        now: datetime,
+        *,
+        failing: Mapping[str, FailingObject],
+        **given: Any,
     ) -> Decisions:
         before = copy.deepcopy(observed)
-        first = decide(observed, catalog, settings, now, odd=odd, **given)
+        first = decide(observed, catalog, settings, now, failing=failing, **given)
         assert observed == before
-        assert decide(before, catalog, settings, now, odd=odd, **given) == first
+        assert decide(before, catalog, settings, now, failing=failing, **given) == first
         made.append(first)
         return first
 

@@ -2,7 +2,7 @@
 
 Pure. Nothing of this runs while planning succeeds. When it fails, a binary search over the pods that need a node
 finds the pod whose addition makes it fail. After a few such pods, all pods of their namespaces wait. After several
-searches for pods of a namespace within an hour there are no more for it: its odd pods stay left out although they
+searches for pods of a namespace within an hour there are no more for it: its failing pods stay left out although they
 change, and if planning fails again, all of its pods wait. If no pod is the cause, or leaving one out did not help,
 blocks, classes and pools are searched in the same way, unless pods of other namespaces can be planned with all of
 them: one tenant must not close a pool for others. A pool that is left out is closed and not removed: without any
@@ -46,11 +46,11 @@ _KINDS: Final[Mapping[type[Subject], str]] = {
 }
 Made = TypeVar("Made")
 Searched: TypeAlias = Mapping[str, tuple[datetime, ...]]
-"""By namespace, when odd pods of it were found within the last hour."""
+"""By namespace, when failing pods of it were found within the last hour."""
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class FailingObject:
     """An object on which planning fails, with the error."""
 
     subject: Subject
@@ -58,7 +58,7 @@ class Odd:
     among: frozenset[str] | None = None
     """The namespace whose pods alone looked for nodes when a pool, block or class was found; None with others."""
     waits: bool = False
-    """Whether it is a pod that waits because others of its namespace break deciding."""
+    """Whether it is a pod that waits because others of its namespace make planning fail."""
 
     def holds_with(self, namespaces: frozenset[str]) -> bool:
         """True if the pods of all these namespaces were present when it was found."""
@@ -93,10 +93,16 @@ def searched_out(searched: Searched, now: datetime) -> frozenset[str]:
     return frozenset(name for name, moments in searched.items() if len(_recent(moments, now)) >= _SEARCHES)
 
 
-def searched_after(searched: Searched, before: Mapping[str, Odd], after: Mapping[str, Odd], now: datetime) -> Searched:
+def searched_after(
+    searched: Searched, before: Mapping[str, FailingObject], after: Mapping[str, FailingObject], now: datetime
+) -> Searched:
     """The same with the pods that were found since."""
-    known = {id(odd.error) for odd in before.values()}
-    found = [odd.namespace for odd in after.values() if odd.namespace and not odd.waits and id(odd.error) not in known]
+    known = {id(entry.error) for entry in before.values()}
+    found = [
+        entry.namespace
+        for entry in after.values()
+        if entry.namespace and not entry.waits and id(entry.error) not in known
+    ]
     if not found and not searched:
         return searched
     names = dict.fromkeys((*searched, *found))
@@ -109,71 +115,76 @@ def _recent(moments: Iterable[datetime], now: datetime) -> tuple[datetime, ...]:
     return tuple(moment for moment in moments if timedelta(0) <= now - moment < _HOUR)
 
 
-def decided_apart(
+def plan_without_failing(
     decide: Callable[[Snapshot], Made],
     snapshot: Snapshot,
-    known: Mapping[str, Odd],
+    known: Mapping[str, FailingObject],
     *,
     unsearched: Collection[str] = (),
-) -> tuple[Made, Mapping[str, Odd]]:
+) -> tuple[Made, Mapping[str, FailingObject]]:
     """The plan without the objects on which planning fails, and these objects by key.
 
     Objects in `known` that have not changed are left out at once, and so are pods of `unsearched` namespaces that have
     changed. Raises the error if planning fails without any pod, pool, block and class.
     """
-    apart = _still(known, snapshot, unsearched) if known else {}
-    before, pods = apart, 0
+    failing = _still(known, snapshot, unsearched) if known else {}
+    before, pods = failing, 0
     while True:
-        rest = _without(snapshot, apart)
+        rest = _without(snapshot, failing)
         try:
-            return decide(rest), apart
+            return decide(rest), failing
         except Exception as error:  # the boundary: an object can make planning raise anything
             _forget_state(error)
             late = _waiting((pod for pod in pending_pods(rest) if pod.namespace in unsearched), error)
             if late and _holds(decide, _without(rest, late)):
-                apart = {**apart, **late}
+                failing = {**failing, **late}
                 continue
             culprit: Subject | None = _culprit(decide, rest, pending_pods(rest))
-            blamed = [odd.subject for key, odd in apart.items() if key not in before]
+            blamed = [entry.subject for key, entry in failing.items() if key not in before]
             if not isinstance(culprit, Pod) or (pods and not _own_fault(decide, rest, [*blamed, culprit])):
                 supply = _supply(decide, _without(snapshot, before))
                 if supply is not None:
-                    before = apart = {**before, _key(supply): _judged(supply, error, snapshot)}
+                    before = failing = {**before, _key(supply): _judged(supply, error, snapshot)}
                     pods = 0
                     continue
             if not isinstance(culprit, Pod):
                 raise
             pods += 1
-            apart = {**apart, _key(culprit): Odd(culprit, error)}
+            failing = {**failing, _key(culprit): FailingObject(culprit, error)}
             if pods > _MOST:
                 # Too many to find one by one: their namespaces wait, and pods of other namespaces are planned.
-                names = {odd.namespace for key, odd in apart.items() if key not in before}
-                apart = {**_waiting((pod for pod in pending_pods(snapshot) if pod.namespace in names), error), **apart}
+                names = {entry.namespace for key, entry in failing.items() if key not in before}
+                failing = {
+                    **_waiting((pod for pod in pending_pods(snapshot) if pod.namespace in names), error),
+                    **failing,
+                }
 
 
 def _forget_state(error: BaseException | None) -> None:
-    """An odd object's error is kept as long as the object, for its lines of code and not for the plan behind them."""
+    """The error is kept as long as its object, for its lines of code and not for the plan behind them."""
     while error is not None:
         clear_frames(error.__traceback__)
         error = error.__context__
 
 
-def _waiting(pods: Iterable[Pod], error: Exception) -> Mapping[str, Odd]:
-    return {_key(pod): Odd(pod, error, waits=True) for pod in pods}
+def _waiting(pods: Iterable[Pod], error: Exception) -> Mapping[str, FailingObject]:
+    return {_key(pod): FailingObject(pod, error, waits=True) for pod in pods}
 
 
-def _still(known: Mapping[str, Odd], snapshot: Snapshot, unsearched: Collection[str]) -> Mapping[str, Odd]:
+def _still(
+    known: Mapping[str, FailingObject], snapshot: Snapshot, unsearched: Collection[str]
+) -> Mapping[str, FailingObject]:
     """The known objects that have not changed. Pods that wait because of others do so while one of those is known."""
     present = {_key(subject): subject for subject in _subjects(snapshot)}
     namespaces = _namespaces(pending_pods(snapshot))
     same = {
-        key: odd if found == odd.subject else replace(odd, subject=found)
-        for key, odd in known.items()
-        if (found := present.get(key)) is not None and odd.holds_with(namespaces)
-        if found == odd.subject or (odd.namespace in unsearched and _same_pod(found, odd.subject))
+        key: entry if found == entry.subject else replace(entry, subject=found)
+        for key, entry in known.items()
+        if (found := present.get(key)) is not None and entry.holds_with(namespaces)
+        if found == entry.subject or (entry.namespace in unsearched and _same_pod(found, entry.subject))
     }
-    guilty = {odd.namespace for odd in same.values() if not odd.waits}
-    return {key: odd for key, odd in same.items() if not odd.waits or odd.namespace in guilty}
+    guilty = {entry.namespace for entry in same.values() if not entry.waits}
+    return {key: entry for key, entry in same.items() if not entry.waits or entry.namespace in guilty}
 
 
 def _same_pod(one: Subject, other: Subject) -> bool:
@@ -189,11 +200,11 @@ def _own_fault(decide: Callable[[Snapshot], Made], snapshot: Snapshot, blamed: I
     return len(own) < len(pods) and _holds(decide, _without(snapshot, own))
 
 
-def _judged(supply: Subject, error: Exception, snapshot: Snapshot) -> Odd:
+def _judged(supply: Subject, error: Exception, snapshot: Snapshot) -> FailingObject:
     """The object with the error. While only pods of one namespace need nodes, these may be the cause: the object is
     tried again once pods of other namespaces need nodes."""
     names = _namespaces(pending_pods(snapshot))
-    return Odd(supply, error, names) if len(names) == 1 else Odd(supply, error)
+    return FailingObject(supply, error, names) if len(names) == 1 else FailingObject(supply, error)
 
 
 def _namespaces(pods: Iterable[Pod]) -> frozenset[str]:
