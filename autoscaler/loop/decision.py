@@ -25,7 +25,6 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.planning.answers import next_answer, request_answers
-from autoscaler.planning.as_predicted import confirmed
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
@@ -40,9 +39,10 @@ from autoscaler.planning.failing_objects import (
     searched_out,
 )
 from autoscaler.planning.memory import PlanMemory
+from autoscaler.planning.misprediction_check import confirmed_mispredictions
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.requests_seen import NOTHING_SEEN, RequestsSeen, due_checks, seen_after
+from autoscaler.planning.request_state import NO_REQUEST_STATE, RequestState, due_checks, request_state_after
 from autoscaler.planning.supply.limits import binding_guards
 from autoscaler.settings.settings import OFF, Settings
 from instance_catalog.frozen_map import FrozenMap
@@ -75,7 +75,7 @@ class Decisions:
     searched: Searched = _NOTHING_SEARCHED
     requests: tuple[RequestAnswer, ...] = ()
     buffers: tuple[BufferAnswer, ...] = ()
-    seen: RequestsSeen = NOTHING_SEEN
+    seen: RequestState = NO_REQUEST_STATE
     answer_at: datetime | None = None
     moves: MovesTried = NOTHING_TRIED
     move_at: datetime | None = None
@@ -91,7 +91,7 @@ def decide(
     serving: Mapping[str, Reason | None] | None = None,
     failing: Mapping[str, FailingObject] = _NONE_FAILING,
     searched: Searched = _NOTHING_SEARCHED,
-    seen: RequestsSeen = NOTHING_SEEN,
+    seen: RequestState = NO_REQUEST_STATE,
     moves: MovesTried = NOTHING_TRIED,
     memory: PlanMemory | None = None,
     closing: ClosingMemory | None = None,
@@ -124,7 +124,7 @@ def _decided(
     snapshot, broken = _closed(snapshot, catalog, settings, now, kept)
     snapshot, plan = open_where_needed(make(snapshot), snapshot, make)
     drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
-    mispredictions = confirmed(mispredicted(snapshot, plan, now), snapshot, make)
+    mispredictions = confirmed_mispredictions(mispredicted(snapshot, plan, now), snapshot, make)
     learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
     if learned != snapshot:
         # Nothing is launched again on an assumption that has just proved wrong.
@@ -216,7 +216,7 @@ def _completed(decisions: Decisions, snapshot: Snapshot, failing: Mapping[str, F
     )
 
 
-def _answered(decisions: Decisions, make: Callable[[Snapshot], Plan], seen: RequestsSeen) -> Decisions:
+def _answered(decisions: Decisions, make: Callable[[Snapshot], Plan], seen: RequestState) -> Decisions:
     """The decisions with what ProvisioningRequests and CapacityBuffers are answered. A request that only asks whether
     there is room is planned for alone."""
     decided, plan, now = decisions.snapshot, decisions.plan, decisions.now
@@ -231,7 +231,7 @@ def _answered(decisions: Decisions, make: Callable[[Snapshot], Plan], seen: Requ
         checked[key], found = plan_without_failing(make, state, decisions.failing, unsearched=out)
         searched = searched_after(searched, decisions.failing, found, now)
     requests = request_answers(decided, plan, now, checked, seen)
-    after = seen_after(seen, decided, requests, looked, now)
+    after = request_state_after(seen, decided, requests, looked, now)
     return replace(
         decisions,
         searched=searched,

@@ -44,7 +44,7 @@ from autoscaler.planning.disruption.closing import ClosingMemory
 from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
 from autoscaler.planning.failing_objects import FailingObject, Searched
 from autoscaler.planning.memory import PlanMemory
-from autoscaler.planning.requests_seen import NOTHING_SEEN
+from autoscaler.planning.request_state import NO_REQUEST_STATE
 from autoscaler.planning.supply.limits import accelerators_in_use
 from autoscaler.planning.warm_up import warm_up
 from autoscaler.report.events import Event, drift_event, misprediction_event, withheld_event
@@ -92,7 +92,7 @@ class Loop:
     acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
     _templates: tuple[TemplateStatus, ...] = ()  # as their providers judge them in this reconcile
     _unjudged: tuple[Trouble, ...] = ()
-    _seen = NOTHING_SEEN  # since when requests cannot be met, and when those that ask were looked at
+    _seen = NO_REQUEST_STATE  # since when requests cannot be met, and when those that ask were looked at
     _moves = NOTHING_TRIED  # which running pods were tried to be moved
     _charged_up_to = Decimal(0)  # launches of the account that was saved last
     _charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts

@@ -22,7 +22,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import owner_of
 from autoscaler.planning.demand.virtual_pods import MOST_OBJECTS, request_problems
 from autoscaler.planning.placement.scatter import scattered
-from autoscaler.planning.requests_seen import GRACE, RequestsSeen, asks, next_check
+from autoscaler.planning.request_state import GRACE, RequestState, asks, next_check
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 
@@ -74,7 +74,7 @@ def request_answers(
     plan: Plan,
     now: datetime,
     checked: Mapping[str, Plan],
-    seen: RequestsSeen | None = None,
+    seen: RequestState | None = None,
 ) -> tuple[RequestAnswer, ...]:
     """One answer for each request of our classes whose conditions change.
 
@@ -100,7 +100,7 @@ def request_answers(
     )
 
 
-def _settled(request: ProvisioningRequest, now: datetime, seen: RequestsSeen | None) -> bool:
+def _settled(request: ProvisioningRequest, now: datetime, seen: RequestState | None) -> bool:
     """True if the obstacle of the request has lasted so long that it is not temporary."""
     since = _created(request, now) if seen is None else seen.hopeless_since(request)
     return since is not None and now - since >= GRACE
@@ -305,12 +305,12 @@ class _Fates:
                 self.left.setdefault(owner.key, []).append(entry)
 
 
-def next_answer(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> datetime | None:
+def next_answer(snapshot: Snapshot, now: datetime, seen: RequestState) -> datetime | None:
     """The next time at which a request changes its conditions although the cluster does not change."""
     return min((moment for moment in _moments(snapshot, now, seen) if moment > now), default=None)
 
 
-def _moments(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> Iterator[datetime]:
+def _moments(snapshot: Snapshot, now: datetime, seen: RequestState) -> Iterator[datetime]:
     for request in snapshot.provisioning_requests:
         if request.served is None or request.over:
             continue

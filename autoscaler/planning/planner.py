@@ -4,7 +4,7 @@ The steps: find the pods that need a node (demand/), group those that belong tog
 on existing and starting nodes (placement/existing), list the offerings (supply/), choose the cheapest nodes (packing/),
 schedule the complete plan (placement/launches), keep nodes without pods (disruption/baseline), decide about existing
 nodes (disruption/node_actions), explain pods without a node (unplaced), let pods wait for a block that begins soon
-(awaiting_blocks), and remove nodes of CapacityBuffers for a pod (giving_way).
+(awaiting_blocks), and remove nodes of CapacityBuffers for a pod (buffer_preemption).
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
 from autoscaler.planning.awaiting_blocks import await_blocks
-from autoscaler.planning.companions import told_together, without_companions
+from autoscaler.planning.buffer_preemption import release_buffer_nodes
 from autoscaler.planning.demand.bundles import Bundle, BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.disruption.baseline import holds
 from autoscaler.planning.disruption.node_actions import decide, needed_nodes
-from autoscaler.planning.giving_way import give_way
 from autoscaler.planning.memory import PlanMemory
-from autoscaler.planning.objections import guessed_prices, objections
 from autoscaler.planning.outside_pools import OutsidePools
 from autoscaler.planning.placement.considered import Explanations, undecided_cheaper
 from autoscaler.planning.placement.existing import (
@@ -51,7 +49,9 @@ from autoscaler.planning.placement.packing_input import PackingInput, build_pack
 from autoscaler.planning.placement.purchases import Buying, buy_for_all, combined, each_alone, packed_again
 from autoscaler.planning.placement.topology import PlacedGang, place_gang
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.split_bundles import with_domain_reasons, with_split_bundles
 from autoscaler.planning.unplaced import Outcome, unplaced
+from autoscaler.planning.unusable_fields import guessed_prices, unusable_fields
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog.types.catalog import Catalog
@@ -69,10 +69,10 @@ def plan_for(
     make = partial(_planned, catalog=catalog, policy=policy, now=now, memory=kept)
 
     def whole(state: Snapshot) -> Plan:
-        return without_companions(make(state), state, make)
+        return with_split_bundles(make(state), state, make)
 
     plan = await_blocks(whole(snapshot), snapshot, whole, now)
-    return told_together(give_way(plan, snapshot, make, now, custom=catalog.drivers), snapshot)
+    return with_domain_reasons(release_buffer_nodes(plan, snapshot, make, now, custom=catalog.drivers), snapshot)
 
 
 def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datetime, memory: PlanMemory) -> Plan:
@@ -115,7 +115,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         nodes=decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(
-            *objections(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
+            *unusable_fields(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
             *guessed_prices(launches, catalog),
             *_undecided(packing, decided, policy),
             *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)]),

@@ -21,7 +21,7 @@ from autoscaler.planning.supply.limits import binding
 
 
 def windows_of(pool: CapacityPool) -> Iterator[Window]:
-    """The schedules that change the baseline or the budgets of the pool; objections.py reports unreadable ones."""
+    """The schedules that change the baseline or the budgets of the pool; unusable_fields.py reports unreadable ones."""
     entries = [(b.schedule, b.time_zone) for b in pool.baselines]
     entries += [(b.schedule, "UTC") for b in pool.disruption.budgets]
     for schedule, time_zone in entries:
@@ -31,7 +31,7 @@ def windows_of(pool: CapacityPool) -> Iterator[Window]:
 
 
 def is_open(schedule: str | None, time_zone: str, now: datetime, *, unreadable: bool) -> bool:
-    """True if a window is open; no schedule means always. objections.py reports an unreadable one."""
+    """True if a window is open; no schedule means always. unusable_fields.py reports an unreadable one."""
     try:
         return schedule is None or Window.parse(schedule, time_zone).open_at(now)
     except ConfigurationError:

@@ -184,7 +184,7 @@ def wanted_drivers(requests: Iterable[Request], classes: Mapping[str, DeviceClas
 
 
 def readable(profiles: Sequence[str], *, custom: Mapping[str, CustomDriver] = NO_CUSTOM_DRIVERS) -> DriverSet | None:
-    """The driver profiles as a set; None if they cannot be read (objections.py reports that).
+    """The driver profiles as a set; None if they cannot be read (unusable_fields.py reports that).
 
     `custom` are the drivers that the catalog describes.
     """

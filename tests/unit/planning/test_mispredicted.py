@@ -20,7 +20,7 @@ from autoscaler.model.pod import PodAffinityTerm
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.as_predicted import confirmed
+from autoscaler.planning.misprediction_check import confirmed_mispredictions
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -101,7 +101,7 @@ def suspected(state: Snapshot, make: Callable[..., Plan] = plan) -> list[str]:
 
 def judged(state: Snapshot, make: Callable[..., Plan] = plan) -> list[str]:
     found = mispredicted(state, make(state, now=LATER), LATER)
-    return [entry.pod for entry in confirmed(found, state, partial(make, now=LATER))]
+    return [entry.pod for entry in confirmed_mispredictions(found, state, partial(make, now=LATER))]
 
 
 # Beside the usual types one that is larger.
@@ -136,9 +136,9 @@ def test_a_pod_that_another_pod_of_the_zone_keeps_away() -> None:
     elsewhere = Placement("default/own", Target.NEW, "n3")
     found = mispredicted(state, Plan(placements=(elsewhere,)), LATER)
     assert [entry.pod for entry in found] == ["default/own"]
-    assert confirmed(found, state, partial(plan, now=LATER)) == ()
+    assert confirmed_mispredictions(found, state, partial(plan, now=LATER)) == ()
     harmless = replace(state, pods=(pod("own", "mine"), blocker))
-    assert confirmed(found, harmless, partial(plan, now=LATER)) == found
+    assert confirmed_mispredictions(found, harmless, partial(plan, now=LATER)) == found
 
 
 def renamed(device: Device) -> Device:

@@ -35,7 +35,7 @@ _COPY: Final = "~"
 _COPIES: Final = re.compile(rf"{_COPY}\d+")
 
 
-def told_together(plan: Plan, snapshot: Snapshot) -> Plan:
+def with_domain_reasons(plan: Plan, snapshot: Snapshot) -> Plan:
     """Add a reason to nodes that must have one value of a topology label, because the affinity of their pods requires
     it.
 
@@ -51,7 +51,7 @@ def told_together(plan: Plan, snapshot: Snapshot) -> Plan:
     return replace(plan, launches=tuple(nodes))
 
 
-def without_companions(plan: Plan, snapshot: Snapshot, make: Make) -> Plan:
+def with_split_bundles(plan: Plan, snapshot: Snapshot, make: Make) -> Plan:
     """The plan in which bundles that fit on no node as a whole leave out as few pods as possible.
 
     `make` plans. It is called only if there is such a bundle: at most six times for these pods alone, and once more for

@@ -22,7 +22,7 @@ from autoscaler.planning.demand.demand import claim_keys
 from instance_catalog.frozen_map import FrozenMap
 
 
-def confirmed(
+def confirmed_mispredictions(
     found: Sequence[Misprediction], snapshot: Snapshot, make: Callable[[Snapshot], Plan]
 ) -> tuple[Misprediction, ...]:
     """The mispredictions for which the predicted node takes all pods that the real one was bought for. `make` makes

@@ -15,7 +15,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import buffer_pod
-from autoscaler.planning.giving_way import give_way
+from autoscaler.planning.buffer_preemption import release_buffer_nodes
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, ours, pod, snapshot
 
@@ -70,7 +70,7 @@ def given_up(plan: Plan) -> list[str]:
 @pytest.mark.parametrize(("limit", "names"), [(3, {"dear"}), (2, {"dear", "middle"}), (1, {"cheap", "dear", "middle"})])
 def test_the_dearest_nodes_go_and_no_more_than_it_takes(limit: int, names: set[str]) -> None:
     found = state(*NODES)
-    result = give_way(planned(found), found, launching_below(limit), NOW, custom={})
+    result = release_buffer_nodes(planned(found), found, launching_below(limit), NOW, custom={})
     assert set(given_up(result)) == names
     assert {d.provisioned_node for d in result.nodes if d.action is NodeAction.DRAIN} == names
     assert {p.node for p in result.placements} == {"cheap", "dear", "middle"} - names
@@ -80,25 +80,25 @@ def test_the_dearest_nodes_go_and_no_more_than_it_takes(limit: int, names: set[s
 def test_no_node_goes_where_that_gives_no_pod_a_node() -> None:
     found = state(*NODES)
     plan = planned(found)
-    assert give_way(plan, found, launching_below(0), NOW, custom={}) is plan
+    assert release_buffer_nodes(plan, found, launching_below(0), NOW, custom={}) is plan
 
 
 def test_no_node_goes_where_one_that_ends_already_is_enough() -> None:
     found = state(*NODES, replace(node("ends", "2"), phase=Phase.DRAINING))
     plan = planned(replace(found, provisioned=NODES))
-    assert give_way(plan, found, launching_below(4), NOW, custom={}) is plan
+    assert release_buffer_nodes(plan, found, launching_below(4), NOW, custom={}) is plan
 
 
 def test_a_node_that_a_real_pod_goes_to_stays() -> None:
     found = state(*NODES)
     plan = planned(found, Placement("default/real", Target.EXISTING, "dear"))
-    assert given_up(give_way(plan, found, launching_below(3), NOW, custom={})) == ["middle"]
+    assert given_up(release_buffer_nodes(plan, found, launching_below(3), NOW, custom={})) == ["middle"]
 
 
 def test_a_node_on_which_a_real_pod_runs_stays() -> None:
     found = state(*NODES)
     found = replace(found, pods=(*found.pods, pod("runs", node_name="dear", phase="Running")))
-    result = give_way(planned(found), found, launching_below(3), NOW, custom={})
+    result = release_buffer_nodes(planned(found), found, launching_below(3), NOW, custom={})
     assert given_up(result) == ["middle"]
 
 
@@ -114,16 +114,16 @@ def test_a_node_on_which_a_real_pod_runs_stays() -> None:
 def test_only_nodes_that_count_against_the_limit_give_way(reason: Reason, others: str, names: list[str]) -> None:
     found = state(*(replace(n, pool=others) for n in NODES), pool=replace(POOL, name=others))
     plan = planned(found, left=LeftOut("default/waits", LeftOutVerdict.DOES_NOT_FIT, (reason,)))
-    assert given_up(give_way(plan, found, launching_below(3), NOW, custom={})) == names
+    assert given_up(release_buffer_nodes(plan, found, launching_below(3), NOW, custom={})) == names
 
 
 def test_nodes_of_a_pool_that_ends_no_empty_nodes_stay() -> None:
     found = state(*NODES, pool=replace(POOL, disruption=Disruption(consolidate=ConsolidationPolicy.NEVER)))
     plan = planned(found)
-    assert give_way(plan, found, launching_below(3), NOW, custom={}) is plan
+    assert release_buffer_nodes(plan, found, launching_below(3), NOW, custom={}) is plan
 
 
 def test_a_pod_of_a_buffer_makes_no_node_give_way() -> None:
     found = state(*NODES)
     plan = planned(found, left=LeftOut(f"default/{buffer_pod('warm', 7)}", LeftOutVerdict.DOES_NOT_FIT, (LIMIT,)))
-    assert give_way(plan, found, launching_below(3), NOW, custom={}) is plan
+    assert release_buffer_nodes(plan, found, launching_below(3), NOW, custom={}) is plan

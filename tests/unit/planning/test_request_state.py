@@ -10,15 +10,15 @@ import pytest
 
 from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
 from autoscaler.model.requested_capacity import Condition, PodSet, ProvisioningRequest
-from autoscaler.planning.requests_seen import (
+from autoscaler.planning.request_state import (
     CHECK_AGAIN,
     CHECK_PAUSE,
     CHECKS_AT_ONCE,
-    NOTHING_SEEN,
-    RequestsSeen,
+    NO_REQUEST_STATE,
+    RequestState,
     due_checks,
     next_check,
-    seen_after,
+    request_state_after,
 )
 from tests.builders import NOW, snapshot
 
@@ -34,13 +34,13 @@ def asking(namespace: str, count: int, *, pods: int = 2) -> tuple[ProvisioningRe
 
 def looks(requests: tuple[ProvisioningRequest, ...], rounds: int) -> list[tuple[str, ...]]:
     """Who is looked at in so many reconciles, each at the moment for which the one before asked."""
-    now, seen = NOW, NOTHING_SEEN
+    now, seen = NOW, NO_REQUEST_STATE
     state = snapshot([], provisioning_requests=requests)
     found = []
     for _ in range(rounds):
         chosen = due_checks(state, now, seen)
         found.append(tuple(request.uid for request in chosen))
-        seen = seen_after(seen, state, (), chosen, now)
+        seen = request_state_after(seen, state, (), chosen, now)
         again = next_check(state, now, seen)
         assert again is not None
         assert again > now
@@ -57,7 +57,7 @@ def test_every_request_is_looked_at_before_one_is_looked_at_twice() -> None:
 def test_one_request_is_looked_at_once_a_minute() -> None:
     (only,) = asking("default", 1)
     state = snapshot([], provisioning_requests=(only,))
-    seen = seen_after(NOTHING_SEEN, state, (), (only,), NOW)
+    seen = request_state_after(NO_REQUEST_STATE, state, (), (only,), NOW)
     assert next_check(state, NOW, seen) == NOW + CHECK_AGAIN
     assert due_checks(state, NOW + CHECK_AGAIN - timedelta(seconds=1), seen) == ()
     assert due_checks(state, NOW + CHECK_AGAIN, seen) == (only,)
@@ -72,7 +72,7 @@ def test_a_large_namespace_delays_itself_alone() -> None:
 
 def test_new_requests_do_not_keep_old_ones_from_their_turn() -> None:
     old = asking("default", CHECKS_AT_ONCE)
-    now, seen = NOW, NOTHING_SEEN
+    now, seen = NOW, NO_REQUEST_STATE
     looked_at = Counter[str]()
     for number in range(90):
         created = now.timestamp()
@@ -83,7 +83,7 @@ def test_new_requests_do_not_keep_old_ones_from_their_turn() -> None:
         chosen = due_checks(state, now, seen)
         assert len(chosen) == CHECKS_AT_ONCE
         looked_at.update(request.uid for request in chosen)
-        seen = seen_after(seen, state, (), chosen, now)
+        seen = request_state_after(seen, state, (), chosen, now)
         now += timedelta(seconds=2)
     assert all(looked_at[request.uid] >= 3 for request in old), "three minutes have passed"
 
@@ -95,14 +95,14 @@ def test_requests_of_many_pods_are_looked_at_one_at_a_time() -> None:
 def test_nobody_is_asked_for_when_nobody_asks() -> None:
     done = replace(ASK, conditions=(Condition("Provisioned", "True"),))
     state = snapshot([], provisioning_requests=(done, replace(ASK, class_name="somebody.example.com")))
-    assert due_checks(state, NOW, NOTHING_SEEN) == ()
-    assert next_check(state, NOW, NOTHING_SEEN) is None
+    assert due_checks(state, NOW, NO_REQUEST_STATE) == ()
+    assert next_check(state, NOW, NO_REQUEST_STATE) is None
 
 
 def test_those_that_wait_are_looked_at_soon() -> None:
     requests = asking("default", CHECKS_AT_ONCE + 1)
     state = snapshot([], provisioning_requests=requests)
-    seen = seen_after(NOTHING_SEEN, state, (), due_checks(state, NOW, NOTHING_SEEN), NOW)
+    seen = request_state_after(NO_REQUEST_STATE, state, (), due_checks(state, NOW, NO_REQUEST_STATE), NOW)
     assert next_check(state, NOW, seen) == NOW + CHECK_PAUSE
 
 
@@ -112,12 +112,12 @@ def test_an_obstacle_that_is_gone_is_forgotten(class_name: str) -> None:
     state = snapshot([], provisioning_requests=(request,))
     looked = (request,) if class_name.startswith("check") else ()
 
-    def after(before: RequestsSeen, seconds: int, *, obstacle: bool) -> RequestsSeen:
+    def after(before: RequestState, seconds: int, *, obstacle: bool) -> RequestState:
         said = Said("Provisioned", Why.NOT_FOUND, obstacle=obstacle, true=False)
         answer = RequestAnswer(request, (said,))
-        return seen_after(before, state, (answer,), looked, NOW + timedelta(seconds=seconds))
+        return request_state_after(before, state, (answer,), looked, NOW + timedelta(seconds=seconds))
 
-    first = after(NOTHING_SEEN, 0, obstacle=True)
+    first = after(NO_REQUEST_STATE, 0, obstacle=True)
     assert after(first, 20, obstacle=True).hopeless_since(request) == NOW
     gone = after(first, 25, obstacle=False)
     assert gone.hopeless_since(request) is None
@@ -128,7 +128,7 @@ def test_what_nobody_looked_at_says_nothing_about_a_request_that_only_asks() -> 
     request = replace(ASK, uid="uid-1")
     state = snapshot([], provisioning_requests=(request,))
     answer = RequestAnswer(request, (Said("Provisioned", Why.NOT_FOUND, obstacle=True, true=False),))
-    seen = seen_after(NOTHING_SEEN, state, (answer,), (request,), NOW)
-    later = seen_after(seen, state, (), (), NOW + timedelta(seconds=40))
+    seen = request_state_after(NO_REQUEST_STATE, state, (answer,), (request,), NOW)
+    later = request_state_after(seen, state, (), (), NOW + timedelta(seconds=40))
     assert later.hopeless_since(request) == NOW
-    assert seen_after(later, snapshot([]), (), (), NOW) == NOTHING_SEEN, "it is deleted"
+    assert request_state_after(later, snapshot([]), (), (), NOW) == NO_REQUEST_STATE, "it is deleted"

@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.model.capacity import CapacityPool, Limits
 from autoscaler.model.reason import Code
-from autoscaler.planning.objections import objections
+from autoscaler.planning.unusable_fields import unusable_fields
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
@@ -45,7 +45,7 @@ def test_a_plan_that_rests_on_a_guessed_price_says_so(guess: bool) -> None:
 )
 def test_a_label_that_only_another_cloud_has(requirement: Requirement, labels: dict[str, str], told: bool) -> None:
     pool = CapacityPool("gpu", requirements=(ON_GKE, requirement), labels=FrozenMap(labels), limits=Limits(nodes=1))
-    found = objections(snapshot([], pools=(pool,)), load_catalog())
+    found = unusable_fields(snapshot([], pools=(pool,)), load_catalog())
     assert (
         any("so it admits none; drop one of the two" in str(reason.detail.get("problem")) for reason in found) is told
     )

@@ -29,7 +29,7 @@ _NO_TIMES: Final[FrozenMap[str, datetime]] = FrozenMap()
 
 
 @dataclass(frozen=True, slots=True)
-class RequestsSeen:
+class RequestState:
     """By uid of the request: `obstacles`, since when every reconcile found that it cannot be met at all; `looked`,
     the time of its last capacity check."""
 
@@ -41,16 +41,16 @@ class RequestsSeen:
         return self.obstacles.get(_id(request))
 
 
-NOTHING_SEEN: Final = RequestsSeen()
+NO_REQUEST_STATE: Final = RequestState()
 
 
-def seen_after(
-    before: RequestsSeen,
+def request_state_after(
+    before: RequestState,
     snapshot: Snapshot,
     answers: Iterable[RequestAnswer],
     looked: Iterable[ProvisioningRequest],
     now: datetime,
-) -> RequestsSeen:
+) -> RequestState:
     """The state after a reconcile. An obstacle that was not found again is removed, so the next one starts a new
     period.
 
@@ -60,7 +60,7 @@ def seen_after(
     looks = dict.fromkeys(map(_id, looked), now)
     asking = {_id(request) for request in _asking(snapshot)}
     kept = {key for key in before.obstacles if key in asking and key not in looks}
-    return RequestsSeen(
+    return RequestState(
         FrozenMap({key: before.obstacles.get(key, now) for key in sorted(met | kept)}),
         FrozenMap({key: moment for key, moment in ({**before.looked, **looks}).items() if key in asking}),
     )
@@ -72,7 +72,7 @@ def asks(request: ProvisioningRequest) -> bool:
     return request.served is RequestClass.CHECK and open_
 
 
-def due_checks(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> tuple[ProvisioningRequest, ...]:
+def due_checks(snapshot: Snapshot, now: datetime, seen: RequestState) -> tuple[ProvisioningRequest, ...]:
     """The capacity checks of this reconcile; each is repeated after a minute at the earliest.
 
     The namespace that has waited longest is first, with its oldest check. So neither new requests nor those of a large
@@ -88,7 +88,7 @@ def due_checks(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> tuple[P
     return tuple(chosen)
 
 
-def next_check(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> datetime | None:
+def next_check(snapshot: Snapshot, now: datetime, seen: RequestState) -> datetime | None:
     """The time of the next capacity check; None if there is none."""
     if _due(snapshot, now, seen):
         return now + CHECK_PAUSE
@@ -103,12 +103,12 @@ def _asking(snapshot: Snapshot) -> list[ProvisioningRequest]:
     return [request for request in snapshot.provisioning_requests if asks(request)]
 
 
-def _due(snapshot: Snapshot, now: datetime, seen: RequestsSeen) -> list[ProvisioningRequest]:
+def _due(snapshot: Snapshot, now: datetime, seen: RequestState) -> list[ProvisioningRequest]:
     last = seen.looked
     return [r for r in _asking(snapshot) if _id(r) not in last or now - last[_id(r)] >= CHECK_AGAIN]
 
 
-def _last_turns(snapshot: Snapshot, seen: RequestsSeen) -> dict[str, float]:
+def _last_turns(snapshot: Snapshot, seen: RequestState) -> dict[str, float]:
     """The time of the last check in each namespace, in seconds of the epoch."""
     turns: dict[str, float] = {}
     for request in _asking(snapshot):
@@ -119,7 +119,7 @@ def _last_turns(snapshot: Snapshot, seen: RequestsSeen) -> dict[str, float]:
 
 
 def _in_turn(
-    due: Iterable[ProvisioningRequest], seen: RequestsSeen, turns: dict[str, float]
+    due: Iterable[ProvisioningRequest], seen: RequestState, turns: dict[str, float]
 ) -> Iterator[ProvisioningRequest]:
     """One request of each namespace, then the next one of each, and so on."""
 

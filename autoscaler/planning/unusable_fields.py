@@ -38,7 +38,7 @@ _USUAL_KEYS: Final = (
 )
 
 
-def objections(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = False) -> tuple[Reason, ...]:
+def unusable_fields(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = False) -> tuple[Reason, ...]:
     """One reason for each part that cannot be used."""
     found = [
         reason

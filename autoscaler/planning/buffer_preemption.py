@@ -32,7 +32,7 @@ _EVERY_POOL: Final = ""
 _MONEY: Final = ("maxUsdPerHour", "maxUsdPerDay")
 
 
-def give_way(
+def release_buffer_nodes(
     plan: Plan,
     snapshot: Snapshot,
     make: Callable[[Snapshot], Plan],
