@@ -81,8 +81,8 @@ def request_answers(
     `checked` are the plans for requests that only check capacity, by key. `seen` has the time since when a request
     cannot be met; without it, the age of the request decides whether it fails.
     """
-    fates = _Fates(plan)
-    looked_at = {key: _Fates(made) for key, made in checked.items()}
+    outcomes = _VirtualPodOutcomes(plan)
+    looked_at = {key: _VirtualPodOutcomes(made) for key, made in checked.items()}
     settled = partial(_settled, now=now, seen=seen)
     return tuple(
         answer
@@ -92,7 +92,7 @@ def request_answers(
                 request,
                 snapshot,
                 now,
-                fates=looked_at.get(request.key, fates),
+                outcomes=looked_at.get(request.key, outcomes),
                 looked=looked_at,
                 settled=settled(request),
             )
@@ -111,8 +111,8 @@ def _answer(
     snapshot: Snapshot,
     now: datetime,
     *,
-    fates: _Fates,
-    looked: Mapping[str, _Fates],
+    outcomes: _VirtualPodOutcomes,
+    looked: Mapping[str, _VirtualPodOutcomes],
     settled: bool,
 ) -> RequestAnswer | None:
     done = request.deleting or request.has(_TYPE.FAILED) or request.has(_TYPE.CAPACITY_REVOKED)
@@ -122,17 +122,17 @@ def _answer(
     if request.served is RequestClass.CHECK:
         if not asks(request) or request.key not in looked:
             return None
-        said = _unmakeable(request, snapshot, settled=settled) or _found(request, fates)
+        said = _unmakeable(request, snapshot, settled=settled) or _found(request, outcomes)
         return RequestAnswer(request, (accepted, said))
     if request.has(_TYPE.PROVISIONED):
-        after = _after(request, snapshot, fates.plan, now)
+        after = _after(request, snapshot, outcomes.plan, now)
         return None if after is None else RequestAnswer(request, (after,))
     if request.over:
         return None
     said = (
         _unmakeable(request, snapshot, settled=settled)
         or _expired(request, now)
-        or _progress(request, fates, settled=settled)
+        or _progress(request, outcomes, settled=settled)
     )
     if said.why is not Why.PROVISIONED:
         return RequestAnswer(request, (accepted, said), spares=request.spares)
@@ -184,9 +184,9 @@ def _expired(request: ProvisioningRequest, now: datetime) -> Said | None:
     return Said(_TYPE.FAILED, Why.EXPIRED, true=True) if now >= _valid_until(request, now) else None
 
 
-def _progress(request: ProvisioningRequest, fates: _Fates, *, settled: bool) -> Said:
+def _progress(request: ProvisioningRequest, outcomes: _VirtualPodOutcomes, *, settled: bool) -> Said:
     """The state of its nodes: all ready, some starting, or none available."""
-    placed = fates.targets.get(request.key, [])
+    placed = outcomes.targets.get(request.key, [])
     ready = [node for target, node in placed if target is Target.EXISTING]
     nodes = tuple(sorted({node for _, node in placed}))
     if len(ready) == request.wanted:
@@ -200,7 +200,7 @@ def _progress(request: ProvisioningRequest, fates: _Fates, *, settled: bool) -> 
             nodes=nodes,
             true=False,
         )
-    left = fates.left.get(request.key, [])
+    left = outcomes.left.get(request.key, [])
     if not placed and not left:
         turn = Reason.of(Code.WAITS_FOR_TURN, objects=MOST_OBJECTS, pods=MOST_PODS)
         return Said(_TYPE.PROVISIONED, Why.NOT_FOUND, (turn,), total=request.pods, true=False)
@@ -211,9 +211,9 @@ def _progress(request: ProvisioningRequest, fates: _Fates, *, settled: bool) -> 
     return _out(request, worst, Said(_TYPE.PROVISIONED, Why.NOT_FOUND, obstacle=hopeless is not None, true=False))
 
 
-def _found(request: ProvisioningRequest, fates: _Fates) -> Said:
+def _found(request: ProvisioningRequest, outcomes: _VirtualPodOutcomes) -> Said:
     """The answer to a request that only checks capacity: whether existing nodes can take it."""
-    placed = fates.targets.get(request.key, [])
+    placed = outcomes.targets.get(request.key, [])
     ready = [node for target, node in placed if target is Target.EXISTING]
     nodes = tuple(sorted({node for _, node in placed}))
     if len(ready) == request.pods:
@@ -221,7 +221,7 @@ def _found(request: ProvisioningRequest, fates: _Fates) -> Said:
     final = request.parameters.get(_NO_RETRY, "").lower() == "true"
     kind = _TYPE.FAILED if final else _TYPE.PROVISIONED
     said = Said(kind, Why.NOT_FOUND, count=len(ready), total=request.pods, nodes=nodes, true=final)
-    worst = _decisive(fates.left.get(request.key, []))
+    worst = _decisive(outcomes.left.get(request.key, []))
     return said if worst is None else _out(request, worst, said)
 
 
@@ -288,7 +288,7 @@ def _ending(snapshot: Snapshot, plan: Plan, names: set[str]) -> Iterator[tuple[s
                     yield node, reason
 
 
-class _Fates:
+class _VirtualPodOutcomes:
     """The outcome of the virtual pods in the plan, by the key of their request."""
 
     def __init__(self, plan: Plan) -> None:

@@ -27,7 +27,7 @@ from autoscaler.scheduling.world import World
 # One check of a node without its claims: about 20 to 50 µs.
 _LOOK = 200
 # One comparison of amounts on a node of which everything else is known: about 5 µs.
-_GLANCE = 25
+_COMPARISON = 25
 # Comparisons that are paid for together.
 _AT_ONCE = 100
 # The number of existing nodes for which the units for checks are granted once more.
@@ -179,13 +179,13 @@ class Ledger:
         finally:
             account.own += aside
 
-    def glance_at_present(self, item: int, pod: Pod, nodes: int) -> Verdict:
+    def check_amounts_present(self, item: int, pod: Pod, nodes: int) -> Verdict:
         """Pay for existing nodes that are known to refuse the class; Unknown if it has used up its share."""
         account = self.accounts[item]
         aside = min(account.own, self.given[item] // 2)
         account.own -= aside
         try:
-            return self._decide(item, (pod,), lambda _: _glanced_at(nodes))
+            return self._decide(item, (pod,), lambda _: _amounts_refused(nodes))
         finally:
             account.own += aside
 
@@ -198,17 +198,17 @@ class Ledger:
         read."""
         return self.unknown(item, pods[0]) if item in self.waiting else self._decide(item, pods, verdict)
 
-    def glance(self, item: int, pod: Pod, verdict: Callable[[], Verdict]) -> Verdict:
+    def check_amounts(self, item: int, pod: Pod, verdict: Callable[[], Verdict]) -> Verdict:
         """Like `decide`, for a verdict that needs only amounts and cached answers: each question is paid once."""
         account = self.accounts[item]
         if item in self.waiting or account.refused is not None:
             return self.unknown(item, pod)
         own = account.own
         try:  # like _decide, without an account for inner work: there is none, and a plan does this 10,000 times
-            account.admit(_GLANCE)
+            account.admit(_COMPARISON)
         except BudgetSpentError as spent:
             return Unknown((self.reason(item, pod, spent),))
-        account.pay(_GLANCE)
+        account.pay(_COMPARISON)
         found = verdict()
         if isinstance(found, Fits):
             account.refund(own)
@@ -236,9 +236,9 @@ def _paid(pods: Iterable[Pod]) -> Iterator[Pod]:
         yield pod
 
 
-def _glanced_at(nodes: int) -> Verdict:
+def _amounts_refused(nodes: int) -> Verdict:
     for done in range(0, nodes, _AT_ONCE):
-        pay(_GLANCE * min(_AT_ONCE, nodes - done))
+        pay(_COMPARISON * min(_AT_ONCE, nodes - done))
     return DoesNotFit(())
 
 

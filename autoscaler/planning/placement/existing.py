@@ -349,7 +349,7 @@ class _Run:
                 best, least = taken, preference
             if not least and not ask_all:
                 break
-        if passed and over_budget(spent := self._ledger.glance_at_present(index, bundle.pods[0], passed)):
+        if passed and over_budget(spent := self._ledger.check_amounts_present(index, bundle.pods[0], passed)):
             return best or spent
         return best
 

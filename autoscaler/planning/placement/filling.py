@@ -166,7 +166,7 @@ class NodeFiller:
         asks = not passes or self._ledger.waits(item) or not (state.counts or self._ledger.refused(item))
         if step is None or asks:
             if passes and (known is not None or not fits_amounts(state.free, pod)):
-                verdict = self._ledger.glance(item, pod.pod, lambda: remembered(state, known, pod))
+                verdict = self._ledger.check_amounts(item, pod.pod, lambda: remembered(state, known, pod))
             else:
                 verdict = self._ledger.decide(
                     item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid)

@@ -175,10 +175,10 @@ def test_an_answer_that_is_known_costs_little() -> None:
     classes = classes_of(bundles_of(state.pods, state.claims), state)
     book = Ledger.of(classes, Policy(work=LIMITS))
     verdict = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
-    assert book.glance(0, one[0], lambda: verdict) is verdict
+    assert book.check_amounts(0, one[0], lambda: verdict) is verdict
     assert 0 < book.spent < 50
     book.accounts[0].own = book.accounts[0].shared.left = 0
-    assert over_budget(book.glance(0, one[0], lambda: verdict))
+    assert over_budget(book.check_amounts(0, one[0], lambda: verdict))
 
 
 @pytest.mark.slow

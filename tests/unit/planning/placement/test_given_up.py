@@ -73,7 +73,9 @@ def test_a_place_that_is_known_is_kept() -> None:
     _spend(market, item)
     largest = next(i for i, shape in enumerate(market.shapes) if shape.candidate.instance_type.name == "four")
     assert market.trials.takes(largest, item)
-    market.trials.ledger.glance(item, market.classes[item].sample.pods[0], lambda: pytest.fail("it is not paid for"))
+    market.trials.ledger.check_amounts(
+        item, market.classes[item].sample.pods[0], lambda: pytest.fail("it is not paid for")
+    )
     assert market.trials.ledger.refused(item)
     assert not market.trials.given_up(item)
     assert sum(_left(market)) == 0
