@@ -37,7 +37,7 @@ from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.meant import as_meant
+from autoscaler.planning.demand.implied_machines import with_implied_selectors
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
 from autoscaler.planning.one_cloud import cloud_meant, clouds_of, plan_in_one_cloud
 from autoscaler.planning.policy import Policy, WorkLimits
@@ -203,7 +203,7 @@ def _decide(
     now = _moment(moment) if moment else now_of(loaded)
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
-    snapshot = as_meant(without_ordinary_pools(loaded.snapshot, catalog))
+    snapshot = with_implied_selectors(without_ordinary_pools(loaded.snapshot, catalog))
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
     told = (
         *advice(snapshot),

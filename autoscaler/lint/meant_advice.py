@@ -9,7 +9,7 @@ from typing import Final
 from autoscaler.lint.advice import surprise
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.meant import like_group, meant_by_groups, required_domain, types_in_domains
+from autoscaler.planning.demand.implied_machines import implied_by_groups, like_group, required_domain, types_in_domains
 from autoscaler.planning.demand.scope import asks_for_no_device
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from instance_catalog.diagnostic import Diagnostic, and_more
@@ -26,7 +26,7 @@ def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     assumed = not (snapshot.pools or snapshot.nodes)
     if kept:
         yield _one_domain(kept, assumed=assumed)
-    groups = meant_by_groups(waiting) if assumed else {}
+    groups = implied_by_groups(waiting) if assumed else {}
     alike = [pod for pod in waiting if like_group(pod, groups)]
     if alike:
         selected = ", ".join(f"{key}={value}" for key, value in like_group(alike[0], groups).items())

@@ -17,7 +17,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
-from autoscaler.planning.demand.meant import as_meant, why_meant
+from autoscaler.planning.demand.implied_machines import implied_reason, with_implied_selectors
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
@@ -104,10 +104,10 @@ def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, 
     now = now_of(loaded)
     catalog = catalog_of(loaded, directories, now)
     policy = replace(policy, where=asked.where(loaded.snapshot, catalog))
-    snapshot = as_meant(without_ordinary_pools(loaded.snapshot, catalog))
+    snapshot = with_implied_selectors(without_ordinary_pools(loaded.snapshot, catalog))
     narrowed = [pair for pair in zip(snapshot.pods, loaded.snapshot.pods, strict=True) if pair[0] != pair[1]]
     if narrowed:
         rest = f" and {len(narrowed) - 1} more" if len(narrowed) > 1 else ""
-        click.echo(f"note: {narrowed[0][0].key}{rest}: {why_meant(*narrowed[0])}", err=True)
+        click.echo(f"note: {narrowed[0][0].key}{rest}: {implied_reason(*narrowed[0])}", err=True)
     plan, policy = plan_in_one_cloud(snapshot, catalog, policy, now)
     return Decided(snapshot, catalog, plan, now, policy, live=False)

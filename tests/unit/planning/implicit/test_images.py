@@ -11,7 +11,7 @@ from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef, PodScope, Scope
 from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.demand.images import accelerators_of_images
-from autoscaler.planning.demand.meant import as_meant
+from autoscaler.planning.demand.implied_machines import with_implied_selectors
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.unprepared import not_working
@@ -35,7 +35,7 @@ def using(image: str, **fields: object) -> Pod:
 
 @pytest.mark.parametrize(("image", "type_"), [(IMAGE, "a3-megagpu-8g"), ("registry.example/a:1", "a3-highgpu-8g")])
 def test_the_cheapest_on_which_it_works(image: str, type_: str) -> None:
-    given = as_meant(snapshot([using(image)], [claim("c", gpus(count=8))]))
+    given = with_implied_selectors(snapshot([using(image)], [claim("c", gpus(count=8))]))
     (node,) = plan_for(given, CATALOG, Policy(), NOW).launches
     assert node.offering.instance_type == type_
 
@@ -43,7 +43,7 @@ def test_the_cheapest_on_which_it_works(image: str, type_: str) -> None:
 def test_who_says_which_machines_there_are_decides() -> None:
     """kube-scheduler takes any of their nodes, so the plan says that the pod does not work there."""
     pooled = snapshot([using(IMAGE)], [claim("c", gpus(count=8))], pools=(POOL,))
-    assert as_meant(pooled) is pooled
+    assert with_implied_selectors(pooled) is pooled
     found = plan_for(pooled, CATALOG, Policy(), NOW)
     (warning,) = not_working(pooled, found)
     first = summary_of(replace(found, warnings=(warning,)))[0]
@@ -56,7 +56,7 @@ def test_who_says_which_machines_there_are_decides() -> None:
 @pytest.mark.parametrize("key", [labels.INSTANCE_TYPE, labels.GKE_ACCELERATOR])
 def test_a_pod_that_selects_a_machine_keeps_it(key: str) -> None:
     given = snapshot([using(IMAGE, node_selector=FrozenMap({key: "x"}))], [claim("c", gpus(count=8))])
-    assert as_meant(given).pods == given.pods
+    assert with_implied_selectors(given).pods == given.pods
 
 
 NEURON = FrozenMap({"aws.amazon.com/neuron": Quantity.of(1)})
@@ -69,7 +69,7 @@ def on_neuron(image: str, **fields: object) -> Pod:
 
 def proposed(asked: Pod) -> str:
     """The advice for a pod that no pool serves."""
-    state, catalog = as_meant(snapshot([asked])), shipped("inf1.xlarge", "inf2.xlarge")
+    state, catalog = with_implied_selectors(snapshot([asked])), shipped("inf1.xlarge", "inf2.xlarge")
     plan = plan_for(state, catalog, Policy(), NOW)
     (line,) = advice_lines(advise(state.pods[0], state, catalog, plan, Policy(), NOW, most=1))
     return line

@@ -9,7 +9,7 @@ import pytest
 from autoscaler.lint.meant_advice import meant_advice
 from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.pod import Container, Pod
-from autoscaler.planning.demand.meant import as_meant, why_meant
+from autoscaler.planning.demand.implied_machines import implied_reason, with_implied_selectors
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -49,19 +49,19 @@ def test_a_domain_of_google_cloud_is_of_machines_that_have_its_label(
     label: str, fields: dict[str, object], narrowed: bool
 ) -> None:
     asked = kept_to(label, **fields)  # type: ignore[arg-type]
-    (found,) = as_meant(snapshot([asked])).pods
+    (found,) = with_implied_selectors(snapshot([asked])).pods
     types = [name for names in found.required_values({labels.INSTANCE_TYPE}) for name in names]
     assert ("a3-ultragpu-8g" in types) is narrowed
     assert not any(name.startswith(("n1-", "g2-")) for name in types)
     if narrowed:
-        assert why_meant(found, asked).endswith("whose nodes have the label of its topology")
+        assert implied_reason(found, asked).endswith("whose nodes have the label of its topology")
 
 
 def test_an_image_says_it_more_exactly() -> None:
     asked = kept_to(BLOCK, image="us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/tcpgpudmarxd-dev:v1.0.21")
-    (found,) = as_meant(snapshot([asked])).pods
+    (found,) = with_implied_selectors(snapshot([asked])).pods
     assert found.required_values({labels.INSTANCE_TYPE}) == [("a3-megagpu-8g",)]
-    assert "its image works nowhere else" in why_meant(found, asked)
+    assert "its image works nowhere else" in implied_reason(found, asked)
     (warning,) = meant_advice(snapshot([asked]))
     assert "planned on these" not in warning.message
 
@@ -81,9 +81,12 @@ def test_a_domain_of_pods_without_devices_is_no_news() -> None:
 def test_workers_get_the_gpus_that_their_leader_selects() -> None:
     leader, worker, other = of_group("l", **H100), of_group("w"), of_group("o", group="h")
     given = snapshot([leader, worker, other])
-    found = {one.name: dict(one.node_selector.items()) for one in as_meant(given).pods}
+    found = {one.name: dict(one.node_selector.items()) for one in with_implied_selectors(given).pods}
     assert found == {"l": H100, "w": H100, "o": {}}
-    assert why_meant(as_meant(given).pods[1], worker) == "planned on nvidia-h100-80gb, as others of its group"
+    assert (
+        implied_reason(with_implied_selectors(given).pods[1], worker)
+        == "planned on nvidia-h100-80gb, as others of its group"
+    )
     (warning,) = meant_advice(given)
     assert warning.subject == "Pod default/w"
     assert "others of its group select cloud.google.com/gke-accelerator=nvidia-h100-80gb" in warning.message
@@ -91,13 +94,13 @@ def test_workers_get_the_gpus_that_their_leader_selects() -> None:
 
 def test_a_group_that_selects_two_machines_says_nothing_of_the_rest() -> None:
     given = snapshot([of_group("l", **H100), of_group("m", **{labels.GKE_ACCELERATOR: "nvidia-l4"}), of_group("w")])
-    assert as_meant(given).pods == given.pods
+    assert with_implied_selectors(given).pods == given.pods
     assert list(meant_advice(given)) == []
 
 
 def test_who_says_which_machines_there_are_decides() -> None:
     pools = (CapacityPool("any", Mode.ACT, drivers=("nvidia",)),)
     given = snapshot([of_group("l", **H100), of_group("w"), kept_to(BLOCK)], pools=pools)
-    assert as_meant(given) is given
+    assert with_implied_selectors(given) is given
     (warning,) = meant_advice(given)
     assert "planned on these" not in warning.message

@@ -27,7 +27,7 @@ _GPU: Final = "nvidia.com/gpu"
 _ONE_DOMAIN: Final = (labels.KUEUE_ONE_DOMAIN, labels.KUEUE_ONE_DOMAIN_EACH)
 
 
-def as_meant(snapshot: Snapshot) -> Snapshot:
+def with_implied_selectors(snapshot: Snapshot) -> Snapshot:
     """The snapshot in which pods select these machines, if there is no CapacityPool.
 
     A plan over the whole catalog must not buy nodes on which a pod does not work; kube-scheduler accepts any node.
@@ -35,7 +35,7 @@ def as_meant(snapshot: Snapshot) -> Snapshot:
     if snapshot.pools or snapshot.nodes:
         return snapshot
     snapshot = selecting_what_images_need(snapshot)
-    groups = meant_by_groups(snapshot.pods)
+    groups = implied_by_groups(snapshot.pods)
     return replace(snapshot, pods=tuple(_of_group(_near_each_other(pod), groups) for pod in snapshot.pods))
 
 
@@ -56,22 +56,22 @@ def types_in_domains(pod: Pod) -> tuple[str, ...]:
     return next((types for prefix, types in known if label.startswith(prefix)), ())
 
 
-def meant_by_groups(pods: Iterable[Pod]) -> dict[tuple[str, str], FrozenMap[str, str]]:
+def implied_by_groups(pods: Iterable[Pod]) -> dict[tuple[str, str], FrozenMap[str, str]]:
     """The labels of machines that some pods of a leader-worker group select, by group, if others request GPUs and
     select no machine. The group is one program, and GKE's samples name its GPU only in the leader's template."""
     found: dict[tuple[str, str], list[Pod]] = {}
     for pod in pods:
         if labels.LWS_GROUP_KEY in pod.labels:
             found.setdefault(_group(pod), []).append(pod)
-    meant: dict[tuple[str, str], FrozenMap[str, str]] = {}
+    implied: dict[tuple[str, str], FrozenMap[str, str]] = {}
     for group, members in found.items():
         selected = {_machine(pod) for pod in members if _machine(pod)}
         if len(selected) == 1 and any(_selects_none(pod) for pod in members):
-            meant[group] = selected.pop()
-    return meant
+            implied[group] = selected.pop()
+    return implied
 
 
-def why_meant(pod: Pod, given: Pod) -> str:
+def implied_reason(pod: Pod, given: Pod) -> str:
     """The machines that a plan assumes for the pod, and the reason. `given` is the pod without this assumption."""
     if types := types_of_images(given) or accelerators_of_images(given):
         return f"planned on {', '.join(types)}, as its image works nowhere else"
@@ -82,13 +82,13 @@ def why_meant(pod: Pod, given: Pod) -> str:
 
 def like_group(pod: Pod, groups: Mapping[tuple[str, str], FrozenMap[str, str]]) -> FrozenMap[str, str]:
     """The labels of machines that the rest of its group selects and the pod does not; empty for other pods."""
-    meant = groups.get(_group(pod)) if labels.LWS_GROUP_KEY in pod.labels else None
-    return meant if meant and _selects_none(pod) else FrozenMap()
+    implied = groups.get(_group(pod)) if labels.LWS_GROUP_KEY in pod.labels else None
+    return implied if implied and _selects_none(pod) else FrozenMap()
 
 
 def _of_group(pod: Pod, groups: Mapping[tuple[str, str], FrozenMap[str, str]]) -> Pod:
-    meant = like_group(pod, groups)
-    return replace(pod, node_selector=pod.node_selector.with_items(meant)) if meant else pod
+    implied = like_group(pod, groups)
+    return replace(pod, node_selector=pod.node_selector.with_items(implied)) if implied else pod
 
 
 def _near_each_other(pod: Pod) -> Pod:
