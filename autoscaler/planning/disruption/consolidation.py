@@ -35,8 +35,8 @@ from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.budgets import Budgets
 from autoscaler.planning.disruption.moves import (
     NOT_FOR_MOVES,
-    Ground,
     Move,
+    MoveContext,
     by_acting_pools,
     moment_over,
     price_now,
@@ -125,7 +125,7 @@ def consolidated(
         tried=tried.tried.with_items(dict.fromkeys(stay, now)),
         going=(),
     )
-    plan, after = _tried(batch, found, found.ground(make), seen) if batch else (plan, seen)
+    plan, after = _tried(batch, found, found.move_context(make), seen) if batch else (plan, seen)
     return Consolidated(_explained(plan, after), after, found.next_at(after))
 
 
@@ -183,13 +183,13 @@ class _Candidates:
         self._replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
         self.nodes.sort(key=self._order)
 
-    def ground(self, make: Callable[[Snapshot], Plan]) -> Ground:
+    def move_context(self, make: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""
         own = self._snapshot.provisioned
         unused = {decision.provisioned_node for decision in self._plan.nodes if _is_idle(decision)}
         closed = {node.node_name for node in own if ends_soon(node)}
         names = {node.name for node in self.nodes}
-        return Ground(
+        return MoveContext(
             snapshot=self._snapshot,
             plan=self._plan,
             make=make,
@@ -272,17 +272,17 @@ def _keeps_for_pods(decision: NodeDecision) -> bool:
 
 
 def _tried(
-    batch: Sequence[ProvisionedNode], found: _Candidates, ground: Ground, tried: MovesTried
+    batch: Sequence[ProvisionedNode], found: _Candidates, context: MoveContext, tried: MovesTried
 ) -> tuple[Plan, MovesTried]:
     """Try the nodes one by one, and several together if none can be removed alone; return the move that saves most."""
     answers, moves = dict(tried.answers), list[Move]()
     for nodes in _sets(batch, moves):
-        result = try_move(nodes, found.pods_of(nodes), ground)
+        result = try_move(nodes, found.pods_of(nodes), context)
         if isinstance(result, Reason):
             answers.update({nodes[0].name: result} if len(nodes) == 1 else {})
             continue
         answers.update(dict.fromkeys((node.name for node in nodes), _text(result)))
-        if _may_take(result, ground.snapshot, tried, found.now):
+        if _may_take(result, context.snapshot, tried, found.now):
             moves.append(result)
     after = replace(
         tried,
@@ -290,9 +290,9 @@ def _tried(
         tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
         answers=FrozenMap(answers),
     )
-    pools = {pool.name: pool for pool in ground.snapshot.pools}
+    pools = {pool.name: pool for pool in context.snapshot.pools}
     best = max((m for m in moves if by_acting_pools(m, pools)), key=lambda move: move.saved, default=None)
-    return (ground.plan, after) if best is None else _taken(best, ground.plan, after, found.now)
+    return (context.plan, after) if best is None else _taken(best, context.plan, after, found.now)
 
 
 def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Plan, MovesTried]:

@@ -25,9 +25,9 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.demand.bundles import Bundle, bundles_of
-from autoscaler.planning.disruption.emptied import Emptying, cordoned, uncordoned
+from autoscaler.planning.disruption.evicted_pods import PodRemoval, cordoned, uncordoned
+from autoscaler.planning.disruption.excluded_nodes import closed_nodes, kept_nodes
 from autoscaler.planning.disruption.kinds import uses_devices
-from autoscaler.planning.disruption.left_alone import closed_nodes, kept_nodes
 from autoscaler.planning.disruption.moves import preference_now
 from autoscaler.planning.disruption.without_nodes import as_pending
 from autoscaler.planning.placement.existing import Present
@@ -170,26 +170,26 @@ class _Search:
         return replace(step, world=found.world, devices=devices)
 
     def _placed_after_moves(self, bundle: Bundle, step: _Step) -> _Step | None:
-        emptying = Emptying(step.world)
+        removal = PodRemoval(step.world)
         running = self.running - {move.pod for move in step.moves}
-        for chosen in sorted(self._sets(bundle, emptying, running)):
-            if obstacle(chosen.pods, self.budgets) is not None or not _takes(bundle, chosen, emptying):
+        for chosen in sorted(self._sets(bundle, removal, running)):
+            if obstacle(chosen.pods, self.budgets) is not None or not _takes(bundle, chosen, removal):
                 continue
-            gone = self._relocated(chosen, emptying, step)
+            gone = self._relocated(chosen, removal, step)
             after = self._placed(bundle, gone) if gone is not None else None
             if after is not None:
                 return after
         return None
 
-    def _sets(self, bundle: Bundle, emptying: Emptying, running: set[str]) -> Iterator[_Set]:
+    def _sets(self, bundle: Bundle, removal: PodRemoval, running: set[str]) -> Iterator[_Set]:
         """The sets to try, for each node that would take the bundle if all movable pods left."""
-        nodes = ((name, state) for name, state in emptying.world.nodes.items() if name not in self.kept)
+        nodes = ((name, state) for name, state in removal.world.nodes.items() if name not in self.kept)
         full = (_set_of([p for p in state.pods if self._may_go(p, running)], name) for name, state in nodes)
         looked = sorted(everybody for everybody in full if everybody.pods)[:_LOOKED]
-        enough = (everybody for everybody in looked if _takes(bundle, everybody, emptying))
+        enough = (everybody for everybody in looked if _takes(bundle, everybody, removal))
         for everybody in islice(enough, _CANDIDATES):
             if everybody.size > MOST_MOVED:
-                yield _least(bundle, everybody, emptying)
+                yield _least(bundle, everybody, removal)
                 continue
             for size in range(1, everybody.size + 1):
                 yield from (_set_of(chosen, everybody.node) for chosen in combinations(everybody.pods, size))
@@ -197,10 +197,10 @@ class _Search:
     def _may_go(self, pod: Pod, running: set[str]) -> bool:
         return pod.key in running and obstacle((pod,), self.budgets) is None
 
-    def _relocated(self, chosen: _Set, emptying: Emptying, step: _Step) -> _Step | None:
+    def _relocated(self, chosen: _Set, removal: PodRemoval, step: _Step) -> _Step | None:
         """The pods of the set on the other nodes that kube-scheduler chooses; None if one has no place or gets less
         preferred devices."""
-        world = cordoned(emptying.without(chosen.pods, chosen.node), self.closed | {chosen.node})
+        world = cordoned(removal.without(chosen.pods, chosen.node), self.closed | {chosen.node})
         _pay_looks(len(chosen.pods) * len(world.nodes))
         pods = sorted(map(as_pending, chosen.pods), key=lambda pod: -pod.priority)
         found = schedule(pods, world, first)
@@ -209,17 +209,17 @@ class _Search:
         for bound in found.bound:
             if bound.node in self.closed or bound.node == chosen.node:
                 return None
-            if bound.verdict.preference > preference_now(bound.pod, emptying.world.claims):
+            if bound.verdict.preference > preference_now(bound.pod, removal.world.claims):
                 return None
         moves = tuple(Relocation(bound.pod.key, chosen.node, bound.node) for bound in found.bound)
-        return replace(step, world=uncordoned(found.world, emptying.world), moves=(*step.moves, *moves))
+        return replace(step, world=uncordoned(found.world, removal.world), moves=(*step.moves, *moves))
 
 
-def _takes(bundle: Bundle, gone: _Set, emptying: Emptying) -> bool:
+def _takes(bundle: Bundle, gone: _Set, removal: PodRemoval) -> bool:
     """True if the node takes the bundle once these pods have left."""
-    copied = len(emptying.world.nodes) + len(emptying.world.claims)
+    copied = len(removal.world.nodes) + len(removal.world.claims)
     pay(_LOOK * len(bundle.pods) + copied // 8)
-    return isinstance(fit(bundle.pods, gone.node, emptying.without(gone.pods, gone.node)), Fits)
+    return isinstance(fit(bundle.pods, gone.node, removal.without(gone.pods, gone.node)), Fits)
 
 
 def _pay_looks(looks: int) -> None:
@@ -232,10 +232,10 @@ def _set_of(pods: Sequence[Pod], node: str) -> _Set:
     return _Set(len(pods), sum(map(deletion_cost, pods)), node, tuple(pod.key for pod in ordered), ordered)
 
 
-def _least(bundle: Bundle, everybody: _Set, emptying: Emptying) -> _Set:
+def _least(bundle: Bundle, everybody: _Set, removal: PodRemoval) -> _Set:
     """The pods that must move after each pod that may stay does stay, starting with those that are hardest to move."""
     gone = everybody
     for pod in sorted(everybody.pods, key=lambda pod: (-deletion_cost(pod), pod.key)):
         fewer = _set_of([other for other in gone.pods if other is not pod], gone.node)
-        gone = fewer if _takes(bundle, fewer, emptying) else gone
+        gone = fewer if _takes(bundle, fewer, removal) else gone
     return gone

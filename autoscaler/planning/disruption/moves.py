@@ -53,7 +53,7 @@ def price_now(node: ProvisionedNode, catalog: Catalog) -> Decimal | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class MoveContext:
     """The input of moves. `plan` is that of the present cluster, `make` makes another plan.
 
     By name of a ProvisionedNode: `prices`, in USD per hour, and `saving`, the minimum that its pool requires. By name
@@ -72,10 +72,10 @@ class Ground:
     now: datetime
 
 
-def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], ground: Ground) -> Move | Reason:
+def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext) -> Move | Reason:
     """The move of the nodes' pods, or the reason why it is not made. `pods` are all pods on the nodes."""
-    plan, tried = ground.plan, ground.make(without_nodes(ground.snapshot, nodes, pods, ground.first))
-    homeless = _homeless(pods, plan, tried, ground)
+    plan, tried = context.plan, context.make(without_nodes(context.snapshot, nodes, pods, context.first))
+    homeless = _homeless(pods, plan, tried, context)
     if homeless:
         return Reason.of(Code.NO_OTHER_PLACE, pod=homeless)
     known = {launch.name for launch in plan.launches}  # launches of pools in mode Observe
@@ -85,12 +85,12 @@ def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], ground: Grou
     if len(priced) != len(fresh) or kinds & NOT_FOR_MOVES or any(launch.whole for launch in fresh):
         return Reason.of(Code.NO_OTHER_PLACE, pod=pods[0].key)
     keys = {pod.key for pod in pods}
-    kept = {placement.node for placement in tried.placements if placement.pod in keys} & ground.idle.keys()
-    old = sum((ground.prices[node.name] for node in nodes), Decimal(0))
-    new = sum([*priced, *(ground.idle[name] for name in kept)], Decimal(0))
-    asked = strictest(ground.saving[node.name] for node in nodes)
-    asked = replace(asked, payback=min(asked.payback, remaining(pods, ground.now) or asked.payback))
-    least = _least(nodes, pods, asked, prices=ground.prices, new=new)
+    kept = {placement.node for placement in tried.placements if placement.pod in keys} & context.idle.keys()
+    old = sum((context.prices[node.name] for node in nodes), Decimal(0))
+    new = sum([*priced, *(context.idle[name] for name in kept)], Decimal(0))
+    asked = strictest(context.saving[node.name] for node in nodes)
+    asked = replace(asked, payback=min(asked.payback, remaining(pods, context.now) or asked.payback))
+    least = _least(nodes, pods, asked, prices=context.prices, new=new)
     if old - new < least:
         return Reason.of(Code.NOT_CHEAPER, saved=f"{old - new:.2f}", least=f"{least:.2f}")
     names = tuple(sorted(node.name for node in nodes))
@@ -134,7 +134,7 @@ def by_acting_pools(move: Move, pools: Mapping[str, CapacityPool]) -> bool:
     return all(name in pools and pools[name].acts for name in names)
 
 
-def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, ground: Ground) -> str:
+def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, context: MoveContext) -> str:
     """A pod that prevents the move; "" if there is none.
 
     A pod with a place must keep one. No other pod may get a place that is free only because of the move: pods that wait
@@ -144,9 +144,9 @@ def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, ground: Ground) -> s
     before = {placement.pod for placement in plan.placements}
     placed = {placement.pod: placement for placement in tried.placements}
     for key, pod in moved.items():
-        if key not in placed or placed[key].preference > preference_now(pod, ground.snapshot.claims):
+        if key not in placed or placed[key].preference > preference_now(pod, context.snapshot.claims):
             return key
-        if placed[key].node in ground.closed:
+        if placed[key].node in context.closed:
             return key
     return min((placed.keys() - moved.keys()) ^ before, default="")
 

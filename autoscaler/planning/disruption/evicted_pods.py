@@ -20,7 +20,7 @@ from autoscaler.scheduling.world import World
 
 
 @dataclass(frozen=True)
-class Emptying:
+class PodRemoval:
     """A simulated cluster with indexes for removing pods: the users of each claim, and the claims of each pool."""
 
     world: World
