@@ -21,7 +21,7 @@ from autoscaler.model.requested_capacity import Condition, ProvisioningRequest, 
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import owner_of
 from autoscaler.planning.demand.virtual_pods import MOST_OBJECTS, request_problems
-from autoscaler.planning.placement.scatter import scattered
+from autoscaler.planning.placement.placement_risk import pods_at_risk
 from autoscaler.planning.request_state import GRACE, RequestState, asks, next_check
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -136,7 +136,7 @@ def _answer(
     )
     if said.why is not Why.PROVISIONED:
         return RequestAnswer(request, (accepted, said), spares=request.spares)
-    lacking = scattered(request, snapshot, said.nodes)
+    lacking = pods_at_risk(request, snapshot, said.nodes)
     # At the latest then each pod has a node to itself, and none takes the place of another.
     if lacking and sum(request.spares.values()) < request.pods * len(request.pod_sets):
         count = request.pods - sum(lacking.values())

@@ -31,8 +31,8 @@ from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.demand.demand import pending_pods
 from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.placement.device_states import Filled, PodApart, claims_apart
+from autoscaler.planning.placement.equal_nodes import EqualNodes
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
-from autoscaler.planning.placement.repeats import Repeats
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -193,16 +193,16 @@ def test_equal_nodes_are_scheduled_once_and_as_if_each_were(monkeypatch: pytest.
     pools = (CapacityPool("team", drivers=("nvidia",)),)
     state = snapshot(pods, made, classes=(GPU,), pools=pools)
     repeats: list[bool] = []
-    known = Repeats.repeated
+    known = EqualNodes.repeated
 
-    def counted(self: Repeats, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
+    def counted(self: EqualNodes, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
         found = known(self, candidate, pods, node)
         repeats.append(found is not None)
         return found
 
-    monkeypatch.setattr(Repeats, "repeated", counted)
+    monkeypatch.setattr(EqualNodes, "repeated", counted)
     once = plan_for(state, CATALOG, Policy(), NOW)
-    monkeypatch.setattr(Repeats, "repeated", lambda *_: None)
+    monkeypatch.setattr(EqualNodes, "repeated", lambda *_: None)
     assert sum(repeats) >= 3
     assert len(once.placements) == 24
     assert once == plan_for(state, CATALOG, Policy(), NOW)
@@ -215,7 +215,7 @@ def test_devices_that_several_nodes_reach_are_given_out_once() -> None:
     candidate = market.candidates[0]
     for pool, count in (("node-1", 1), ("rack", 0)):
         got = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", pool, "gpu-0"),))
-        one = Repeats(market.trials.empty(0).world)
+        one = EqualNodes(market.trials.empty(0).world)
         fresh = market.shapes[0].node
         one.remember(
             candidate,
@@ -231,7 +231,7 @@ def test_pods_that_differ_in_amounts_repeat_each_other_where_a_node_has_them() -
     market = some(1, 1)
     world = market.trials.empty(0).world
     fresh = NodeState.of(replace(market.shapes[0].node, name="node-1"))
-    numbers = Repeats(world)
+    numbers = EqualNodes(world)
     small, large = (numbers.apart(found.members) for found in market.classes)
     assert small is not None
     assert large is not None
@@ -396,5 +396,5 @@ def test_a_pod_whose_halves_depend_on_each_other_is_not_divided(state: Snapshot)
 def test_plans_are_those_of_scheduling_every_node(state: Snapshot) -> None:
     with pytest.MonkeyPatch.context() as patch:
         once = plan_for(state, CATALOG, Policy(), NOW)
-        patch.setattr(Repeats, "repeated", lambda *_: None)
+        patch.setattr(EqualNodes, "repeated", lambda *_: None)
         assert plan_for(state, CATALOG, Policy(), NOW) == once

@@ -15,8 +15,8 @@ from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Reque
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
 from autoscaler.planning.placement.device_states import PodApart
+from autoscaler.planning.placement.equal_nodes import EqualNodes
 from autoscaler.planning.placement.packing_input import PackingInput
-from autoscaler.planning.placement.repeats import Repeats
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -147,16 +147,16 @@ def test_nodes_whose_claims_match_the_same_devices_are_scheduled_once(monkeypatc
     """80 claims with amounts of memory of their own: the plan is that of scheduling every node, and few are."""
     state = selecting(*(_MEMORY.format(10 + number / 4) for number in range(80))).snapshot
     repeats: list[bool] = []
-    known = Repeats.repeated
+    known = EqualNodes.repeated
 
-    def counted(self: Repeats, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
+    def counted(self: EqualNodes, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
         found = known(self, candidate, pods, node)
         repeats.append(found is not None)
         return found
 
-    monkeypatch.setattr(Repeats, "repeated", counted)
+    monkeypatch.setattr(EqualNodes, "repeated", counted)
     once = plan_for(state, CATALOG, Policy(), NOW)
-    monkeypatch.setattr(Repeats, "repeated", lambda *_: None)
+    monkeypatch.setattr(EqualNodes, "repeated", lambda *_: None)
     assert len(repeats) == len(once.launches) >= 15
     assert repeats.count(False) <= 4
     assert once == plan_for(state, CATALOG, Policy(), NOW)

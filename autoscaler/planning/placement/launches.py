@@ -22,8 +22,8 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.naming import prefix_of
+from autoscaler.planning.placement.equal_nodes import EqualNodes
 from autoscaler.planning.placement.existing import Placed
-from autoscaler.planning.placement.repeats import Repeats
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypotheticals
@@ -88,9 +88,9 @@ def launch(
         for bundle, name in _as_queued(pairs, snapshot):
             replay.place(bundle, name)
     else:
-        repeats = Repeats(world, trials)
+        equal_nodes = EqualNodes(world, trials)
         for purchase, future in zip(purchases, futures, strict=True):
-            _place_alone(purchase, future, replay, repeats)
+            _place_alone(purchase, future, replay, equal_nodes)
         replay.settle()
     by_node: dict[str, list[Placed]] = {}
     for entry in replay.placed:
@@ -114,10 +114,10 @@ def _as_queued(pairs: Iterable[tuple[Bundle, str]], snapshot: Snapshot) -> list[
     return sorted(pairs, key=lambda pair: (pair[0].turn, position.get(pair[0].key, len(position))))
 
 
-def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, repeats: Repeats) -> None:
+def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, equal_nodes: EqualNodes) -> None:
     """Place the bundles of one new node, without other new nodes."""
-    name, pods = future.node.name, repeats.apart(purchase.bundles)
-    verdicts = repeats.repeated(purchase.candidate, pods, name) if pods else None
+    name, pods = future.node.name, equal_nodes.apart(purchase.bundles)
+    verdicts = equal_nodes.repeated(purchase.candidate, pods, name) if pods else None
     if verdicts is not None:
         for bundle, verdict in zip(purchase.bundles, verdicts, strict=True):
             replay.book(bundle, name, verdict)
@@ -131,7 +131,7 @@ def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, repe
     after = replay.world
     replay.world = replace(present, claims=after.claims, allocated=after.allocated, volumes=after.volumes)
     if pods:
-        repeats.remember(purchase.candidate, pods, fresh, [entry.verdict for entry in replay.placed[before:]])
+        equal_nodes.remember(purchase.candidate, pods, fresh, [entry.verdict for entry in replay.placed[before:]])
 
 
 class _Replay:

@@ -31,7 +31,7 @@ from autoscaler.planning.demand.virtual_pods import (
     with_virtual_pods,
     without_virtual_pods,
 )
-from autoscaler.planning.placement import scatter
+from autoscaler.planning.placement import placement_risk
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import matches
@@ -213,11 +213,13 @@ def test_the_unlucky_order_is_tried_for_small_requests_only(monkeypatch: pytest.
         tried.append(len(pods))
         raise RuntimeError("enough")
 
-    monkeypatch.setattr(scatter, "schedule", tries)
-    sets = (PodSet("workers", scatter.MOST), PodSet("launcher", 1))
-    assert scatter.scattered(replace(REQUEST, pod_sets=sets), snapshot([]), []) == {}
+    monkeypatch.setattr(placement_risk, "schedule", tries)
+    sets = (PodSet("workers", placement_risk.MOST), PodSet("launcher", 1))
+    assert placement_risk.pods_at_risk(replace(REQUEST, pod_sets=sets), snapshot([]), []) == {}
     with pytest.raises(RuntimeError):
-        scatter.scattered(replace(REQUEST, pod_sets=(PodSet("workers", 1), PodSet("launcher", 1))), snapshot([]), [])
+        placement_risk.pods_at_risk(
+            replace(REQUEST, pod_sets=(PodSet("workers", 1), PodSet("launcher", 1))), snapshot([]), []
+        )
     assert tried == [0]
 
 

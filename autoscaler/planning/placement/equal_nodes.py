@@ -34,7 +34,7 @@ class _Scheduled:
     free: Mapping[str, int]
 
 
-class Repeats:
+class EqualNodes:
     """Allocations on nodes of a candidate, by the requests of their pods. `world`: before anything was placed.
 
     `trials` was asked about these pods.

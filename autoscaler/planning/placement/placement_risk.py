@@ -23,7 +23,7 @@ from autoscaler.scheduling.world import World
 MOST: Final = 16
 
 
-def scattered(request: ProvisioningRequest, snapshot: Snapshot, nodes: Collection[str]) -> Mapping[str, int]:
+def pods_at_risk(request: ProvisioningRequest, snapshot: Snapshot, nodes: Collection[str]) -> Mapping[str, int]:
     """The number of pods of each pod set that may have no place; {} if every pod certainly has one.
 
     Equal pods never take places that the others need, so only requests with several pod sets are checked; and only
