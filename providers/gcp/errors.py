@@ -151,23 +151,23 @@ def translated(what: str) -> Iterator[None]:
         yield
     except (auth.GoogleAuthError, api.Unauthorized) as error:
         code = type(error).__name__
-        raise PermissionDeniedError(f"{what}: {told(error)}", code=code, next_step=_CREDENTIALS) from error
+        raise PermissionDeniedError(f"{what}: {message_of(error)}", code=code, next_step=_CREDENTIALS) from error
     except api.GoogleAPICallError as error:
         text = _REQUEST.sub("", str(error.message))
         raise of_http(what, int(error.code or 0), _reason(error), text) from error
     except (api.GoogleAPIError, http.RequestException, http.InvalidJSONError) as error:
         step = "Nothing to do if it passes. If it stays, check the network to compute.googleapis.com."
-        raise AmbiguousError(f"{what}: {told(error)}", code=type(error).__name__, next_step=step) from error
+        raise AmbiguousError(f"{what}: {message_of(error)}", code=type(error).__name__, next_step=step) from error
     except (ParseError, ValueError, TypeError) as error:
         # The clients raise these errors if an answer does not match their types.
         message = f"{what}: the answer cannot be read: {type(error).__name__} {error}"
         raise AmbiguousError(message, code="UnreadableAnswer") from error
 
 
-def told(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """The text of an error. Errors of Google and of requests have the text first, and objects for programs after it."""
     first = error.args[0] if error.args else error
-    return told(first) if isinstance(first, Exception) and first is not error else str(first)
+    return message_of(first) if isinstance(first, Exception) and first is not error else str(first)
 
 
 def enabled(code: str, message: str, *apis: str) -> str:

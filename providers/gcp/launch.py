@@ -34,15 +34,15 @@ from providers.errors import (
     ReservationExhaustedError,
     TemplateError,
 )
-from providers.gcp.begun import begun_in
 from providers.gcp.in_group.attempt import Attempt
 from providers.gcp.in_group.domain import DOMAIN_IN_USE
 from providers.gcp.in_group.resize_requests import find, may_wait, name_of
-from providers.gcp.in_group.whole import SLICE_IN_USE
+from providers.gcp.in_group.tpu_slice import SLICE_IN_USE
 from providers.gcp.names import MAX_NODES, Names
 from providers.gcp.node_template.groups import Group, Groups, MissingGroupError
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.node_template.tpu import topology_of
+from providers.gcp.open_launches import groups_with_launch
 from providers.gcp.reserved.capacity import Reservations
 from providers.gcp.session import Gcp
 from providers.gcp.sharing import Exceeded, sharing
@@ -145,8 +145,8 @@ class Launcher:
         def asked(group: GroupRef) -> bool:
             return may_wait(request) and find(self.gcp, group, name) is not None
 
-        begun = begun_in(self.gcp, self.cluster, request.zone, names.has, but=but, asked=asked)
-        for ref in dict.fromkeys(begun):
+        found = groups_with_launch(self.gcp, self.cluster, request.zone, names.has, but=but, asked=asked)
+        for ref in dict.fromkeys(found):
             yield self._attempt(request, self.groups.group(ref))
 
     def waits(self, request: LaunchRequest) -> bool:

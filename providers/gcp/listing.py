@@ -26,7 +26,7 @@ from instance_catalog.sources.sync import CloudListing, ListedAccelerator, Liste
 from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import AmbiguousError, PermissionDeniedError, TemplateError, ThrottledError, UnclassifiedError
-from providers.gcp.errors import enabled, told
+from providers.gcp.errors import enabled, message_of
 from providers.gcp.listing_prices import composed, prices_of_file, service, sku_row
 from providers.listing import ListingPage, Row, Rows
 
@@ -54,7 +54,7 @@ def translated(what: str, permission: str, host: str, *, step: str) -> Iterator[
         yield
     except (auth.GoogleAuthError, api.Unauthorized) as error:
         raise PermissionDeniedError(
-            f"{what}: {told(error)}", code=type(error).__name__, next_step=_CREDENTIALS_STEP
+            f"{what}: {message_of(error)}", code=type(error).__name__, next_step=_CREDENTIALS_STEP
         ) from error
     except api.Forbidden as error:
         if any(word in error.message for word in ("rateLimitExceeded", "Quota exceeded")):
@@ -68,7 +68,7 @@ def translated(what: str, permission: str, host: str, *, step: str) -> Iterator[
         raise TemplateError(f"{what}: {error.message}", code=type(error).__name__, next_step=advice) from error
     except (api.ServerError, api.RetryError, http.RequestException) as error:
         advice = f"run the sync again; if this stays, check the network to {host}"
-        raise AmbiguousError(f"{what}: {told(error)}", code=type(error).__name__, next_step=advice) from error
+        raise AmbiguousError(f"{what}: {message_of(error)}", code=type(error).__name__, next_step=advice) from error
     except api.GoogleAPICallError as error:
         raise UnclassifiedError(f"{what}: {error}", code=type(error).__name__) from error
 

@@ -25,7 +25,7 @@ from providers.contract import (
 from providers.errors import understood
 from providers.finding import Finding
 from providers.gcp.describe import Tags, instance_of, listed, looked_up
-from providers.gcp.in_group.released import by_zone, nameless, release
+from providers.gcp.in_group.orphan_names import by_zone, names_without_machine, release
 from providers.gcp.interruptions import events
 from providers.gcp.launch import Launcher
 from providers.gcp.names import MAX_NODES, provider_id
@@ -79,7 +79,7 @@ class GcpProvider:
         self._written = written
         self._reservations = Reservations(project.gcp, project.clock, window=WINDOW)
         self._started: TtlCache[tuple[tuple[Ref, str], ...]] = TtlCache(project.clock, _NAMED)
-        self._nameless: TtlCache[frozenset[str]] = TtlCache(project.clock, _RECONCILE)
+        self._without_machine: TtlCache[frozenset[str]] = TtlCache(project.clock, _RECONCILE)
         self._groups = Groups(project.gcp, project.clock, self._reservations)
         self._launcher = Launcher(project.gcp, project.clock, self._groups, self._reservations, project.cluster)
         self._verdicts = Verdicts(self._groups, templates, project.clock, expected)
@@ -133,7 +133,7 @@ class GcpProvider:
         """The provider ids whose names a group keeps without a machine."""
         found: set[str] = set()
         for zone, names in by_zone(provider_ids, self._gcp.project).items():
-            there = self._nameless.get(zone, partial(nameless, self._gcp, self._cluster, zone))
+            there = self._without_machine.get(zone, partial(names_without_machine, self._gcp, self._cluster, zone))
             found |= {provider_id(self._gcp.project, zone, name) for name in there.intersection(names)}
         return tuple(one for one in provider_ids if one in found)
 

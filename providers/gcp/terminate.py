@@ -11,7 +11,7 @@ from providers.contract import Clock, TerminateAnswer
 from providers.errors import GoneError, PermissionDeniedError, ProviderError, RefusedError
 from providers.gcp.describe import LEAVING, by_id, group_of, is_host, owned
 from providers.gcp.in_group.members import CHUNK, delete, listed
-from providers.gcp.in_group.whole import end
+from providers.gcp.in_group.tpu_slice import end
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.session import Gcp
 

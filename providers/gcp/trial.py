@@ -26,7 +26,7 @@ from providers.gcp.describe import by_id, group_of, owned
 from providers.gcp.describe import listed as machines
 from providers.gcp.in_group.members import CHUNK, delete, listed
 from providers.gcp.in_group.resize_requests import cancel, forget, open_of
-from providers.gcp.in_group.whole import end
+from providers.gcp.in_group.tpu_slice import end
 from providers.gcp.launch import Launcher
 from providers.gcp.node_template.groups import Group, Groups, instead
 from providers.gcp.node_template.template import GroupRef, GroupTemplate

@@ -38,7 +38,7 @@ from providers.gcp.in_group.resize_requests import (
     name_of,
     together,
 )
-from providers.gcp.in_group.whole import check, end, occupied
+from providers.gcp.in_group.tpu_slice import check, end, occupied
 from providers.gcp.names import Names, provider_id, read
 from providers.gcp.node_template.groups import Group, MissingGroupError
 from providers.gcp.operations import outcome

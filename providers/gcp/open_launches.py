@@ -18,7 +18,7 @@ from providers.gcp.node_template.template import GroupRef
 from providers.gcp.session import Gcp
 
 
-def begun_in(
+def groups_with_launch(
     gcp: Gcp,
     cluster: str,
     zone: str,

@@ -11,15 +11,15 @@ from uuid import NAMESPACE_URL, uuid5
 
 from providers.contract import Clock
 from providers.errors import BusyError, GoneError, RefusedError
-from providers.gcp.begun import making
 from providers.gcp.in_group.members import LEAVING, Member, delete, listed
-from providers.gcp.in_group.whole import end
+from providers.gcp.in_group.tpu_slice import end
 from providers.gcp.node_template.groups import Groups, MissingGroupError
 from providers.gcp.node_template.template import GroupRef
+from providers.gcp.open_launches import making
 from providers.gcp.session import Gcp
 
 
-def nameless(gcp: Gcp, cluster: str, zone: str) -> frozenset[str]:
+def names_without_machine(gcp: Gcp, cluster: str, zone: str) -> frozenset[str]:
     """The names of launches of this cluster for which groups of a zone have no machine."""
     found: set[str] = set()
     for group in making(gcp, zone):
