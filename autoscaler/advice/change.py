@@ -33,7 +33,7 @@ class ChangeKind(Enum):
     ADD_VOLUME_CLAIMS = "AddVolumeClaims"  # claims: PersistentVolumeClaims that do not exist
     ADD_STORAGE_CLASSES = "AddStorageClasses"  # classes: StorageClasses that are not in sight
     DROP_ANNOTATION = "DropAnnotation"  # annotation: by which the pod waits for somebody else's capacity
-    RAISE_LIMIT = "RaiseLimit"  # resource, limit, instead
+    RAISE_LIMIT = "RaiseLimit"  # limited, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
     WIDEN_SCOPE = "WidenScope"  # resources: pods that ask for them and have no claim
     RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out

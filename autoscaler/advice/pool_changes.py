@@ -160,7 +160,7 @@ def raise_limit(pool: CapacityPool, resource: str, amount: Decimal | None) -> Ch
         ChangeKind.RAISE_LIMIT,
         pool_subject(pool),
         on_pool(pool.name, edit),
-        resource=resource,
+        limited=pool.limits.path(resource),
         limit=str(now),
         instead=str(value),
     )

@@ -1,7 +1,8 @@
 """NodePools of Karpenter as pools of a plan: what Karpenter may launch, for pods that select its labels.
 
-Fields and the labels of its nodes: kubernetes-sigs/karpenter pkg/apis/v1/nodepool.go (2026-11); keys of EKS Auto Mode:
-Amazon EKS user guide, "Create a node pool for EKS Auto Mode" (2026-11).
+Fields, operators and the labels of its nodes: kubernetes-sigs/karpenter 2266468, pkg/apis/v1/nodepool.go, nodeclaim.go
+and labels.go; keys of Karpenter for AWS: aws/karpenter-provider-aws 1d92708, pkg/apis/v1/labels.go. Keys of EKS Auto
+Mode: Amazon EKS user guide, "Create a Node Pool for EKS Auto Mode" (docs.aws.amazon.com, 2026-11).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.selectors import parse_requirement, parse_taint
+from autoscaler.kube.selectors import NODE_OPERATORS, parse_requirement, parse_taint
 from autoscaler.model.capacity import DEFAULT_CAPACITY_TYPES, CapacityPool, Limits
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
@@ -35,6 +36,9 @@ _OF_MACHINES: Final = (
     "karpenter.sh/",
 )
 _WHOLE_DEVICES: Final = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi")
+_OPERATORS: Final = (*NODE_OPERATORS, "Gte", "Lte")
+# Operators that Kubernetes does not have, with its own and what is added to the bound.
+_WITH_BOUND: Final = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
 # In the order in which Karpenter takes them: what is held already, then spot where it is allowed.
 _KINDS: Final = (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED, CapacityType.SPOT, CapacityType.ON_DEMAND)
 
@@ -53,7 +57,10 @@ def parse_node_pool(raw: object, problems: Problems, *, origin: Origin = CLUSTER
     if cloud is None:
         problems.warn((), "ignored: Karpenter launches by it what no cloud of Foreslice's catalog has")
         return None
-    asked = [_usual_key(parse_requirement(entry)) for entry in _entries(nodes)]
+    if "replicas" in spec:
+        problems.warn((), "ignored: it keeps a number of nodes (spec.replicas), and launches none for pods")
+        return None
+    asked = [_usual(parse_requirement(entry, _OPERATORS)) for entry in _entries(nodes)]
     used = [one for one in asked if one.key in _KNOWN and one.key != labels.KARPENTER_CAPACITY_TYPE]
     own = {one.key: one.values[0] for one in asked if _is_label(one)}
     left = sorted({one.key for one in asked if one.key not in _KNOWN and one.key not in own})
@@ -61,8 +68,8 @@ def parse_node_pool(raw: object, problems: Problems, *, origin: Origin = CLUSTER
     problems.warn(
         (),
         "Karpenter launches by it, and Foreslice does not: pods with devices are planned on what its requirements, "
-        "labels, taints and limits of accelerators admit; its node class, its disruption and its limits of cpu and "
-        f"memory are not considered{without}",
+        "labels, taints and limits of accelerators and nodes admit; its node class, its disruption and its limits of "
+        f"cpu and memory are not considered{without}",
     )
     return CapacityPool(
         name=name,
@@ -71,7 +78,7 @@ def parse_node_pool(raw: object, problems: Problems, *, origin: Origin = CLUSTER
         labels=FrozenMap({**template.child("metadata").text_map("labels"), **own, labels.KARPENTER_NODE_POOL: name}),
         taints=tuple(map(parse_taint, nodes.children("taints"))),
         startup_taints=tuple(map(parse_taint, nodes.children("startupTaints"))),
-        limits=Limits(accelerators=_most(spec.child("limits"))),
+        limits=_limits(spec.child("limits")),
         weight=spec.integer("weight"),
         implicit=True,
         origin=origin,
@@ -93,11 +100,13 @@ def _entries(nodes: Fields) -> Iterator[Fields]:
         yield entry
 
 
-def _usual_key(requirement: Requirement) -> Requirement:
-    """EKS Auto Mode calls the same values by keys of its own."""
+def _usual(requirement: Requirement) -> Requirement:
+    """EKS Auto Mode calls the same values by keys of its own, and Karpenter has operators of its own."""
     key = requirement.key
     renamed = key.replace(_AUTO_MODE, _USUAL, 1) if key.startswith(_AUTO_MODE) else key
-    return Requirement(renamed, requirement.operator, requirement.values)
+    operator, more = _WITH_BOUND.get(requirement.operator, (requirement.operator, 0))
+    values = tuple(str(int(value) + more) if more and value.isdecimal() else value for value in requirement.values)
+    return Requirement(renamed, operator, values)
 
 
 def _is_label(requirement: Requirement) -> bool:
@@ -118,8 +127,12 @@ def _capacity_types(asked: list[Requirement]) -> tuple[CapacityType, ...]:
     return found if about else DEFAULT_CAPACITY_TYPES
 
 
-def _most(limits: Fields) -> int | None:
-    """How many accelerators, where it limits those of one kind."""
-    amounts = [limits.quantity(name) for name in _WHOLE_DEVICES if name in limits]
-    known = [amount.int64_value() for amount in amounts if amount is not None]
-    return known[0] if len(known) == 1 else None
+def _limits(limits: Fields) -> Limits:
+    """Of nodes, and of accelerators where it limits those of one kind."""
+    amounts = {name: amount for name in _WHOLE_DEVICES if (amount := limits.quantity(name)) is not None}
+    nodes = limits.quantity("nodes")
+    most = nodes.int64_value() if nodes is not None else None
+    if len(amounts) != 1:
+        return Limits(nodes=most)
+    ((name, amount),) = amounts.items()
+    return Limits(amount.int64_value(), most, of_accelerators=name)

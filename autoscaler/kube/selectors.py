@@ -14,13 +14,13 @@ from instance_catalog.kubernetes.taint import Taint, Toleration
 
 NODE_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 DEVICE_TAINT_EFFECTS = ("NoSchedule", "NoExecute", "None")
-_NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 # Kinds whose selector is a map of labels; all others have a LabelSelector.
 _BY_MAP = ("Service", "ReplicationController")
 
 
-def parse_requirement(fields: Fields, operators: Iterable[str] = _NODE_OPERATORS) -> Requirement:
+def parse_requirement(fields: Fields, operators: Iterable[str] = NODE_OPERATORS) -> Requirement:
     """One `key operator values` entry of a selector; what the API server refuses is kept as it is written."""
     operator = fields.choice("operator", operators, default="")
     found = Requirement(fields.required("key"), operator, fields.texts("values"))
@@ -29,7 +29,7 @@ def parse_requirement(fields: Fields, operators: Iterable[str] = _NODE_OPERATORS
             fields.error("values", f"{operator} needs at least one value", "list the values")
         case "Exists" | "DoesNotExist" if found.values:
             fields.error("values", f"{operator} takes no values", "remove them, or write operator: In")
-        case "Gt" | "Lt" if len(found.values) != 1:
+        case "Gt" | "Lt" | "Gte" | "Lte" if len(found.values) != 1:
             fields.error("values", f"{operator} compares with one number", "write one number, in quotes")
     fields.unread()
     return found

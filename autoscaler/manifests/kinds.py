@@ -283,6 +283,8 @@ IGNORED = {
     **_groups("requests are taken from the pods themselves", "autoscaling.k8s.io"),
     **_groups("it is an instruction to kustomize: give the output of `kubectl kustomize`", "kustomize.config.k8s.io"),
     **_groups(_OTHER_AUTOSCALER, "autoscaling.x-k8s.io karpenter.sh karpenter.k8s.aws eks.amazonaws.com"),
+    ("karpenter.kwok.sh", "KWOKNodeClass"): "Karpenter's nodes without machines start as it says, and a plan launches "
+    "none of them",
     **_groups(_NO_QUOTA, "kueue.x-k8s.io scheduling.volcano.sh scheduling.run.ai"),
     **_groups("it configures KAI Scheduler, whose topology and shards a plan does not follow", "kai.scheduler"),
     **_groups(

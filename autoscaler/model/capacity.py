@@ -124,11 +124,18 @@ NO_TEMPLATE: Final = NodeTemplateRef()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds over all nodes of a pool; None does not limit that dimension."""
+    """Upper bounds over all nodes of a pool; None does not limit that dimension. `of_accelerators` is the name of that
+    limit in the object, a resource in Karpenter's."""
 
     accelerators: int | None = None
     nodes: int | None = None
     usd_per_hour: Decimal | None = None
+    of_accelerators: str = field(default="accelerators", compare=False)
+
+    def path(self, resource: str) -> str:
+        """Of the limit of "accelerators", "nodes" or "usdPerHour" in the object, such as spec.limits.nodes."""
+        name = self.of_accelerators if resource == "accelerators" else resource
+        return f'spec.limits["{name}"]' if "/" in name else f"spec.limits.{name}"
 
 
 @dataclass(frozen=True, slots=True)

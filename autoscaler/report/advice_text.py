@@ -28,7 +28,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.ADD_VOLUME_CLAIMS: "create PersistentVolumeClaim {claims} (tried with one that every zone serves)",
     ChangeKind.ADD_STORAGE_CLASSES: "give StorageClass {classes} with -f (tried with one that every zone serves)",
     ChangeKind.DROP_ANNOTATION: "remove the annotation {annotation}, so that a node is planned for the pod itself",
-    ChangeKind.RAISE_LIMIT: "raise spec.limits.{resource} from {limit} to {instead}",
+    ChangeKind.RAISE_LIMIT: "raise {limited} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
     ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to All",
     ChangeKind.RUN_PLUGIN: "run the device plugin of {resource}",

@@ -21,6 +21,7 @@ def read(*requirements: tuple[str, str, *tuple[str, ...]], **spec: Any) -> tuple
     """The pool, and what is said of it."""
     asked = [{"key": key, "operator": operator, "values": list(values)} for key, operator, *values in requirements]
     nodes = {"requirements": asked, "nodeClassRef": spec.pop("node_class", EC2), "taints": spec.pop("taints", [])}
+    nodes["startupTaints"] = spec.pop("startup_taints", [])
     template = {"metadata": {"labels": spec.pop("labels", {})}, "spec": nodes}
     problems = Problems()
     found = parse_node_pool({"metadata": {"name": "gpu"}, "spec": {"template": template, **spec}}, problems)
@@ -42,7 +43,7 @@ def test_its_nodes_have_its_labels_and_taints_and_what_its_requirements_admit() 
         ("tier", "In", "a", "b"),
         labels={"kind": "gpu"},
         taints=[taint],
-        limits={"cpu": 1000, "nvidia.com/gpu": 8},
+        limits={"cpu": 1000, "nvidia.com/gpu": 8, "nodes": 3},
         weight=20,
     )
     assert found.requirements == (
@@ -51,7 +52,29 @@ def test_its_nodes_have_its_labels_and_taints_and_what_its_requirements_admit() 
     )
     assert dict(found.labels) == {"kind": "gpu", "team": "search", labels.KARPENTER_NODE_POOL: "gpu"}
     assert found.taints == (Taint("nvidia.com/gpu", "true", "NoSchedule"),)
-    assert (found.limits.accelerators, found.weight, found.of_karpenter) == (8, 20, True)
+    assert (found.limits.accelerators, found.limits.nodes, found.weight, found.of_karpenter) == (8, 3, 20, True)
+    assert found.limits.path("accelerators") == 'spec.limits["nvidia.com/gpu"]'
+    assert found.limits.path("nodes") == "spec.limits.nodes"
+
+
+def test_operators_that_karpenter_alone_has() -> None:
+    found = pool((labels.KARPENTER_GPU_MEMORY, "Gte", "24576"), (labels.KARPENTER_GPU_COUNT, "Lte", "4"))
+    assert found.requirements[1:] == (
+        Requirement(labels.KARPENTER_GPU_MEMORY, "Gt", ("24575",)),
+        Requirement(labels.KARPENTER_GPU_COUNT, "Lt", ("5",)),
+    )
+
+
+def test_one_that_keeps_a_number_of_nodes_launches_none_for_pods() -> None:
+    found, said = read(replicas=2)
+    assert found is None
+    assert "spec.replicas" in said
+
+
+def test_taints_that_go_away_are_told_apart() -> None:
+    found, _ = read(startup_taints=[{"key": "agent", "effect": "NoExecute"}])
+    assert found is not None
+    assert (found.taints, found.startup_taints) == ((), (Taint("agent", "", "NoExecute"),))
 
 
 def test_keys_of_eks_auto_mode_say_the_same() -> None:

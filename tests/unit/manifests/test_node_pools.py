@@ -79,7 +79,14 @@ def test_what_device_plugins_hand_out_is_planned_too(tmp_path: Path) -> None:
 
 def test_a_change_names_the_node_pool(tmp_path: Path) -> None:
     found = run(tmp_path, pool(), pod(), pod(count=8).replace("name: p", "name: q"))
-    assert "NodePool gpu: raise spec.limits" in found.stdout
+    assert 'NodePool gpu: raise spec.limits["nvidia.com/gpu"] from 8 to 9' in found.stdout
+
+
+def test_what_nodes_without_machines_are_made_of_is_no_mistake(tmp_path: Path) -> None:
+    node_class = "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n---\n"
+    found = run(tmp_path, node_class, pool(), pod(), args=("--strict",))
+    assert "1 × g6.xlarge" in found.stdout
+    assert "a plan launches none of them" in found.stderr
 
 
 def test_a_node_pool_of_ordinary_machines_is_no_reason_to_refuse(tmp_path: Path) -> None:
