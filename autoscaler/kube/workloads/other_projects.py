@@ -1,8 +1,10 @@
 """Workloads of other projects that hold pod templates: Argo Rollouts, OpenKruise, Kubeflow's Notebooks, Agones,
 Knative, Grove and NVIDIA Dynamo.
 
-Ported rules: argoproj/argo-rollouts v1.8, openkruise/kruise v1.8, kubeflow/kubeflow v1.10 (notebook-controller), and
-those that the functions name. Generated name suffixes are replaced by indexes.
+Ported rules: argoproj/argo-rollouts 009ba6b, pkg/apis/rollouts/v1alpha1/types.go; openkruise/kruise 02e91ae,
+apis/apps/v1alpha1/cloneset_types.go; kubeflow/kubeflow 0708d13, notebook-controller/api/v1/notebook_types.go;
+googleforgames/agones 05738e6, pkg/apis/agones/v1/fleet.go (no replicas are none); and those that the functions name.
+Generated name suffixes are replaced by indexes.
 """
 
 from __future__ import annotations
@@ -59,8 +61,8 @@ def templates_at(*path: str, least: int = 1, sidecar: Mapping[str, str] | None =
 @expander
 def expand_knative_service(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a Service's latest revision: as many as it keeps (`min-scale`) or starts with (`initial-scale`), and
-    at least the one of its first request. Ported rules: knative/serving v1.19, pkg/apis/autoscaling, and the ConfigMap
-    config-deployment for what queue-proxy requests."""
+    at least the one of its first request. Rules: "Configuring scale bounds" (knative.dev, 2026-11), and the ConfigMap
+    config-deployment for what queue-proxy requests (queue-sidecar-cpu-request, by default 25m)."""
     spec = fields.child("spec")
     spec.ignore("traffic")
     template = spec.child("template")
@@ -84,14 +86,17 @@ def expand_knative_service(fields: Fields, workload: Workload) -> Expansion:
 @expander
 def expand_pod_clique_set(fields: Fields, workload: Workload) -> Expansion:
     """The pods of each clique, <set>-<replica>-<clique>-<index>, of those in scaling groups for each replica of the
-    group. Ported rules: ai-dynamo/grove, operator/api/core/v1alpha1."""
+    group. Ported rules: ai-dynamo/grove fcc3b3b, operator/api/core/v1alpha1, podcliqueset.go (no replicas are none) and
+    podclique.go."""
     spec = fields.child("spec")
     spec.ignore("updateStrategy")
     template = spec.child("template")
     template.ignore("cliqueStartupType", "headlessServiceConfig", "priorityClassName", "terminationDelay")
     _refuse(template, "resourceClaimTemplates", "resourceSharing")
     _topology(template)
-    sets, groups = count(spec, "replicas", 1), dict(_groups(template))
+    sets, groups = count(spec, "replicas", 0), dict(_groups(template))
+    if sets == 0:
+        spec.warn("replicas", "0: it has no pods now", "set replicas to as many as you expect to plan for them")
     found = Expansion()
     for clique in template.children("cliques"):
         name, own = clique.required("name"), clique.child("spec")
@@ -131,18 +136,24 @@ def _refuse(fields: Fields, *names: str) -> None:
         fields.ignore(name)
 
 
-def _topology(fields: Fields) -> None:
-    if "topologyConstraint" in fields:
+def _topology(fields: Fields, name: str = "topologyConstraint") -> None:
+    if name in fields:
         message = "is not considered: the pods are planned without regard to racks and blocks"
-        fields.warn("topologyConstraint", message, "give the pool nodes of one block or placement group")
-    fields.ignore("topologyConstraint")
+        fields.warn(name, message, "give the pool nodes of one block or placement group")
+    fields.ignore(name)
 
 
 @expander
 def expand_dynamo_graph(fields: Fields, workload: Workload) -> Expansion:
     """The pods of each component (v1beta1) or service (v1alpha1), <graph>-<component>-<index>, `nodeCount` of them for
-    each replica. Ported rules: ai-dynamo/dynamo v1.4, deploy/operator/api/v1beta1 and v1alpha1."""
+    each replica. Ported rules: ai-dynamo/dynamo 0fddc01, deploy/operator/api, v1beta1/dynamographdeployment_types.go
+    and common.go, and v1alpha1."""
     spec = fields.child("spec")
+    experimental = spec.child("experimental")
+    experimental.ignore("kvTransferPolicy")
+    _refuse(experimental, "componentGroups")  # whose replicas multiply those of their components
+    experimental.unread()
+    _topology(spec, "providerOverride")
     spec.ignore("annotations", "backendFramework", "env", "envs", "labels", "priorityClassName", "restart")
     _topology(spec)
     services = spec.child("services")

@@ -87,8 +87,16 @@ def test_cliques_of_a_scaling_group_are_there_for_each_of_its_replicas() -> None
     assert (found.pods[1].labels["a"], problems) == ("b", [])
 
 
+def test_a_set_of_cliques_without_replicas_has_no_pods() -> None:
+    clique = {"name": "a", "spec": {"roleName": "a", "replicas": 1, "podSpec": pod_spec(1)}}
+    found, problems = expanded(expand_pod_clique_set, {"template": {"cliques": [clique]}})
+    assert (found.pods, problems) == ((), ["spec.replicas: 0: it has no pods now"])
+
+
 def test_what_grove_shares_between_cliques_is_refused() -> None:
-    _, problems = expanded(expand_pod_clique_set, {"template": {"cliques": [], "resourceSharing": [{"name": "x"}]}})
+    _, problems = expanded(
+        expand_pod_clique_set, {"replicas": 1, "template": {"cliques": [], "resourceSharing": [{"name": "x"}]}}
+    )
     assert problems == ["spec.template.resourceSharing: changes the pods or their devices in ways that are not read"]
 
 
@@ -102,6 +110,13 @@ def test_components_of_dynamo_have_a_pod_for_each_node_of_each_replica() -> None
     assert problems == [
         "spec.components: planned with what is written here: what Dynamo's operator adds to the pods is not read"
     ]
+
+
+def test_what_dynamo_scales_together_is_refused() -> None:
+    _, problems = expanded(expand_dynamo_graph, {"experimental": {"componentGroups": [{"name": "g", "replicas": 2}]}})
+    assert [problem.partition(":")[0] for problem in problems] == ["spec.experimental.componentGroups"]
+    _, problems = expanded(expand_dynamo_graph, {"experimental": {"kvTransferPolicy": {}}, "providerOverride": {}})
+    assert [problem.partition(":")[0] for problem in problems] == ["spec.providerOverride"]
 
 
 def test_a_service_of_dynamo_gives_its_resources_to_the_main_container() -> None:

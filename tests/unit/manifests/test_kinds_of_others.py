@@ -28,7 +28,7 @@ def problems(found: Loaded) -> str:
         ("kubeflow.org/v1", "Notebook", "template: {spec: %s}", 1),
         ("apps.kruise.io/v1beta1", "StatefulSet", "replicas: 2, template: {spec: %s}", 2),
         ("nvidia.com/v1beta1", "DynamoGraphDeployment", "components: [{name: a, podTemplate: {spec: %s}}]", 1),
-        ("grove.io/v1alpha1", "PodCliqueSet", "template: {cliques: [{name: a, spec: {podSpec: %s}}]}", 1),
+        ("grove.io/v1alpha1", "PodCliqueSet", "replicas: 1, template: {cliques: [{name: a, spec: {podSpec: %s}}]}", 1),
         ("serving.kubeflow.org/v1beta1", "InferenceService", "predictor: %s", 1),
     ],
 )
