@@ -29,8 +29,10 @@ _GPU_VENDORS: Final = ("NVIDIA", "AMD")
 _RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _ALONE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "")  # each of whose pods has the whole model
 _MOST_PODS: Final = 100  # of a plan that is made again
-# What a program has of each GPU before it loads a weight: the context of CUDA alone takes 128 to 256 MiB, measured in
-# invoke-ai/InvokeAI pull request 9447 (2026-08), and PyTorch's kernels come on top (pytorch/pytorch issue 34323).
+# What a program has of each GPU before it loads a weight, at the least: measured were 256 MiB on an RTX 3090 (PyTorch
+# 2.7.1, invoke-ai/InvokeAI issue 9413), about 300 MB (pytorch/pytorch issue 107667) and 426 MiB on an RTX 6000 Ada
+# (PyTorch 2.10, unslothai/unsloth-zoo pull request 1053). A bare context without kernels may have 128 MiB
+# (invoke-ai/InvokeAI pull request 9447); that one with the kernels of a model has 256 MiB or more is inferred.
 _CONTEXT: Final = 2**28
 
 

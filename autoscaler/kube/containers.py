@@ -43,8 +43,11 @@ _SIZE: Final = re.compile(r"[-_.]([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9]
 # Weights in fewer than 16 bits, or of a model that is published so.
 _SMALLER: Final = re.compile(
     r"(?i)awq|gptq|fp8|fp4|int4|int8|[48]-?bit|w[48]a(?:8|16)|gguf|bnb|bitsandbytes|quantiz|-q[48]|gpt-oss|ollama"
-    # deepseek-ai/DeepSeek-V3 and -R1 themselves, MoonshotAI/Kimi-K2: model cards (2026-11).
-    r"|deepseek-(?:v3|r1)(?!-distill)|kimi-k2"
+    # Published so (2026-11): gpt-oss in MXFP4 (model card of openai/gpt-oss-20b), DeepSeek-V3 in FP8 (files and tags of
+    # deepseek-ai/DeepSeek-V3), Kimi-K2 in FP8 (vLLM recipes), Kimi-K2.6 in INT4 (llm-compressor 0.11, "Kimi-K2.6 FP8
+    # Block Example"), Kimi-K3 in MXFP4 (card of Radioheading/Kimi-K3-W4AFP8). That DeepSeek-R1 is, too, is inferred: it
+    # has the architecture of V3, and its card was not seen.
+    r"|deepseek-(?:v3|r1)(?!-distill)|kimi-k[23]"
 )
 # One pod has not all of the weights on its GPUs: options of vLLM, SGLang and torchrun, and of Transformers.
 _SPREAD: Final = re.compile(

@@ -13,27 +13,34 @@ from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.kubernetes.labels import ACCELERATOR
 from instance_catalog.types.catalog import Catalog
 
-# The domains by which they name labels and resources of their nodes, as in the clouds' own pages on GPU nodes and RDMA
-# (Volcengine VKE, Alibaba Cloud ACK, Oracle OKE, Azure AKS, Tencent TKE, CoreWeave, Nebius, DigitalOcean; Huawei's
-# device plugin of Ascend NPUs; 2026-11).
+# The domains by which they name labels and resources of their nodes, each seen with the name beside it (2026-11).
 _DOMAINS: Final = {
-    "volcengine.com": "Volcengine",
-    "aliyun.com": "Alibaba Cloud",
+    "volcengine.com": "Volcengine",  # vke.volcengine.com/rdma: vllm-project/aibrix, brixbench/…/models/model.yaml
+    "aliyun.com": "Alibaba Cloud",  # aliyun.com/gpu-core.percentage of ACK, in public code of users alone
+    # alibabacloud.com/gpu-model-series: alibabacloud.com, "Schedule applications to GPU-HPN virtual nodes …"
     "alibabacloud.com": "Alibaba Cloud",
+    # oci.oraclecloud.com/rdma.local_block_id: OguzPastirmaci/misc, oke-topology-aware/README.md
     "oraclecloud.com": "Oracle Cloud",
-    "azure.com": "Azure",
+    "azure.com": "Azure",  # kubernetes.azure.com/accelerator, in public code of users alone
+    # tke.cloud.tencent.com/eni-ip: tencentcloud.com/document/product/457/74082
     "tencent.com": "Tencent Cloud",
-    "huawei.com": "Huawei",
-    "coreweave.com": "CoreWeave",
+    # huawei.com/Ascend910A, of the device plugin wherever such NPUs are: volcano-sh/volcano, how_to_use_vnpu.md
+    "huawei.com": "a cloud with Huawei's NPUs",
+    "coreweave.com": "CoreWeave",  # ds.coreweave.com/nvlink.domain, in public code of users alone
+    # backend.coreweave.cloud/fabric: docs.coreweave.com, "InfiniBand and RoCE labels"
     "coreweave.cloud": "CoreWeave",
+    # topology.nebius.com/tier-1: docs.nebius.com, kubernetes/gpu/topology-aware-scheduling
     "nebius.com": "Nebius",
-    "digitalocean.com": "DigitalOcean",
+    "digitalocean.com": "DigitalOcean",  # doks.digitalocean.com/gpu-brand, in public code of users alone
 }
+# Of a device plugin for any cluster: AliyunContainerService/gpushare-device-plugin, README.md; both names: issue 190 of
+# AliyunContainerService/gpushare-scheduler-extender.
+_OF_ANY_CLUSTER: Final = frozenset({"aliyun.com/gpu-mem", "aliyun.com/gpu-count"})
 
 
 def cloud_named(name: str) -> str:
     """The cloud whose nodes alone have a label or resource of this name, "" for all others."""
-    domain = name.partition("/")[0] if "/" in name else ""
+    domain = name.partition("/")[0] if "/" in name and name not in _OF_ANY_CLUSTER else ""
     return next((cloud for end, cloud in _DOMAINS.items() if domain == end or domain.endswith(f".{end}")), "")
 
 

@@ -21,6 +21,7 @@ from autoscaler.kube.fields import Fields
         ({"args": ["--model=org/Llama-3.1-70B", "--quantization", "awq"]}, None),
         ({"args": ["-b", "8b", "-e", "32G"]}, None),
         ({"args": ["--model=deepseek-ai/DeepSeek-R1-671B"]}, None),  # published in FP8
+        ({"args": ["--model=org/Kimi-K3-1000B"]}, None),  # published in MXFP4
         ({"args": ["--model=deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"]}, 32),
         ({"args": ["--model=org/Llama-3.1-70B", "--pipeline-parallel-size=2"]}, None),
         ({"args": ["--model=org/Llama-3.1-70B", "--cpu-offload-gb", "80"]}, None),

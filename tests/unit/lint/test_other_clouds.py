@@ -33,9 +33,10 @@ def told(*pods: Pod, nodes: tuple[Node, ...] = ()) -> list[Diagnostic]:
     ("name", "cloud"),
     [
         (LABEL, "Volcengine"),
-        ("aliyun.com/gpu-mem", "Alibaba Cloud"),
+        ("aliyun.com/gpu-core.percentage", "Alibaba Cloud"),
+        ("aliyun.com/gpu-mem", ""),  # of a device plugin that runs on any cluster
         ("kubernetes.azure.com/accelerator", "Azure"),
-        ("huawei.com/Ascend910", "Huawei"),
+        ("huawei.com/Ascend910", "a cloud with Huawei's NPUs"),
         ("nvidia.com/gpu", ""),
         ("notaliyun.com/gpu", ""),
         ("volcengine.com", ""),

@@ -24,6 +24,8 @@ def problems(found: Loaded) -> str:
     [
         ("argoproj.io/v1alpha1", "Rollout", "replicas: 2, template: {spec: %s}", 2),
         ("agones.dev/v1", "Fleet", "replicas: 1, template: {spec: {template: {spec: %s}}}", 1),
+        ("agones.dev/v1", "GameServer", "template: {spec: %s}", 1),
+        ("apps.kruise.io/v1alpha1", "CloneSet", "replicas: 2, template: {spec: %s}", 2),
         ("serving.knative.dev/v1", "Service", "template: {spec: %s}", 1),
         ("kubeflow.org/v1", "Notebook", "template: {spec: %s}", 1),
         ("apps.kruise.io/v1beta1", "StatefulSet", "replicas: 2, template: {spec: %s}", 2),
