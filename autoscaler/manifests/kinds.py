@@ -272,8 +272,8 @@ IGNORED = {
         (
             "serving.kserve.io",
             kind,
-        ): "it is a template, of which an InferenceService or LLMInferenceService makes pods: "
-        "give those (kubectl get pods -o yaml)"
+        ): "KServe adds what it says to the pods of services that use it (cpu, memory, GPUs, node selectors), and a "
+        "plan does not: give the pods that KServe makes (kubectl get pods -o yaml)"
         for kind in ("ServingRuntime", "ClusterServingRuntime", "LLMInferenceServiceConfig")
     },
     **_groups("it names models and how they are served: pods come of an InferenceService of ome.io", "ome.io"),

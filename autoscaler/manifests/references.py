@@ -102,9 +102,9 @@ def patch(fields: Fields, problems: Problems) -> Diagnostic | None:
 
 
 def half(fields: Fields) -> Diagnostic | None:
-    """What to say of a patch whose pods ask for devices and say nothing about which: what it changes may name them, and
-    the cheapest machine would be a guess. None of pods, of DaemonSets, for which nothing is bought, and of what names a
-    machine or claims its devices."""
+    """What to say of a patch whose pods ask for devices and say nothing about which: what it changes may name them, or
+    another patch of it, and the cheapest machine would be a guess. None of pods, of DaemonSets, for which nothing is
+    bought, and of what names a machine or claims its devices."""
     lacks = lacking(fields)
     if lacks is None or fields.text("kind") in ("Pod", "DaemonSet"):
         return None
@@ -113,8 +113,8 @@ def half(fields: Fields) -> Diagnostic | None:
         return None
     said = (
         f"looks like a patch of Kustomize, or a template that a tool completes: {lacks[1]}, so the API server refuses "
-        f"it. It asks for {found[0][1]}, and which one its program needs is in what it changes: nothing is planned for "
-        "it"
+        f"it. It asks for {found[0][1]}, and which one its program needs is in what it changes, or in another file of "
+        "its kustomization: nothing is planned for it"
     )
     return Diagnostic(said, f"{RENDERED}; --skip-unknown plans for the rest of the files", lacks[0])
 

@@ -183,5 +183,8 @@ def _with_gpus(containers: object, number: int) -> object:
 
 
 def _runtime_adds(part: Fields, field: str, what: str) -> None:
-    message = f"planned with what is written here: GPUs, node selectors and tolerations of {what} are not read"
+    message = (
+        f"planned with what is written here: nothing of {what} is read, neither cpu, memory and GPUs nor node "
+        "selectors, tolerations and replicas"
+    )
     part.warn(field, message, f"if there are any, {_PODS}")

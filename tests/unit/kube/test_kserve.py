@@ -42,7 +42,7 @@ def test_the_container_of_a_model_server_has_its_resources_and_those_of_kserve()
     assert pod.node_selector == {"a": "b"}
     assert pod.labels == {"tier": "x", "component": "predictor", "serving.kserve.io/inferenceservice": "s"}
     assert [text.partition(": ")[0] for text in problems] == ["spec.predictor.model"]
-    assert "of its ServingRuntime are not read" in problems[0]
+    assert "nothing of its ServingRuntime is read, neither cpu, memory and GPUs nor" in problems[0]
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,7 @@ def test_no_machine_is_guessed_for_a_patch_that_names_none(kind: str, spec: str,
     found = loaded(text.replace("IMAGE", ""))
     assert [f"asks for {asked}" in one.message for one in found.errors] == [True] * refused
     assert all("--skip-unknown" in one.next_step for one in found.errors)
+    assert all("what it changes, or in another file of its kustomization:" in one.message for one in found.errors)
     left_out = load(["-"], stdin=io.StringIO(text.replace("IMAGE", "")), skip_unknown=True)
     assert left_out.ok
     assert (not left_out.snapshot.pods) == (refused or kind == "DaemonSet")
