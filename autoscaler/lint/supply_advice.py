@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from autoscaler.lint.advice import surprise
+from autoscaler.lint.pods.cloud_nodes import made_by_clouds, tainted_by_cloud
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
@@ -43,12 +44,12 @@ _OF_ANY_MODEL: Final = frozenset(
 
 
 def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Of plans with pools only root disks, plugins, what nobody prepares and built-in classes: pools say what else the
-    nodes are."""
+    """Of plans with pools only root disks, plugins, what nobody prepares and nodes of clouds themselves: pools say what
+    else the nodes are."""
     yield from _assumed_disk(snapshot, plan, catalog)
     yield from _assumed_plugins(snapshot, plan, catalog)
     yield from _unprepared(snapshot, plan, catalog)
-    yield from _of_autopilot(snapshot)
+    yield from made_by_clouds(snapshot)
     yield from _of_reservations(snapshot)
     if not any(_GPU_RESOURCE in machine.allocatable for machine in catalog):
         yield from _shared_by_pools(snapshot)
@@ -56,6 +57,7 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     if snapshot.pools:
         return
     used = {profile for node in plan.launches for profile in node.drivers}
+    yield from tainted_by_cloud(snapshot, plan, catalog)
     yield from _any_gpu(snapshot, plan, catalog)
     if not any(_GPU_RESOURCE in machine.allocatable for machine in catalog):
         yield from _named_for_sharing(snapshot)
@@ -248,28 +250,6 @@ def _workload_identity(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
             "CapacityPool",
             selecting[0].origin,
         )
-
-
-def _of_autopilot(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """The label of a class of GKE itself, for the first pod that selects one that no pool and no node has."""
-    had = (*(pool.labels for pool in snapshot.pools), *(node.labels for node in snapshot.nodes))
-    given = {entry for labels_of in had for entry in labels_of.items()}
-    built_in = [entry for facts in cloud_facts().values() for entry in facts.built_in_values.items()]
-    for pod in snapshot.pods:
-        asked = ((key, names[0], known) for key, known in built_in for names in pod.required_values({key}))
-        found = next(((key, name) for key, name, known in asked if name in known and (key, name) not in given), None)
-        if found is not None and not pod.bound:
-            key, name = found
-            yield surprise(
-                f"Pod {pod.key}",
-                ("spec", "nodeSelector", key),
-                f"selects {key}={name}, a class that GKE Autopilot has built in and no label of your own: GKE makes "
-                "the nodes of such a class itself, and Foreslice launches nothing on an Autopilot cluster",
-                "on Autopilot leave the pod to GKE; on a Standard cluster drop the label, or give it to your node "
-                "pools and name it in spec.labels of a CapacityPool",
-                pod.origin,
-            )
-            return
 
 
 def _of_reservations(snapshot: Snapshot) -> Iterator[Diagnostic]:

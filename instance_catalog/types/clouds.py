@@ -11,6 +11,7 @@ from typing import Any
 
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.package_data import contents
 
 _NOTHING = re.compile(r"(?!)")
@@ -50,7 +51,8 @@ class CloudFacts:
     `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label by
     which pods select a model of accelerator. `chosen_labels` have values that people choose, so that nothing says which
     machines they mean; the text says who knows. Of nodes with `built_in_values` the cloud says what they are, and makes
-    them itself.
+    them itself; on those with `own_driver_values` it installs the accelerators' driver, so that none of a CapacityPool
+    has them. `accelerator_taints` are the taints that the cloud gives nodes with accelerators of a vendor.
 
     `cards` are the kinds of the primary and of the RDMA network card of types that are listed; () where the listing
     says nothing. `storage_drivers` make volumes that only its machines mount; `zone_label` is the label with the zone
@@ -86,6 +88,8 @@ class CloudFacts:
     model_label: str = ""
     chosen_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     built_in_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
+    own_driver_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
+    accelerator_taints: FrozenMap[str, Taint] = field(default_factory=FrozenMap)
     topology_types: FrozenMap[str, tuple[str, ...]] = field(default_factory=FrozenMap)
     critical_pods_need_quota: bool = False
     sdk: tuple[str, ...] = ()
@@ -134,11 +138,17 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         root_disk=row["root_disk"],
         model_label=row["model_label"],
         chosen_labels=FrozenMap(row["chosen_labels"]),
-        built_in_values=FrozenMap({key: frozenset(found) for key, found in row.get("built_in_values", {}).items()}),
+        built_in_values=_values(row, "built_in_values"),
+        own_driver_values=_values(row, "own_driver_values"),
+        accelerator_taints=FrozenMap({k: Taint(**found) for k, found in row.get("accelerator_taints", {}).items()}),
         topology_types=FrozenMap({key: tuple(found) for key, found in row.get("topology_types", {}).items()}),
         critical_pods_need_quota=row.get("critical_pods_need_quota", False),
         sdk=tuple(row["sdk"]),
     )
+
+
+def _values(row: Mapping[str, Any], name: str) -> FrozenMap[str, frozenset[str]]:
+    return FrozenMap({key: frozenset(found) for key, found in row.get(name, {}).items()})
 
 
 def _sidecar(row: Mapping[str, Any]) -> Sidecar:
@@ -165,8 +175,10 @@ def queue_labels() -> frozenset[str]:
 
 
 def made_by_cloud(key: str, value: str) -> bool:
-    """Whether a cloud makes the nodes with this value of the label by itself, so that no group of others has it."""
-    return any(value in facts.built_in_values.get(key, ()) for facts in cloud_facts().values())
+    """Whether a cloud makes the nodes with this value of the label by itself, or installs the driver on them, so that
+    no group of others has it."""
+    found = cloud_facts().values()
+    return any(value in given.get(key, ()) for one in found for given in (one.built_in_values, one.own_driver_values))
 
 
 @cache

@@ -42,7 +42,7 @@ TPU7X = {
     "cloud.google.com/gke-tpu-topology": "4x4x4",
     "cloud.google.com/gke-tpu-slice": "mine",
 }
-L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4", "cloud.google.com/gke-gpu-driver-version": "latest"}
+L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4", "cloud.google.com/gke-gpu-driver-version": "disabled"}
 TPU_HOST = {**TPU_SLICE, "cloud.google.com/gke-tpu-topology": "2x2"}
 
 
@@ -143,7 +143,7 @@ CASES = {
                 nodeSelector={
                     "cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb",
                     "cloud.google.com/gke-spot": "true",
-                    "cloud.google.com/gke-gpu-driver-version": "latest",
+                    "cloud.google.com/gke-gpu-driver-version": "disabled",
                     "topology.kubernetes.io/zone": "us-central1-c",
                 },
             ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
+
 from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.disks import cheaper_with_larger_disks
@@ -22,7 +24,7 @@ from instance_catalog.types.node_allocatable import node_allocatable
 from tests.builders import NOW, claim, gpus, plan, pod, shipped, snapshot, types
 
 L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
-LATEST = {"cloud.google.com/gke-gpu-driver-version": "latest"}
+DISABLED = {"cloud.google.com/gke-gpu-driver-version": "disabled"}
 CATALOG = shipped("g2-standard-24", "g2-standard-48", "a3-highgpu-8g")
 DISK = (
     "give g2-standard-48 a root disk of 160Gi or more (--disk-size of the GKE node pool), say so "
@@ -53,9 +55,18 @@ def test_the_disk_comes_before_a_smaller_request() -> None:
 def test_no_accelerator_is_given_up_for_a_disk_behind_a_label() -> None:
     label = (
         "create a CapacityPool with spec.limits.nodes 1 or more, foreslice.dev/cloud In [gcp] in spec.requirements and "
-        "cloud.google.com/gke-gpu-driver-version=latest in spec.labels; and "
+        "cloud.google.com/gke-gpu-driver-version=disabled in spec.labels; and "
     )
-    assert advice_lines(advice(wanting(L4 | LATEST))) == [label + DISK]
+    assert advice_lines(advice(wanting(L4 | DISABLED))) == [label + DISK]
+
+
+@pytest.mark.parametrize("value", ["default", "latest"])
+def test_no_pool_gets_the_label_of_a_driver_that_the_cloud_installs(value: str) -> None:
+    """DRA needs node pools without that driver."""
+    key = "cloud.google.com/gke-gpu-driver-version"
+    asked = wanting(L4 | {key: value}, disk="1Gi")
+    (line,) = advice_lines(advice(asked))
+    assert line == f"pod default/p: drop nodeSelector {key}={value} → 1 × g2-standard-48 (on-demand), 4.00 $/h"
 
 
 def test_no_accelerator_is_given_up_for_a_disk_behind_a_class_of_autopilot() -> None:
@@ -66,7 +77,7 @@ def test_no_accelerator_is_given_up_for_a_disk_behind_a_class_of_autopilot() -> 
 
 
 def test_the_change_does_what_it_says_when_it_is_carried_out() -> None:
-    (found,) = advice(wanting(L4 | LATEST))
+    (found,) = advice(wanting(L4 | DISABLED))
     told = found.change.parts[-1].detail
     assert (told["instance_type"], told["allocatable"]) == ("g2-standard-48", "80Gi")
     known = CATALOG.types["g2-standard-48"]
@@ -77,8 +88,8 @@ def test_the_change_does_what_it_says_when_it_is_carried_out() -> None:
     assert node_allocatable(known, root_disk=smaller)["ephemeral-storage"].value < wanted
 
     stated = replace(known, allocatable=FrozenMap({"ephemeral-storage": Quantity.parse(str(told["allocatable"]))}))
-    pool = CapacityPool("gpu", labels=FrozenMap(LATEST), capacity_types=(CapacityType.ON_DEMAND,))
-    after = plan(wanting(L4 | LATEST, pool), catalog=Catalog.of([stated, CATALOG.types["a3-highgpu-8g"]]))
+    pool = CapacityPool("gpu", labels=FrozenMap(DISABLED), capacity_types=(CapacityType.ON_DEMAND,))
+    after = plan(wanting(L4 | DISABLED, pool), catalog=Catalog.of([stated, CATALOG.types["a3-highgpu-8g"]]))
     assert types(after) == ["g2-standard-48"]
     assert after.launches[0].usd_per_hour == found.result.usd_per_hour
     assert found.result.usd_per_hour is not None

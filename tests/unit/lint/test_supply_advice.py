@@ -47,7 +47,11 @@ def told(plan: Plan, *pools: CapacityPool) -> list[str]:
         ("g6.xlarge", ("nvidia", "example"), ["driver gpu.example.com: makes up its devices"]),
         ("g4ad.xlarge", ("amd",), ["instance type g4ad.xlarge: the node images of aws have no driver for AMD"]),
         ("dl1.24xlarge", ("gaudi",), ["instance type dl1.24xlarge: the node images of aws have no driver for Habana"]),
-        ("ct6e-standard-4t", ("tpu",), []),
+        (
+            "ct6e-standard-4t",
+            ("tpu",),
+            ["Pod default/p: does not tolerate google.com/tpu=present:NoSchedule, the taint"],
+        ),
         ("g6.xlarge", ("nvidia:feature-discovery",), ["instance type g6.xlarge: pods select it by labels of NVIDIA"]),
     ],
 )

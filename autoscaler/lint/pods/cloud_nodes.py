@@ -1,0 +1,94 @@
+"""What a cloud itself does to nodes: makes them, installs its own driver, and adds taints for their devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from autoscaler.lint.advice import surprise
+from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import requested_resources
+from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import cloud_facts, facts_of
+
+
+def made_by_clouds(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Labels of nodes that a cloud makes or prepares itself, for the first pod that selects one that no pool and no
+    node has."""
+    facts = cloud_facts().values()
+    for pod, key, name in _selecting(snapshot, [one.built_in_values for one in facts]):
+        yield surprise(
+            f"Pod {pod.key}",
+            ("spec", "nodeSelector", key),
+            f"selects {key}={name}, a class that GKE Autopilot has built in and no label of your own: GKE makes "
+            "the nodes of such a class itself, and Foreslice launches nothing on an Autopilot cluster",
+            "on Autopilot leave the pod to GKE; on a Standard cluster drop the label, or give it to your node "
+            "pools and name it in spec.labels of a CapacityPool",
+            pod.origin,
+        )
+    for pod, key, name in _selecting(snapshot, [one.own_driver_values for one in facts]):
+        yield surprise(
+            f"Pod {pod.key}",
+            ("spec", "nodeSelector", key),
+            f"selects {key}={name}, the label of node pools on which GKE installs the GPU driver itself: node pools "
+            "of Foreslice are made with gpu-driver-version=disabled, which DRA needs",
+            "on Autopilot, or on node pools with GKE's own driver, leave the pod to GKE; for Foreslice drop the label",
+            pod.origin,
+        )
+
+
+def _selecting(snapshot: Snapshot, values: list[FrozenMap[str, frozenset[str]]]) -> list[tuple[Pod, str, str]]:
+    """The first pod that waits and requires one of the values, by key, which neither pools nor nodes have."""
+    had = (*(pool.labels for pool in snapshot.pools), *(node.labels for node in snapshot.nodes))
+    given = {entry for labels_of in had for entry in labels_of.items()}
+    entries = [entry for by_key in values for entry in by_key.items()]
+    for pod in snapshot.pods:
+        asked = ((key, names[0], known) for key, known in entries for names in pod.required_values({key}))
+        found = next(((key, name) for key, name, known in asked if name in known and (key, name) not in given), None)
+        if found is not None and not pod.bound:
+            return [(pod, *found)]
+    return []
+
+
+def tainted_by_cloud(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Pods with claims on nodes to which their cloud adds a taint that they do not tolerate, once for each taint. An
+    admission plugin gives the toleration to pods that request the resource; a claim gives none. A CapacityPool says
+    which taints its nodes have, so this is of plans without one."""
+    pods = {pod.key: pod for pod in snapshot.pods if pod.claims and not pod.bound}
+    found: dict[Taint, dict[str, Pod]] = {}
+    for node in plan.launches:
+        machine = catalog.types.get(node.offering.instance_type)
+        taint = _taint_of(machine.cloud, machine.accelerator.vendor) if machine and machine.accelerator else None
+        if taint is not None:
+            found.setdefault(taint, {}).update(_refused(pods, node.pods, taint))
+    for taint, refused in found.items():
+        if refused:
+            first, *_ = refused.values()
+            yield surprise(
+                f"Pod {first.key}",
+                ("spec", "tolerations"),
+                f"does not tolerate {taint.key}={taint.value}:{taint.effect}{and_more(tuple(refused))}, the taint that "
+                "GKE gives node pools with these devices where the cluster has other nodes: GKE adds the toleration to "
+                f"pods that request {taint.key}, and not to pods with claims",
+                f"add the toleration {{key: {taint.key}, operator: Exists, effect: {taint.effect}}}, and name the "
+                "taint in spec.taints of a CapacityPool",
+                first.origin,
+            )
+
+
+def _taint_of(cloud: str, vendor: str) -> Taint | None:
+    return facts_of(cloud).accelerator_taints.get(vendor)
+
+
+def _refused(pods: Mapping[str, Pod], placed: tuple[str, ...], taint: Taint) -> dict[str, Pod]:
+    """Those of the placed pods that tolerate the taint neither by themselves nor for the resource that they request."""
+    there = {key: pods[key] for key in placed if key in pods}
+    return {
+        key: pod
+        for key, pod in there.items()
+        if taint.key not in requested_resources(pod) and not any(one.tolerates(taint) for one in pod.tolerations)
+    }

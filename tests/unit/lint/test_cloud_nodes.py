@@ -1,0 +1,78 @@
+"""What a cloud itself does to nodes that pods select or get."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.lint.supply_advice import supply_advice
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.pod import Container
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Toleration
+from tests.builders import NOW, claim, pod, shipped, snapshot
+
+DRIVER = "cloud.google.com/gke-gpu-driver-version"
+
+
+def told(
+    machine: str, *tolerations: Toleration, requested: str = "", pools: tuple[CapacityPool, ...] = ()
+) -> list[Diagnostic]:
+    asking = [replace(pod(name, name), tolerations=tolerations) for name in ("p", "q")]
+    state, catalog = snapshot(asking, [claim(one.name) for one in asking], pools=pools), shipped(machine)
+    plan = plan_for(state, catalog, Policy(), NOW)
+    assert plan.launches
+    if requested:
+        container = Container("main", FrozenMap({requested: Quantity.of(1)}))
+        state = replace(state, pods=tuple(replace(one, containers=(container,)) for one in asking))
+    return [one for one in supply_advice(state, plan, catalog) if "does not tolerate" in one.message]
+
+
+def test_claims_on_nodes_that_their_cloud_taints_need_the_toleration() -> None:
+    (found,) = told("g2-standard-4")
+    assert found.subject == "Pod default/p"
+    assert found.message.startswith(
+        "does not tolerate nvidia.com/gpu=present:NoSchedule (and 1 more), the taint that GKE"
+    )
+    assert found.next_step.startswith("add the toleration {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}")
+
+
+@pytest.mark.parametrize(
+    ("toleration", "warned"),
+    [
+        (Toleration("nvidia.com/gpu", "Exists", effect="NoSchedule"), False),
+        (Toleration("nvidia.com/gpu", "Equal", "present"), False),
+        (Toleration(operator="Exists"), False),
+        (Toleration("nvidia.com/gpu", "Equal", "true"), True),
+        (Toleration("nvidia.com/gpu", "Exists", effect="NoExecute"), True),
+        (Toleration("google.com/tpu", "Exists"), True),
+    ],
+)
+def test_who_tolerates_the_taint_is_told_nothing(toleration: Toleration, warned: bool) -> None:
+    assert bool(told("g2-standard-4", toleration)) is warned
+
+
+def test_nothing_of_nodes_without_such_a_taint_and_of_pods_whose_resource_tolerates_it() -> None:
+    assert not told("g6.xlarge")
+    assert not told("g2-standard-4", requested="nvidia.com/gpu")
+    assert not told("g2-standard-4", pools=(CapacityPool("gpu"),))  # its spec.taints say it
+
+
+@pytest.mark.parametrize(
+    ("value", "of_pool", "warned"),
+    [("latest", "", True), ("default", "", True), ("disabled", "", False), ("latest", "latest", False)],
+)
+def test_the_driver_that_the_cloud_installs(value: str, of_pool: str, warned: bool) -> None:
+    asking = pod("p", "c", node_selector=FrozenMap({DRIVER: value}))
+    pools = (CapacityPool("gpu", labels=FrozenMap({DRIVER: of_pool})),) if of_pool else ()
+    state, catalog = snapshot([asking], [claim("c")], pools=pools), shipped("g2-standard-4")
+    found = [o for o in supply_advice(state, plan_for(state, catalog, Policy(), NOW), catalog) if DRIVER in o.message]
+    assert [f"selects {DRIVER}={value}, the label of node pools on which GKE installs" in o.message for o in found] == [
+        True
+    ] * warned
+    assert all("for Foreslice drop the label" in one.next_step for one in found)
