@@ -32,6 +32,7 @@ RENDERED: Final = (
 # By which a pod says which machine it needs.
 _CHOOSING: Final = ("nodeSelector", "affinity", "nodeName", "resourceClaims")
 _FINISHED = ("Succeeded", "Failed")
+_CONTAINERS: Final = ("initContainers", "containers")
 
 
 def check_references(document: Document, manifests: ManifestSet, problems: Problems) -> None:
@@ -69,7 +70,11 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
 
 def lacking(fields: Fields) -> tuple[Path, str] | None:
     """Where an object lacks what only a patch of Kustomize may lack, or a template that a tool such as Spark or Argo
-    completes, and what: the image of a container, or both the selector and the labels of its pods."""
+    completes, and what: the image of a container, both the selector and the labels of its pods, or the format of the
+    model of an InferenceService (required in config/crd/full of kserve/kserve v0.20)."""
+    predictor = _predictor(fields)
+    if "model" in predictor and "modelFormat" not in predictor.child("model"):
+        return (*predictor.path, "model"), "its model has no modelFormat"
     for pod in pods_in(fields):
         spec = pod.child("spec")
         names = [container.text("name") for container in spec.children("containers") if not container.text("image")]
@@ -108,7 +113,8 @@ def half(fields: Fields) -> Diagnostic | None:
     lacks = lacking(fields)
     if lacks is None or fields.text("kind") in ("Pod", "DaemonSet"):
         return None
-    found = [(pod.child("spec"), name) for pod in pods_in(fields) for name in _devices(pod.child("spec"))]
+    specs = [pod.child("spec") for pod in pods_in(fields)] or [_predictor(fields)]
+    found = [(spec, name) for spec in specs for name in _devices(spec)]
     if not found or any(name in spec for spec, _ in found for name in _CHOOSING):
         return None
     said = (
@@ -119,12 +125,17 @@ def half(fields: Fields) -> Diagnostic | None:
     return Diagnostic(said, f"{RENDERED}; --skip-unknown plans for the rest of the files", lacks[0])
 
 
+def _predictor(fields: Fields) -> Fields:
+    """Of an InferenceService of KServe, with the fields of a pod's spec; empty for every other object."""
+    group = fields.text("apiVersion").partition("/")[0]
+    return fields.child("spec").child("predictor") if group == "serving.kserve.io" else Fields({})
+
+
 def _devices(spec: Fields) -> Iterator[str]:
-    """The extended resources of the containers of a pod."""
-    for part in ("initContainers", "containers"):
-        for container in spec.children(part):
-            for amounts in ("limits", "requests"):
-                yield from (name for name in container.child("resources").child(amounts).names() if "/" in name)
+    """The extended resources of the containers of a pod, or of the model server of a predictor."""
+    for container in (spec.child("model"), *(one for part in _CONTAINERS for one in spec.children(part))):
+        for amounts in ("limits", "requests"):
+            yield from (name for name in container.child("resources").child(amounts).names() if "/" in name)
 
 
 def _check_complete(fields: Fields, problems: Problems) -> None:
@@ -227,7 +238,7 @@ def _check_pod(pod: Fields, namespace: str, manifests: ManifestSet, problems: Pr
         if entry.text("name") not in generated:
             name = "resourceClaimTemplateName"
             _check(entry, name, f"{namespace}/", manifests.templates, problems, what="ResourceClaimTemplate")
-    for part in ("initContainers", "containers"):
+    for part in _CONTAINERS:
         for container in spec.children(part):
             for claim in container.child("resources").children("claims"):
                 name = claim.text("name")

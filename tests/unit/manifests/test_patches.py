@@ -146,6 +146,35 @@ def test_no_machine_is_guessed_for_a_patch_that_names_none(kind: str, spec: str,
     assert loaded(text.replace("IMAGE", IMAGE)).ok
 
 
+SERVICE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: isvc}
+spec: {predictor: {CHOICE model: {FORMAT storageUri: "s3://b/m", resources: {limits: {DEVICE: 8}}}}}
+"""
+FORMAT = "modelFormat: {name: vLLM},"
+
+
+@pytest.mark.parametrize(
+    ("form", "choice", "device", "refused", "number"),
+    [
+        ("", "", "nvidia.com/gpu", True, 1),
+        ("", "nodeSelector: {kind: gpu},", "nvidia.com/gpu", False, 1),
+        ("", "", "cpu", False, 1),
+        (FORMAT, "", "nvidia.com/gpu", False, 0),
+    ],
+)
+def test_a_service_of_kserve_without_the_format_of_its_model_is_a_patch(
+    form: str, choice: str, device: str, refused: bool, number: int
+) -> None:
+    text = SERVICE.replace("FORMAT", form).replace("CHOICE", choice).replace("DEVICE", device)
+    found = loaded(text)
+    said = [one.message for one in found.problems if "looks like a patch" in one.message]
+    assert ["its model has no modelFormat" in one for one in said] == [True] * number
+    assert ["asks for nvidia.com/gpu" in one.message for one in found.errors] == [True] * refused
+    assert found.incomplete == (0 if refused else number)
+
+
 def test_json_patches_are_named_once_and_are_no_values_of_a_chart() -> None:
     patches = "\n".join(f"- {{op: add, path: /spec/template/spec/{field}, value: {{}}}}" for field in ("a", "b", "c"))
     found = loaded(patches + "\n- {op: remove, path: /spec/replicas}\n")
