@@ -27,7 +27,11 @@ from instance_catalog.types.instance_type import Accelerator
 
 _GPU_VENDORS: Final = ("NVIDIA", "AMD")
 _RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
-_ALONE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "")  # each of whose pods has the whole model
+# Each of whose pods has the whole model; services of KServe with several nodes for one are read as spread over them.
+_ALONE: Final = (
+    *("Deployment", "ReplicaSet", "ReplicationController", ""),
+    *("InferenceService", "LLMInferenceService"),
+)
 _MOST_PODS: Final = 100  # of a plan that is made again
 # What a program has of each GPU before it loads a weight, at the least: measured were 256 MiB on an RTX 3090 (PyTorch
 # 2.7.1, invoke-ai/InvokeAI issue 9413), about 300 MB (pytorch/pytorch issue 107667) and 426 MiB on an RTX 6000 Ada

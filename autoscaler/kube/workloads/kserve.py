@@ -35,6 +35,8 @@ _OF_COMPONENTS: Final = (
     *("storageContainerName", "storageUris", "timeout", "workerSpec"),
 )
 _OF_WORKERS: Final = ("pipelineParallelSize", "tensorParallelSize")
+# Tells `model_billions` of a container that no pod has all of the weights.
+_SPREAD: Final = ("pipeline-parallel",)
 # What KServe gives the container of a model server that says nothing (inferenceService.resource of its ConfigMap).
 _DEFAULTS: Final = {"cpu": "1", "memory": "2Gi"}
 _LLM_IGNORED: Final = ("baseRefs", "model", "router", "storageInitializer", "tracing")
@@ -63,17 +65,18 @@ def expand_llm_inference_service(fields: Fields, workload: Workload) -> Expansio
     if claims:
         message = "KServe makes a ResourceClaimTemplate of it, which the files lack"
         fields.child("metadata").child("annotations").error(claims[0], message, f"{_PODS}, with their claims")
-    found = _llm_workload(spec, workload, "kserve")
+    uri = spec.child("model").raw("uri")
+    found = _llm_workload(spec, workload, "kserve", uri)
     if "prefill" in spec:
         prefill = spec.child("prefill")
-        found += _llm_workload(prefill, workload, "kserve-prefill")
+        found += _llm_workload(prefill, workload, "kserve-prefill", uri)
         prefill.unread()
     _runtime_adds(spec, "template", "LLMInferenceServiceConfigs")
     spec.unread()
     return found
 
 
-def _llm_workload(spec: Fields, workload: Workload, part: str) -> Expansion:
+def _llm_workload(spec: Fields, workload: Workload, part: str, uri: object) -> Expansion:
     """A Deployment, or LeaderWorkerSets of a leader (`template`) and its workers (`worker`)."""
     spec.ignore("kvCacheOffloading", "rolloutStrategy")
     scaling, parallel = spec.child("scaling"), spec.child("parallelism")
@@ -93,7 +96,10 @@ def _llm_workload(spec: Fields, workload: Workload, part: str) -> Expansion:
     found = Expansion()
     for field, pods in (("template", leaders), ("worker", workers)):
         if field in spec:
-            template = SpecAsTemplate(spec.raw(field), labels, annotations, spec, field)
+            given, sources = spec.raw(field), _SPREAD if "worker" in spec else (uri,)
+            if isinstance(given, dict):
+                given = {**given, "containers": _of_model(given.get("containers"), sources)}
+            template = SpecAsTemplate(given, labels, annotations, spec, field)
             found += stamp(template, workload, pods)
     return found
 
@@ -109,6 +115,8 @@ def _component(part: Fields, workload: Workload, kind: str) -> Expansion:
         pod_spec["containers"] = [_served(given[server]), *(others if isinstance(others, list) else [])]
     elif isinstance(own := pod_spec.get("containers"), list) and own and isinstance(own[0], dict):
         pod_spec["containers"] = [_named(own[0]), *own[1:]]
+    sources = _SPREAD if "workerSpec" in part else _sources(part, server)
+    pod_spec["containers"] = _of_model(pod_spec.get("containers"), sources)
     labels = {**part.text_map("labels"), keys.KSERVE_SERVICE: workload.metadata.name, "component": kind}
     name, pods, workers = f"{workload.metadata.name}-{kind}", _least(part), Expansion()
     if "workerSpec" in part:
@@ -132,6 +140,7 @@ def _workers(spec: Fields, workload: Workload, name: str, labels: Mapping[str, s
         spec.error("pipelineParallelSize", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
         nodes = 1
     pod_spec = {field: spec.raw(field) for field in spec.names() if field not in _OF_WORKERS}
+    pod_spec["containers"] = _of_model(pod_spec.get("containers"), _SPREAD)
     template = SpecAsTemplate(pod_spec, {**labels, "component": "worker"}, {}, spec)
     workers = stamp(template, workload, [f"{name}-{index}" for index in range(nodes - 1)])
     return max(total - each * (nodes - 1), 1), workers
@@ -163,6 +172,24 @@ def _served(server: object) -> dict[str, object]:
 def _named(container: Mapping[str, object]) -> dict[str, object]:
     """With KServe's name where it has none, or the empty one that dashboards write."""
     return {**container, "name": container.get("name") or "kserve-container"}
+
+
+def _sources(part: Fields, server: str) -> tuple[object, ...]:
+    """Where the model of a component comes from."""
+    model = part.child(server) if server else Fields({})
+    several = part.raw("storageUris")
+    uris = [one.get("uri") for one in several if isinstance(one, dict)] if isinstance(several, list) else []
+    return model.raw("storageUri"), Fields(model.raw("storage")).raw("path"), *uris
+
+
+def _of_model(containers: object, sources: tuple[object, ...]) -> object:
+    """The containers, the first of which names the sources of its model in variables, as it does by itself elsewhere:
+    of these only the number of parameters is kept (`Container.model_billions`)."""
+    if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
+        return containers
+    env = containers[0].get("env") or []
+    named = [{"name": "MODEL", "value": one} for one in sources if isinstance(one, str)]
+    return [{**containers[0], "env": [*named, *env]}, *containers[1:]] if isinstance(env, list) else containers
 
 
 def _gpus(containers: object) -> int:

@@ -72,6 +72,8 @@ def test_pods_that_divide_a_model_count_together() -> None:
     found = told(given(*replicas))
     assert found is not None
     assert found.pods == 2
+    services = [replace(one, owner="InferenceService/serve") for one in replicas]
+    assert told(given(*services)) == found
     state = given(*(replace(one, gang=GangRef("default", "g")) for one in replicas))
     assert told(replace(state, gangs=gang("g", 2))) is None
     large = told(given(*(serving(70, name, owner="Job/train") for name in ("a", "b"))))

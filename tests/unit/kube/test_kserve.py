@@ -67,6 +67,37 @@ def test_a_custom_predictor_is_a_pod_and_a_transformer_is_another() -> None:
     assert problems == []
 
 
+URI = "s3://bucket/Llama-2-13b-chat-hf/Llama-2-13b-chat-hf"
+SERVED: dict[str, Any] = {"modelFormat": {"name": "vLLM"}, "resources": {"limits": {GPU: 1}}}
+
+
+@pytest.mark.parametrize(
+    ("predictor", "expected"),
+    [
+        ({"model": {**SERVED, "storageUri": URI}}, 13),
+        ({"model": {**SERVED, "storage": {"key": "s3", "path": "models/Qwen3-32B"}}}, 32),
+        ({"huggingface": {"storageUri": "hf://org/falcon-7b", "env": [{"name": "A", "value": "b"}]}}, 7),
+        ({"model": SERVED, "storageUris": [{"uri": "pvc://claim/Qwen3-8B"}]}, 8),
+        ({"model": {**SERVED, "storageUri": 7, "storage": {"path": 1}}, "storageUris": [3]}, None),
+        ({"model": {**SERVED, "storageUri": URI}, "workerSpec": {**with_gpus(1), "pipelineParallelSize": 2}}, None),
+    ],
+)
+def test_the_size_of_the_model_is_read_from_where_it_is_stored(
+    predictor: dict[str, Any], expected: float | None
+) -> None:
+    found, _ = expanded(expand_inference_service, {"predictor": predictor})
+    assert {pod.containers[0].model_billions for pod in found.pods} == {expected}
+    assert "Llama" not in repr(found.pods)
+
+
+@pytest.mark.parametrize(("worker", "expected"), [({}, 7), ({"worker": with_gpus(1)}, None)])
+def test_so_is_that_of_an_llm_inference_service(worker: dict[str, Any], expected: float | None) -> None:
+    spec = {"model": {"uri": "hf://Qwen/Qwen2.5-7B-Instruct"}, "template": with_gpus(1), **worker}
+    found, _ = expanded(expand_llm_inference_service, {**spec, "prefill": {"template": with_gpus(1)}})
+    prefill = {"s-kserve-prefill-0": 7}
+    assert {pod.name: pod.containers[0].model_billions for pod in found.pods} == {"s-kserve-0": expected, **prefill}
+
+
 def test_mistakes_name_the_field_that_a_person_wrote() -> None:
     _, problems = expanded(expand_inference_service, {"predictor": {**with_gpus(1), "nodeSelektor": {}}})
     assert problems == ["spec.predictor.nodeSelektor: unknown field 'nodeSelektor'"]
