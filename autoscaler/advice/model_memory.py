@@ -38,17 +38,38 @@ _MOST_PODS: Final = 100  # of a plan that is made again
 # (PyTorch 2.10, unslothai/unsloth-zoo pull request 1053). A bare context without kernels may have 128 MiB
 # (invoke-ai/InvokeAI pull request 9447); that one with the kernels of a model has 256 MiB or more is inferred.
 _CONTEXT: Final = 2**28
+# The share of the memory that vLLM takes by default: gpu_memory_utilization in vllm/config/cache.py (main, 2026-11);
+# 0.9 in earlier versions. Other servers take about as much.
+_SHARE: Final = 0.92
+# What a server needs of that on each GPU beside the weights: activations, of which vLLM measures 1.4 GiB for a 7B model
+# (vllm-project/vllm issue 13882, 2025-02), and a KV cache for one long request. Llama 2 7B starts on 16 GB only with a
+# larger share, half of its context and no CUDA graphs (issue 2248, 2024-03).
+_ROOM: Final = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class _Misfit:
-    """A pod, the parameters of its model in billions, and the GPUs of all pods that share the weights."""
+class _Placed:
+    """A pod with a model, the container that names it, and the GPUs of all pods that share the weights."""
 
     pod: Pod
-    billions: float
+    container: Container
     card: Accelerator
     gpus: int
     own: int  # of these, its own
+
+    @property
+    def weights(self) -> float:
+        """Bytes in 16 bits."""
+        return (self.container.model_billions or 0) * 2e9
+
+    def holds(self, card: Accelerator) -> bool:
+        """Whether as many of these GPUs surely have no less memory than the weights."""
+        return self.weights <= self.gpus * (_memory(card) - _CONTEXT)
+
+    def has_room(self, card: Accelerator) -> bool:
+        """Whether they also leave what a model server needs, if it is one."""
+        rest = self.gpus * (_SHARE * _memory(card) - _ROOM) - self.weights
+        return self.holds(card) and (rest >= 0 or not self.container.serves_model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +83,9 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class TooSmall:
-    """Pods of a plan whose GPUs do not hold their models: the first and how many there are, what the `weights` of its
-    model take and what its GPUs `have`, in GiB, and what would hold all of them, where that was found."""
+    """Pods of a plan whose GPUs do not hold their models, or (not `surely`) hold them and leave a model server hardly
+    any room: the first and how many there are, what the `weights` of its model take and what its GPUs `have`, in GiB,
+    and what would hold all of them, where that was found."""
 
     pod: str
     pods: int
@@ -72,27 +94,32 @@ class TooSmall:
     gpus: str  # "2 × T4 of its group"
     have: float
     instead: Holding | None
+    surely: bool = True
 
 
-def too_small(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> TooSmall | None:
-    """The pods of a plan that get GPUs on which the 16-bit weights of the model that they name surely have no room."""
-    found = list(_misfits(plan, snapshot, catalog))
-    if not found:
-        return None
-    first, holding = found[0], {one.pod.key: _holding(one, catalog) for one in found}
-    tried = all(holding.values()) and len(snapshot.pods) <= _MOST_PODS
-    return TooSmall(
-        first.pod.key,
-        len(found),
-        first.billions,
-        _weights(first.billions) / 2**30,
-        f"{first.gpus} × {first.card.model}{' of its group' if first.gpus > first.own else ''}",
-        first.gpus * _memory(first.card) / 2**30,
-        _tried(holding, snapshot, catalog, policy, now) if tried else None,
-    )
+def too_small(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Iterator[TooSmall]:
+    """The pods of a plan that get GPUs on which the 16-bit weights of the model that they name surely have no room, and
+    those of model servers that have hardly any beside them."""
+    placed = list(_placed(plan, snapshot, catalog))
+    surely = [one for one in placed if not one.holds(one.card)]
+    hardly = [one for one in placed if one.holds(one.card) and not one.has_room(one.card)]
+    for found in filter(None, (surely, hardly)):
+        first, holding = found[0], {one.pod.key: _holding(one, catalog) for one in found}
+        tried = all(holding.values()) and len(snapshot.pods) <= _MOST_PODS
+        yield TooSmall(
+            first.pod.key,
+            len(found),
+            first.container.model_billions or 0,
+            first.weights / 2**30,
+            f"{first.gpus} × {first.card.model}{' of its group' if first.gpus > first.own else ''}",
+            first.gpus * _memory(first.card) / 2**30,
+            _tried(holding, snapshot, catalog, policy, now) if tried else None,
+            surely=found is surely,
+        )
 
 
-def _misfits(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[_Misfit]:
+def _placed(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[_Placed]:
+    """The pods that the plan puts on GPUs and whose model is known."""
     pods = {pod.key: pod for pod in snapshot.pods}
     devices = {p.pod: sum(len(found.devices) for found in p.allocations.values()) for p in plan.placements}
     got: dict[str, tuple[Accelerator, int]] = {}
@@ -106,10 +133,9 @@ def _misfits(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[_Misf
     for key, (_, number) in got.items():
         groups[_sharing(pods[key])] += number
     for key, (card, number) in got.items():
-        pod, billions = pods[key], _billions(pods[key])
-        gpus = groups[_sharing(pod)]
-        if billions is not None and _weights(billions) > gpus * (_memory(card) - _CONTEXT):
-            yield _Misfit(pod, billions, card, gpus, number)
+        container = _of_model(pods[key])
+        if container is not None:
+            yield _Placed(pods[key], container, card, groups[_sharing(pods[key])], number)
 
 
 def _card(node: PlannedNode, catalog: Catalog) -> Accelerator | None:
@@ -140,27 +166,17 @@ def _gpus(container: Container) -> list[Quantity]:
     return [amount for name, amount in container.requests.items() if name in _RESOURCES]
 
 
-def _billions(pod: Pod) -> float | None:
-    """Of the largest model that its containers with GPUs name."""
-    found = (one.model_billions for one in pod.containers if one.claims or _gpus(one))
-    return max((billions for billions in found if billions is not None), default=None)
+def _of_model(pod: Pod) -> Container | None:
+    """Of its containers with GPUs that which names the largest model."""
+    found = (one for one in pod.containers if one.model_billions is not None and (one.claims or _gpus(one)))
+    return max(found, key=lambda one: one.model_billions or 0, default=None)
 
 
-def _weights(billions: float) -> float:
-    """Bytes."""
-    return billions * 2e9
-
-
-def _holding(small: _Misfit, catalog: Catalog) -> tuple[str, ...]:
-    """Keys of the accelerators of its vendor of which as many hold the weights."""
+def _holding(small: _Placed, catalog: Catalog) -> tuple[str, ...]:
+    """Keys of the accelerators of its vendor of which as many hold the weights, with room for what else it needs."""
     cards = {one.accelerator.key: one.accelerator for one in catalog if one.accelerator and not one.share}
-    needed, vendor = _weights(small.billions), small.card.vendor
     return tuple(
-        sorted(
-            key
-            for key, card in cards.items()
-            if card.vendor == vendor and small.gpus * (_memory(card) - _CONTEXT) >= needed
-        )
+        sorted(key for key, card in cards.items() if card.vendor == small.card.vendor and small.has_room(card))
     )
 
 

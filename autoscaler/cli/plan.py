@@ -218,7 +218,7 @@ def _decide(
         *_of_clouds(used, policy, clouds_of(decided, catalog), snapshot),
         *_asked_for(cheaper_if_asked_for(decided, snapshot, catalog, used, now)),
     )
-    useless = (*not_working(snapshot, decided), *_models(too_small(decided, snapshot, catalog, used, now)))
+    useless = (*not_working(snapshot, decided), *map(_models, too_small(decided, snapshot, catalog, used, now)))
     decided = replace(decided, warnings=(*useless, *map(reason_of, told), *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)
     if ties is not None:
@@ -246,10 +246,8 @@ def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
         )
 
 
-def _models(found: TooSmall | None) -> Iterator[Reason]:
-    """That models do not fit into the GPUs that their pods get, and which ones hold them at what price."""
-    if found is None:
-        return
+def _models(found: TooSmall) -> Reason:
+    """That models do not fit into the GPUs that their pods get, or hardly, and which ones hold them at what price."""
     step = "ask for more GPUs for it, or select such as have more memory (`foreslice catalog list`)"
     if found.instead is not None:
         keys = " or ".join(f"{ACCELERATOR}: {key}" for key in found.instead.accelerators)
@@ -259,10 +257,16 @@ def _models(found: TooSmall | None) -> Iterator[Reason]:
     problem = (
         f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in 16 "
         f"bits, and its {found.gpus} "
-        f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi{more}: kube-scheduler puts it there, "
-        f"and unless they are quantised the model does not load; {step}"
+        f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi{more}: "
     )
-    yield Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem, not_working=found.pods)
+    if found.surely:
+        problem += f"kube-scheduler puts it there, and unless they are quantised the model does not load; {step}"
+        return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem, not_working=found.pods)
+    problem += (
+        "that hardly leaves room for activations and the KV cache of a model server (vLLM takes about 0.9 of the memory "
+        f"by default), which may not start; {step}"
+    )
+    return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem)
 
 
 def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], snapshot: Snapshot) -> Iterator[Diagnostic]:

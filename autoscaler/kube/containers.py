@@ -53,6 +53,23 @@ _SMALLER: Final = re.compile(
 _SPREAD: Final = re.compile(
     r"(?i)pipeline[-_]parallel|nnodes|node[-_]rank|dist-init-addr|cpu[-_]offload|offload_folder"
 )
+# Programs that serve models, and options that only they have.
+_SERVER: Final = re.compile(
+    r"(?i)vllm|sglang|lmdeploy|text-generation-inference|\btgis?(?![a-z0-9])"
+    r"|--(?:served-model-name|max-model-len|max-num-seqs)\b"
+)
+# What takes both options serves a model, too.
+_MODEL: Final = re.compile(r"--model(?:-id|-path)?[ =]")
+_PORT: Final = re.compile(r"--port[ =]")
+# Also where such a program helps: reinforcement learning generates with vLLM.
+_TRAINING: Final = re.compile(
+    r"(?i)(?<![a-z])train(?:er|ing)?(?![a-z])|fine-?tun(?:e(?!d)|ing)|torchrun|accelerate|deepspeed(?!-)"
+    r"|(?<![a-z])(?:verl|trl|grpo|sft)(?![a-z])"
+)
+# More than the share of memory that vLLM takes by default, or one that says nothing about its room.
+_OWN_SHARE: Final = re.compile(
+    r"(?i)gpu[-_]memory[-_]utilization\W+(?:0?\.9[3-9]|1)|kv[-_]cache[-_]memory|mem(?:ory)?[-_]fraction"
+)
 # Characters of commands, arguments and variables in which a model is looked for: every pod of a cluster is read so.
 _MOST_TEXT: Final = 4_000
 
@@ -62,6 +79,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
     fields.ignore(*_IGNORED)
     resources = fields.child("resources")
     limits, requests = _amounts(resources)
+    billions, serves = _model(fields)
     container = Container(
         name=fields.required("name"),
         requests=FrozenMap({**limits, **requests}),  # a limit without a request is one (the API server's default)
@@ -69,7 +87,8 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         host_ports=tuple(_host_ports(fields, host_network=host_network)),
         claims=tuple(entry.text("name") for entry in resources.children("claims")),
         image=fields.text("image"),
-        model_billions=_model_billions(fields),
+        model_billions=billions,
+        serves_model=serves,
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
         ),
@@ -85,25 +104,27 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
     return FrozenMap({key: q if q.scale >= -3 else Quantity(q.milli(), -3, q.format) for key, q in found.items()})
 
 
-def _model_billions(fields: Fields) -> float | None:
+def _model(fields: Fields) -> tuple[float | None, bool]:
     """The number of parameters, in billions, of the largest model that the container's command, arguments or variables
-    name with its size, such as Qwen3-32B; None where they name none, or say that its weights have fewer than 16 bits or
-    are not all on its GPUs."""
+    name with its size, such as Qwen3-32B, and whether a model server holds it; None where they name none, or say that
+    its weights have fewer than 16 bits or are not all on its GPUs."""
     found, left = list[str](), _MOST_TEXT
     for text in _texts(fields):
         found.append(text[:left])
         left -= len(text)
         if left <= 0:
             break
-    return _billions(" ".join(found))
+    return _read(" ".join(found))
 
 
 @lru_cache(maxsize=256)
-def _billions(text: str) -> float | None:
+def _read(text: str) -> tuple[float | None, bool]:
     """The same of their text, which pods of one workload share."""
     if not _SIZE.search(text) or _SMALLER.search(text) or _SPREAD.search(text):
-        return None
-    return max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
+        return None, False
+    billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
+    serves = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
+    return billions, bool(serves) and not (_TRAINING.search(text) or _OWN_SHARE.search(text))
 
 
 def _texts(fields: Fields) -> Iterator[str]:

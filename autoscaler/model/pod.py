@@ -35,7 +35,8 @@ class Container:
 
     `limits` decide nothing but whether devices that take of the node's own amounts may be added (KEP-5517).
     `model_billions` are the parameters of a model that it serves or trains in 16 bits, as far as can be seen. Not its
-    name: what looks like one in arguments and variables may be a secret.
+    name: what looks like one in arguments and variables may be a secret. `serves_model`: a model server does, with no
+    more of the GPU's memory than it takes by default.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Container:
     claims: tuple[str, ...] = ()  # names of entries of spec.resourceClaims
     image: str = ""
     model_billions: float | None = None
+    serves_model: bool = False
     restarts_all: bool = False  # a restart rule of it restarts all containers of the pod
     limits: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
 

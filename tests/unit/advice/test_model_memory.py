@@ -21,9 +21,11 @@ CATALOG = shipped("g4dn.xlarge", "g6.xlarge", "g6.12xlarge", "p5.48xlarge")
 POLICY = Policy()
 
 
-def serving(billions: float, name: str = "p", **fields: object) -> Pod:
+def serving(billions: float, name: str = "p", *, server: bool = False, **fields: object) -> Pod:
     found = pod(name, f"c-{name}")
-    containers = tuple(replace(one, model_billions=billions, claims=(f"c-{name}",)) for one in found.containers)
+    containers = tuple(
+        replace(one, model_billions=billions, serves_model=server, claims=(f"c-{name}",)) for one in found.containers
+    )
     return replace(found, containers=containers, **fields)  # type: ignore[arg-type]
 
 
@@ -34,7 +36,7 @@ def given(*pods: Pod, count: int = 1, pools: tuple[CapacityPool, ...] = ()) -> S
 def told(state: Snapshot) -> TooSmall | None:
     plan = plan_for(state, CATALOG, POLICY, NOW)
     assert not plan.left_out
-    return too_small(plan, state, CATALOG, POLICY, NOW)
+    return next(too_small(plan, state, CATALOG, POLICY, NOW), None)
 
 
 def test_a_model_on_a_gpu_that_does_not_hold_it() -> None:
@@ -63,6 +65,36 @@ def test_what_has_room(billions: float, count: int, instead: str | None) -> None
     assert (found is None) == (instead is None)
     if found is not None:
         assert (found.instead.accelerators[0] if found.instead else "") == instead
+
+
+@pytest.mark.parametrize(
+    ("billions", "count", "surely", "instead"),
+    [
+        (3, 1, None, None),
+        (6.7, 1, False, "nvidia-l4"),
+        (7, 1, False, "nvidia-l4"),
+        (8, 1, True, "nvidia-l4"),
+        (10.5, 1, True, "nvidia-h100-80gb"),  # an L4 would hold its 19.6 GiB, and leave 1.1 GiB of 20.7
+        (14, 2, None, None),
+        (22, 2, False, "nvidia-h100-80gb"),
+        (32, 4, None, None),
+        (70, 8, None, None),
+        (310, 8, False, ""),
+    ],
+)
+def test_a_model_server_needs_room_beside_the_weights(
+    billions: float, count: int, surely: bool | None, instead: str | None
+) -> None:
+    found = told(given(serving(billions, server=True), count=count))
+    assert (found.surely if found else None) == surely
+    if found is not None:
+        assert (found.instead.accelerators[0] if found.instead else "") == instead
+
+
+def test_what_does_not_fit_is_told_before_what_hardly_does() -> None:
+    state = given(serving(7, "a", server=True), serving(32, "b"), serving(7, "c"))
+    found = list(too_small(plan_for(state, CATALOG, POLICY, NOW), state, CATALOG, POLICY, NOW))
+    assert [(one.pod, one.pods, one.surely) for one in found] == [("default/b", 1, True), ("default/a", 1, False)]
 
 
 def test_pods_that_divide_a_model_count_together() -> None:

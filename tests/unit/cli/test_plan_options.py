@@ -144,3 +144,16 @@ def test_a_model_that_its_gpu_does_not_hold_is_told_first(tmp_path: Path) -> Non
     assert re.search(r"with foreslice.dev/accelerator: \S+ in nodeSelector the plan is 1 × \S+ for [0-9.]+ \$/h", said)
     assert "not_working" not in said
     assert run("-f", str(path), "--cloud", "aws", "--strict").exit_code == 3
+
+
+def test_a_model_server_that_its_gpu_hardly_holds_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(POD.replace("name: c,", "name: c, image: vllm, args: [--model, org/deepseek-6.7b],"))
+    found = run("-f", str(path), "--cloud", "aws", "--strict")
+    said = " ".join(found.stdout.split())
+    assert found.exit_code == 0
+    assert "1 pod placed, 0 cannot" in said
+    assert "take about 12Gi in 16 bits, and its 1 × T4 has 15Gi: that hardly leaves room for activations" in said
+    assert re.search(
+        r"may not start; with foreslice.dev/accelerator: \S+ in nodeSelector the plan is 1 × \S+ for", said
+    )

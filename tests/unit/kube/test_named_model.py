@@ -33,6 +33,29 @@ def test_the_model_whose_name_says_how_large_it_is(given: dict[str, Any], expect
     assert found.model_billions == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "serves"),
+    [
+        ({"image": "vllm/vllm-openai:v0.6.3", "args": ["--model=org/m-7b"]}, True),
+        ({"image": "ghcr.io/huggingface/text-generation-inference:2", "args": ["--model-id", "org/m-7b"]}, True),
+        ({"command": ["python3", "-m", "sglang.launch_server", "--model-path", "org/m-7b"]}, True),
+        ({"image": "engine", "args": ["--model", "/models/m-6.7b-instruct", "--port", "8000"]}, True),
+        ({"image": "engine", "args": ["--port=80", "--model=m-7b"]}, True),
+        ({"args": ["--max-model-len=2048"], "env": [{"name": "MODEL", "value": "s3://b/mpt-7b-instruct2"}]}, True),
+        ({"env": [{"name": "F", "value": "tgis_native"}, {"name": "M", "value": "b/flan-7b"}]}, True),
+        ({"image": "vllm", "args": ["serve", "org/pretrained-m-7b", "--gpu-memory-utilization=0.9"]}, True),
+        ({"image": "vllm", "args": ["serve", "org/m-7b", "--gpu-memory-utilization", "0.95"]}, False),
+        ({"image": "sglang", "args": ["--model-path", "org/m-7b", "--mem-fraction-static", "0.9"]}, False),
+        ({"image": "vllm", "command": ["python", "train_grpo.py", "--model", "org/m-7b"]}, False),
+        ({"image": "pytorch", "command": ["python", "run.py", "--model=org/m-7b"]}, False),
+        ({"image": "vllm", "args": ["serve", "org/m-7b-awq"]}, False),
+    ],
+)
+def test_what_is_a_model_server(given: dict[str, Any], serves: bool) -> None:
+    found, _ = parse_container(Fields({"name": "c", **given}), init=False, host_network=False)
+    assert found.serves_model is serves
+
+
 @pytest.mark.parametrize("field", ["args", "command", "env"])
 def test_nothing_of_arguments_and_variables_is_kept(field: str) -> None:
     """Words that look like the name of a model may be a secret: it would stand in the advice of `plan` and `lint`."""
