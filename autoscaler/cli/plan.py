@@ -263,8 +263,8 @@ def _models(found: TooSmall) -> Reason:
         problem += f"kube-scheduler puts it there, and unless they are quantised the model does not load; {step}"
         return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem, not_working=found.pods)
     problem += (
-        "that hardly leaves room for activations and the KV cache of a model server (vLLM takes about 0.9 of the memory "
-        f"by default), which may not start; {step}"
+        "that hardly leaves room for activations and the KV cache of a model server (vLLM takes about 0.9 of the "
+        f"memory by default), which may not start; {step}"
     )
     return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem)
 
