@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import UNREPLACED, Problems
+from autoscaler.kube.problem import UNREPLACED, Problems, left_by_template
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS, MAKES_PODS, Kind, kind_of, reason_to_ignore
+from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.removed import Parameters, is_parameters, removed
 from instance_catalog.spelling import did_you_mean
 
@@ -30,6 +31,39 @@ _JSON_PATCH: Final = frozenset({"op", "path", "value", "from"})  # RFC 6902
 _PATCHES: Final = (
     "JSON patches, which change an object of another file; give what Kustomize makes of them: `kubectl kustomize DIR | "
     "foreslice plan -f -`, where DIR is an overlay that uses them"
+)
+# What `helm create` writes into values.yaml (helm.sh/docs/helm/helm_create), `global` and `enabled` of Helm's page on
+# subcharts, and other spellings of the same (2026-11).
+_OF_VALUES: Final = frozenset(
+    {
+        "affinity",
+        "autoscaling",
+        "enabled",
+        "fullnameOverride",
+        "global",
+        "httpRoute",
+        "image",
+        "imagePullPolicy",
+        "imagePullSecrets",
+        "ingress",
+        "livenessProbe",
+        "nameOverride",
+        "nodeSelector",
+        "persistence",
+        "podAnnotations",
+        "podLabels",
+        "podSecurityContext",
+        "readinessProbe",
+        "replicaCount",
+        "replicas",
+        "resources",
+        "securityContext",
+        "service",
+        "serviceAccount",
+        "tolerations",
+        "volumeMounts",
+        "volumes",
+    }
 )
 _TOP: Final = {name.lower(): name for name in ("apiVersion", "kind", "metadata", "spec")}
 
@@ -97,6 +131,9 @@ def classify(
     problems.warn((), f"ignored: {reason}")
     if left := sorted({*_variables(value.get("spec")), *_variables(value.get("metadata"))}):
         problems.warn((), f"has {', '.join(left)} as values", UNREPLACED)
+    called = Fields(value).child("metadata").text("name")
+    if called not in left and (found := left_by_template(called) and refused_name(called)):
+        problems.warn(("metadata", "name"), *found)
     return None
 
 
@@ -141,8 +178,17 @@ def _other_file(file: str, value: dict[str, Any]) -> str:
     if "NAME" in value and "STATUS" in value:
         return "what `helm install --dry-run` says beside the manifests"
     if value.keys().isdisjoint(("apiVersion", "kind", "metadata", "spec", "items")):
-        return "no Kubernetes object, but perhaps values of a Helm chart; give the output of `helm template`"
+        if _looks_like_values(value):
+            return "no Kubernetes object, but perhaps values of a Helm chart; give the output of `helm template`"
+        return "no Kubernetes object; if a program makes manifests of it, give those"
     return ""
+
+
+def _looks_like_values(value: dict[str, Any]) -> bool:
+    """Whether the outermost names, or those of an object directly below, as of a subchart, are names that charts use
+    for their values."""
+    inner = (name for one in value.values() if isinstance(one, dict) for name in one)
+    return not _OF_VALUES.isdisjoint((*value, *inner))
 
 
 def _write(kind: Kind, value: object, more: str = "") -> str:

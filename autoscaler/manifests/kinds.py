@@ -143,6 +143,16 @@ _BY_NAME = {(kind.group, kind.name): kind for kind in KINDS}
 _NODE_TEMPLATE = Kind(_OURS, "NodeTemplate", ("v1alpha1",), readers.read_node_template, namespaced=False)
 
 _NO_PLACEMENT = "it has no influence on where pods fit"
+# Envoy Gateway, page "Customize EnvoyProxy" (2026-11).
+_ENVOY_PROXY = (
+    "Envoy Gateway makes the pods of its proxies of it and of a Gateway: they need no accelerator, but room on "
+    "ordinary nodes, by the requests and affinity in it"
+)
+# Node Feature Discovery, page "Customization guide" (2026-11).
+_LABELS_OF_NODES = (
+    "Node Feature Discovery labels nodes by it, which a plan does not follow: for pods that select such a label, give "
+    "nodes that have it, or write it into spec.labels of a CapacityPool whose machines the rule matches"
+)
 _NO_ADMISSION = "admission is not simulated: give the objects as admitted"
 _OTHER_AUTOSCALER = "it belongs to another autoscaler"
 _OWN_REPLICAS = "replicas are taken from the workload itself"
@@ -262,6 +272,8 @@ IGNORED = {
     # InftyAI/llmaz 127be3f, pkg/controller/inference/service_controller.go: of several models the main one counts.
     ("llmaz.io", "OpenModel"): "it makes no pods itself, but its flavors decide which devices and nodes those of a "
     "Playground or Service get: give these pods (kubectl get pods -o yaml)",
+    ("gateway.envoyproxy.io", "EnvoyProxy"): _ENVOY_PROXY,
+    **{(group, "NodeFeatureRule"): _LABELS_OF_NODES for group in ("nfd.k8s-sigs.io", "nfd.openshift.io")},
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
     **{
         ("trainer.kubeflow.org", kind): "it is a template, of which a TrainJob makes a JobSet with its pods: give that "

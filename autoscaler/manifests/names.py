@@ -21,6 +21,7 @@ _LABEL: Final = re.compile(_SEGMENT)
 _LONGEST: Final = {_SUBDOMAIN: 253, _LABEL: 63}
 _VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")  # of a label
 _TAG: Final = re.compile(r"(:[^/@]*)?(@.*)?$")  # or the digest of an image; letters of a tag may be upper case
+_HERE: Final = re.compile(r"\b[A-Z0-9_]+_HERE\b")  # in a tag too, which may have any other word in capitals
 _LABEL_KINDS: Final = frozenset({"Namespace", "Service"})
 _OF_SPEC: Final = {
     "serviceAccountName": _SUBDOMAIN,
@@ -93,8 +94,9 @@ def _check_images(pods: Iterable[Fields], problems: Problems) -> None:
         for part in ("initContainers", "containers"):
             for container in pod.child("spec").children(part):
                 image = container.text("image")
-                parts = _TAG.sub("", image).split("/")
-                step = next(filter(None, map(left_by_template, (image, *parts))), "")
+                host, *parts = _TAG.sub("", image).split("/")
+                to_fill = [image, *host.split("."), *parts, *_HERE.findall(image)]
+                step = next(filter(None, map(left_by_template, to_fill)), "")
                 if step and step != PLACEHOLDER:
                     message = f"no node can pull {image}, so the pod does not start there"
                     problems.warn((*container.path, "image"), message, step)

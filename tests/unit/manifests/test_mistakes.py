@@ -292,7 +292,14 @@ spec:
     assert [problem.message for problem in found.problems] == ["expected a string, found the number 8"]
 
 
-VARIABLES = ("${REGISTRY}/app:1", "{{ image }}", "R-docker.pkg.dev/PROJECT_ID/app:1", "r.example/APP_NAME:1")
+VARIABLES = (
+    "${REGISTRY}/app:1",
+    "{{ image }}",
+    "R-docker.pkg.dev/PROJECT_ID/app:1",
+    "r.example/APP_NAME:1",
+    "REPO_HERE.azurecr.io/app:1",
+    "r.io/app:TAG_HERE",
+)
 WHOLE = ("your/app:1", "r.example:80/app:BUILD_7", "r.example/app:BUILD_7@sha256:0")
 
 
