@@ -128,13 +128,17 @@ def classify(
     if reason is None:
         report(*_unknown(version, name, value))
         return None
+    _ignore(value, reason, problems)
+    return None
+
+
+def _ignore(value: dict[str, Any], reason: str, problems: Problems) -> None:
     problems.warn((), f"ignored: {reason}")
     if left := sorted({*_variables(value.get("spec")), *_variables(value.get("metadata"))}):
         problems.warn((), f"has {', '.join(left)} as values", UNREPLACED)
     called = Fields(value).child("metadata").text("name")
     if called not in left and (found := left_by_template(called) and refused_name(called)):
         problems.warn(("metadata", "name"), *found)
-    return None
 
 
 def _shares_gpus(group: str, name: str, value: dict[str, Any]) -> bool:
