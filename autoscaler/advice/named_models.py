@@ -14,16 +14,18 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.situation import Situation
+from autoscaler.lint.other_systems import type_named
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
-from autoscaler.planning.demand.images import TYPE_KEYS
+from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.prediction.drivers.nvidia_labels import product_label
 from instance_catalog.prediction.system_labels import type_labels
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts
+from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, facts_of
 from instance_catalog.types.instance_type import Accelerator
 
 # Of the catalog's clouds: what such a label says is predicted, or names a group of nodes that somebody makes.
@@ -33,11 +35,12 @@ MACHINE_KEYS: Final = (TYPE_KEYS | labels.DISCOVERED_LABELS | {labels.ACCELERATO
     *(facts.machine_labels for facts in cloud_facts().values())
 )
 _GENERATION: Final = re.compile(r"(?<=[a-z])(?=[0-9])")  # where the number of a family begins
+_SHORTENED: Final = re.compile(r"([a-z0-9]+)-([a-z])[a-z]+-([0-9]+)[a-z]?")  # g2s24 is short for g2-standard-24
 _MOST_VALUES: Final = 16  # more are no names of models
 _WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
 _MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")
-_COUNT: Final = re.compile(r"\b[0-9]+x(?=[a-z])")  # "8xH100"
-_COUNTED: Final = re.compile(r"\b([a-z]+[0-9]+[a-z]?)x[0-9]{1,2}\b")  # "a100x2"
+_COUNT: Final = re.compile(r"\b([0-9]+)x(?=[a-z])")  # "8xH100"
+_COUNTED: Final = re.compile(r"\b([a-z]+[0-9]+[a-z]?)x([0-9]{1,2})\b")  # "a100x2"
 _MODEL: Final = re.compile(r"(?!gpu)[a-z]{1,3}[0-9]{2,4}[a-z]{0,2}")  # a40, gb200, mi300x; no pool1
 _TPU: Final = re.compile(r"\btpu[-_ ](?=[0-9])")  # "tpu-7x" for tpu7x
 # Words of values that name no whole GPU, or one that a node must not have.
@@ -51,10 +54,31 @@ _OF_GROUPS: Final = ("nodepool", "node-pool", "nodegroup", "node-group", "instan
 
 def families_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
     """The families of EC2's instance types, such as inf2, that the name of a group of nodes has in it as a word."""
-    if not any(word in key.lower().replace("_", "-") for word in _OF_GROUPS):
+    if not _names_groups(key):
         return ()
     text = value.lower()
     return tuple(f for f in _families(catalog) if re.search(rf"(?<![a-z0-9]){_spelt(f)}(?![a-z0-9])", text))
+
+
+def _names_groups(key: str) -> bool:
+    return any(word in key.lower().replace("_", "-") for word in _OF_GROUPS)
+
+
+def type_shortened(key: str, value: str, catalog: Catalog) -> str:
+    """The instance type that the name of a group of nodes has in it as a word, with one letter for the middle part:
+    g2s24 for g2-standard-24; nothing if none or several are."""
+    words = set(re.split(r"[^a-z0-9]+", value.lower())) if _names_groups(key) else set()
+    short = ((name, _SHORTENED.fullmatch(name)) for name in catalog.types)
+    found = [name for name, match in short if match is not None and "".join(match.groups()) in words]
+    return found[0] if len(found) == 1 else ""
+
+
+def count_named(value: str) -> str:
+    """How many accelerators a value says that a node has: 2 of "gpu-l4x2", 8 of "8xH100"; nothing if it says none or
+    several numbers."""
+    text = value.lower()
+    found = {match[1] for match in _COUNT.finditer(text)} | {match[2] for match in _COUNTED.finditer(text)}
+    return found.pop() if len(found) == 1 else ""
 
 
 def families_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str, ...]:
@@ -66,6 +90,60 @@ def families_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str,
     groups = [value for key, value in labels_of.items() if any(word in key.lower() for word in _OF_GROUPS)]
     words = {word for value in groups for word in re.split(r"[^a-z0-9]+", value.lower()) if len(word) > 2}
     return tuple(family for family in _families(catalog) if _GENERATION.split(family)[0] in words)
+
+
+def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Requirement]:
+    """What the values of labels say about the machine: who wrote them has such machines. The instance type, or those on
+    which the pod's images work, else the accelerator and how many, else the family; and the cloud whose key it is."""
+    there = {requirement.key for requirement in pool.requirements}
+    if needed := _types_meant(labels_of, asked.catalog) or types_of_images(asked.pod):
+        found = {labels.INSTANCE_TYPE: needed}
+    else:
+        cards = _cards_meant(labels_of, asked.catalog)
+        families = families_meant(labels_of, asked.catalog)
+        clouds = tuple(clouds_of_labels(labels_of))
+        found = {labels.KARPENTER_FAMILY: families} if families and not cards else {labels.ACCELERATOR: cards}
+        if len(clouds) == 1:
+            found |= _count_meant(labels_of, cards, clouds[0], asked.catalog)
+            # A pool that exists has a node template, and that has a cloud.
+            found |= {labels.CLOUD: clouds} if pool.implicit else {}
+    yield from (Requirement(key, "In", values) for key, values in found.items() if values and key not in there)
+
+
+def is_read(key: str, value: str, asked: Situation) -> bool:
+    """Whether the machine that is advised is taken from the label alone."""
+    named = {key: value}
+    return bool(
+        _types_meant(named, asked.catalog)
+        or (
+            not types_of_images(asked.pod)
+            and (_cards_meant(named, asked.catalog) or families_meant(named, asked.catalog))
+        )
+    )
+
+
+def _types_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str, ...]:
+    """The one instance type that they name, in full or shortened."""
+    found = (type_named(value, catalog) or type_shortened(key, value, catalog) for key, value in labels_of.items())
+    types = {name for name in found if name}
+    return tuple(types) if len(types) == 1 else ()
+
+
+def _cards_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str, ...]:
+    """The accelerators that they name, by key; none where two labels name different models."""
+    named = [set(found) for key, value in labels_of.items() if (found := accelerators_named(key, value, catalog))]
+    return tuple(sorted(set.intersection(*named))) if named else ()
+
+
+def _count_meant(
+    labels_of: Mapping[str, str], cards: Collection[str], cloud: str, catalog: Catalog
+) -> dict[str, tuple[str, ...]]:
+    """The label with how many of these accelerators a node has, where a type has so many."""
+    label = facts_of(cloud).count_label
+    counts = {count for value in labels_of.values() if (count := count_named(value))}
+    own = (one for one in catalog if one.accelerator is not None and one.accelerator.key in cards)
+    found = counts & {type_labels(one).get(label) for one in own}
+    return {label: tuple(found)} if len(found) == len(counts) == 1 else {}
 
 
 def _families(catalog: Catalog) -> list[str]:

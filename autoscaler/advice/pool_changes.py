@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
-from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, accelerators_named, families_meant, lacking_label
+from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, is_read, lacking_label, machine_meant
 from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
-from autoscaler.lint.other_systems import type_named
 from autoscaler.lint.tpu_advice import hosts_meant
 from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
 from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
-from autoscaler.planning.demand.images import accelerators_of_images, types_of_images
+from autoscaler.planning.demand.images import accelerators_of_images
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
@@ -31,7 +30,7 @@ from instance_catalog.kubernetes import labels as known
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.prediction.system_labels import capacity_labels
-from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, made_by_cloud
+from instance_catalog.types.clouds import cloud_facts, made_by_cloud
 from instance_catalog.types.instance_type import CapacityType
 
 _BOUGHT_ANY_TIME: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
@@ -202,9 +201,13 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         edit = on_pool(pool.name, partial(_labelled, labels=labels))
         machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
         named = asked.pod.required_values({known.KARPENTER_NODE_POOL} & labels.keys())[:1]
+        requirements = tuple(machine_meant(labels, pool, asked))
         facts = {"labels": shown, "machine": machine, "node_pools": named[0] if named else ()}
+        if read := tuple(
+            value for key, value in labels.items() if key in _GROUPS_PER_TYPE and is_read(key, value, asked)
+        ):
+            facts["read"] = read
         labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, **facts)
-        requirements = tuple(_meant(labels, pool, asked))
         yield Change.together(*(_requiring(pool, r) for r in requirements), labelled, *leaving_others(asked))
 
 
@@ -216,28 +219,6 @@ def _of_affinity(pod: Pod, pool: CapacityPool) -> dict[str, str]:
     values = {r.key: r.values[0] for r in found if r.operator == "In" and r.values}
     anything = {r.key: _ANYTHING for r in found if r.operator == "Exists" and r.key not in pool.labels}
     return {**anything, **values}
-
-
-def _meant(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Requirement]:
-    """What the values of labels say about the machine: who wrote them has such machines. The instance type, or those on
-    which the pod's images work, else the accelerator, else the family; and the cloud whose key it is."""
-    catalog = asked.catalog
-    there = {requirement.key for requirement in pool.requirements}
-    types = {name for value in labels.values() if (name := type_named(value, catalog))}
-    named = [set(found) for key, value in labels.items() if (found := accelerators_named(key, value, catalog))]
-    cards = set.intersection(*named) if named else set()  # empty where two labels name different models
-    # A pool that exists has a node template, and that has a cloud.
-    named_clouds = clouds_of_labels(labels) if pool.implicit else frozenset()
-    if needed := tuple(types) if len(types) == 1 else types_of_images(asked.pod):
-        yield from (Requirement(known.INSTANCE_TYPE, "In", needed) for _ in {known.INSTANCE_TYPE} - there)
-        return
-    families = families_meant(labels, catalog)
-    if families and not cards:
-        yield from (Requirement(known.KARPENTER_FAMILY, "In", families) for _ in {known.KARPENTER_FAMILY} - there)
-    if cards:
-        yield from (Requirement(known.ACCELERATOR, "In", tuple(sorted(cards))) for _ in {known.ACCELERATOR} - there)
-    if len(named_clouds) == 1:
-        yield from (Requirement(known.CLOUD, "In", tuple(named_clouds)) for _ in {known.CLOUD} - there)
 
 
 def one_host_each(asked: Situation, pool: CapacityPool) -> Iterator[Change]:

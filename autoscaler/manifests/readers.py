@@ -38,7 +38,7 @@ from autoscaler.manifests.queued.flavors import (
 )
 from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.pod import Pod
-from autoscaler.model.requested_capacity import RequestClass
+from autoscaler.model.requested_capacity import QUEUED_CLASS, RequestClass
 from instance_catalog.kubernetes import labels
 
 _SCALABLE = ("Deployment", "StatefulSet")  # what a CapacityBuffer may refer to
@@ -172,6 +172,8 @@ def read_provisioning_request(manifests: ManifestSet, document: Document, proble
             "that autoscaler serves it as it is; to see which machines its pods need, plan a copy with "
             f"spec.provisioningClassName: {RequestClass.ATOMIC}"
         )
+        if found.class_name == QUEUED_CLASS:
+            step += "; its prices are on-demand, and queued provisioning is paid for as flex-start"
         problems.warn(("spec", "provisioningClassName"), message, step)
     manifests.provisioning_requests.append(found)
 

@@ -25,6 +25,11 @@ class RequestClass(StrEnum):
     CHECK = "check.foreslice.dev"
 
 
+# A class of GKE's autoscaler, which pays for the machines as flex-start: docs.cloud.google.com/kubernetes-engine/docs,
+# how-to/provisioningrequest and concepts/dws (2026-11).
+QUEUED_CLASS: Final = "queued-provisioning.gke.io"
+
+
 class RequestCondition(StrEnum):
     ACCEPTED = "Accepted"
     PROVISIONED = "Provisioned"

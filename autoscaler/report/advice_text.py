@@ -157,7 +157,7 @@ def result_text(result: Result) -> str:
 def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
     return [
-        f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_of_karpenter(advice)}"
+        f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_read(advice)}{_of_karpenter(advice)}"
         f"{_needed(advice.result)}{_of_kueue(advice.result)}"
         for advice in found
     ]
@@ -191,6 +191,18 @@ def _guessed(advice: Advice) -> str:
         (chosen[key] for key in own if chosen.get(key)), "labels of your own do not say which machines they mean"
     )
     return f": the cheapest that fits, because {who}"
+
+
+def _read(advice: Advice) -> str:
+    """That the name of a group of nodes says which machine it has, where nothing else does."""
+    parts = advice.change.parts or (advice.change,)
+    names = [str(name) for part in parts for name in _texts(part, "read")]
+    if not names or not advice.result.launches:
+        return ""
+    return (
+        f": the machine is read from the name {names[0]}; only that node pool says which one it has and how it is paid "
+        "for, so check it"
+    )
 
 
 def _of_karpenter(advice: Advice) -> str:

@@ -49,10 +49,11 @@ class CloudFacts:
     group; "" elsewhere.
     `queue_label` is on groups that another autoscaler sizes for requests that wait in a queue.
     `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label by
-    which pods select a model of accelerator. `chosen_labels` have values that people choose, so that nothing says which
-    machines they mean; the text says who knows. Of nodes with `built_in_values` the cloud says what they are, and makes
-    them itself; on those with `own_driver_values` it installs the accelerators' driver, so that none of a CapacityPool
-    has them. `accelerator_taints` are the taints that the cloud gives nodes with accelerators of a vendor.
+    which pods select a model of accelerator, `count_label` that with how many a node has. `chosen_labels` have values
+    that people choose, so that nothing says which machines they mean; the text says who knows. Of nodes with
+    `built_in_values` the cloud says what they are, and makes them itself; on those with `own_driver_values` it installs
+    the accelerators' driver, so that none of a CapacityPool has them. `accelerator_taints` are the taints that the
+    cloud gives nodes with accelerators of a vendor.
 
     `cards` are the kinds of the primary and of the RDMA network card of types that are listed; () where the listing
     says nothing. `storage_drivers` make volumes that only its machines mount; `zone_label` is the label with the zone
@@ -86,6 +87,7 @@ class CloudFacts:
     sidecars: tuple[Sidecar, ...] = ()
     root_disk: str = "in its node template"
     model_label: str = ""
+    count_label: str = ""
     chosen_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     built_in_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
     own_driver_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
@@ -137,6 +139,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         sidecars=tuple(map(_sidecar, row.get("sidecars", ()))),
         root_disk=row["root_disk"],
         model_label=row["model_label"],
+        count_label=row["count_label"],
         chosen_labels=FrozenMap(row["chosen_labels"]),
         built_in_values=_values(row, "built_in_values"),
         own_driver_values=_values(row, "own_driver_values"),

@@ -21,12 +21,11 @@ from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.queued.templates import alike, templates_of
 from autoscaler.manifests.references import pods_in
 from autoscaler.model.pod import Pod
-from autoscaler.model.requested_capacity import consumed_request
+from autoscaler.model.requested_capacity import QUEUED_CLASS, consumed_request
 from autoscaler.planning.supply.places import clouds_of_volumes
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes import labels
 
-QUEUED_CLASS: Final = "queued-provisioning.gke.io"
 LONGEST: Final = timedelta(days=7)  # GKE's default as well
 # The run of a machine begins before its pods do: it boots, installs drivers and pulls images.
 STARTING: Final = timedelta(minutes=30)

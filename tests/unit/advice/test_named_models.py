@@ -10,10 +10,12 @@ from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.named_models import (
     accelerators_named,
+    count_named,
     families_meant,
     families_named,
     nearest_accelerators,
     renamed_models,
+    type_shortened,
 )
 from autoscaler.advice.pod_changes import node_selectors
 from autoscaler.advice.pool_changes import node_labels
@@ -179,6 +181,52 @@ def test_a_pool_that_gets_such_a_label_has_such_machines(
     assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "machine"),
+    [
+        ("cloud.google.com/gke-nodepool", "gpu-l4x2-g2s24-dws", "g2-standard-24"),
+        ("cloud.google.com/gke-nodepool", "gpu-a100x2-a2h2", "a2-highgpu-2g"),
+        ("cloud.google.com/gke-nodepool", "l4-g2s240", ""),
+        ("cloud.google.com/gke-nodepool", "g2s24-or-g2s48", ""),
+        ("rack", "g2s24", ""),  # says nothing about machines
+    ],
+)
+def test_which_type_the_name_of_a_group_of_nodes_shortens(key: str, value: str, machine: str) -> None:
+    assert type_shortened(key, value, SHIPPED) == machine
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [("gpu-l4x2-g2s24", "2"), ("8xH100", "8"), ("gpu-l4", ""), ("l4x2-or-l4x4", ""), ("l4x2-2xl4", "2")],
+)
+def test_how_many_accelerators_a_value_names(value: str, count: str) -> None:
+    assert count_named(value) == count
+
+
+@pytest.mark.parametrize(
+    ("value", "requirement", "machine"),
+    [
+        ("gpu-l4x2-g2s24-dws", "node.kubernetes.io/instance-type In [g2-standard-24]", "g2-standard-24"),
+        ("gpu-l4x2", "cloud.google.com/gke-accelerator-count In [2]", "g2-standard-24"),
+        ("gpu-l4x3", "foreslice.dev/accelerator In [nvidia-l4]", "g2-standard-4"),  # no machine has three
+    ],
+)
+def test_the_name_of_a_node_pool_says_how_many_accelerators_it_has(value: str, requirement: str, machine: str) -> None:
+    selector = FrozenMap({"cloud.google.com/gke-nodepool": value})
+    catalog = shipped("g2-standard-4", "g2-standard-24", "g2-standard-48")
+    given = snapshot([pod("p", "c", node_selector=selector)], [claim("c", gpus())])
+    policy = Policy(considered=1000)
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    (line,) = advice_lines(found)
+    assert f"{requirement} in spec.requirements" in line
+    assert ("accelerator-count" in line) is ("accelerator-count" in requirement)
+    assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
+    assert line.endswith(
+        f": the machine is read from the name {value}; only that node pool says which one it has and how it is paid "
+        "for, so check it"
+    )
+
+
 @pytest.mark.parametrize(("value", "guessed"), [("training", True), ("gpu-a100x1", False)])
 def test_a_node_pool_of_gke_is_named_by_people(value: str, guessed: bool) -> None:
     selector = FrozenMap({"cloud.google.com/gke-nodepool": value})
@@ -186,6 +234,7 @@ def test_a_node_pool_of_gke_is_named_by_people(value: str, guessed: bool) -> Non
     policy = Policy(considered=1000)
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
     assert ("do not say which machines they mean" in advice_lines(found)[0]) is guessed
+    assert ("is read from the name" in advice_lines(found)[0]) is not guessed
     assert [ref.instance_type for ref, _ in found[0].result.launches] == ["a2-ultragpu-1g"]
 
 

@@ -72,7 +72,10 @@ spec: {provisioningClassName: queued-provisioning.gke.io, podSets: [{count: 1, p
 def test_a_request_to_another_autoscaler_says_how_its_machines_are_seen() -> None:
     (found,) = read(REQUEST).problems
     assert "belongs to another autoscaler" in found.message
-    assert found.next_step.endswith("plan a copy with spec.provisioningClassName: atomic.foreslice.dev")
+    assert "plan a copy with spec.provisioningClassName: atomic.foreslice.dev" in found.next_step
+    assert found.next_step.endswith("; its prices are on-demand, and queued provisioning is paid for as flex-start")
+    (other,) = read(REQUEST.replace("queued-provisioning.gke.io", "example.com/other")).problems
+    assert "flex-start" not in other.next_step
     copy = read(REQUEST.replace("queued-provisioning.gke.io", "atomic.foreslice.dev"))
     assert copy.problems == ()
     assert [request.served for request in copy.snapshot.provisioning_requests] == ["atomic.foreslice.dev"]
