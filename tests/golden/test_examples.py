@@ -37,7 +37,7 @@ PLACED = {
 }
 LEFT_OUT = {"block-soon", "block-too-short", "cpu-devices", "unsatisfiable"}
 PLACED |= {"image-without-driver", "inferentia", "neuronx"}
-PLACED |= {"gpudirect", "tpu-node", "tpu-generation", "tpu-hosts", "launcher", "workload-identity"}
+PLACED |= {"gpudirect", "patch", "tpu-node", "tpu-generation", "tpu-hosts", "launcher", "workload-identity"}
 
 
 def run(example: Path, *options: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
