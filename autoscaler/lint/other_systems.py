@@ -13,13 +13,14 @@ from functools import cache, partial
 from typing import Final
 
 from autoscaler.lint.advice import surprise
-from autoscaler.lint.pods.other_clouds import cloud_named, other_cloud_advice
+from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
+from autoscaler.lint.pods.unserved import unserved_resources
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
-from autoscaler.planning.demand.scope import requested_resources, served_resources
+from autoscaler.planning.demand.scope import served_resources
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
@@ -59,8 +60,10 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _about_first(every, lambda pod: _beyond_machines(pod, having), lambda found: _beyond(found, catalog))
     yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog, having), _absent)
     given = {name for node in snapshot.nodes for name in node.allocatable} | served_resources(snapshot)
-    yield from _of_first(snapshot, lambda pod: _of_nobody(pod, given, catalog), _unknown)
-    yield from other_cloud_advice(snapshot, catalog)
+    elsewhere = other_clouds(snapshot, catalog)
+    here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in elsewhere))
+    yield from _of_first(here, lambda pod: _of_nobody(pod, given, catalog), _unknown)
+    yield from other_cloud_advice(snapshot, elsewhere, catalog)
     there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
@@ -71,7 +74,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
         direct = partial(_uses_gpudirect, protocol=protocol, pools=snapshot.pools)
         yield from _of_first(rest, direct, partial(_gpudirect, protocol=protocol, assumed=assumed))
     yield from _of_first(snapshot, _in_queue, _queued)
-    yield from _of_first(snapshot, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
+    yield from _of_first(here, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in ACCELERATOR_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog)
         yield from _of_first(snapshot, unknown, partial(_accelerator, key=key, catalog=catalog))
@@ -233,11 +236,7 @@ def _of_nobody(pod: Pod, given: Set[str], catalog: Catalog) -> str:
     hide that."""
     if not (pod.node_selector or pod.affinity):
         return ""
-    told = shared_gpu_resources().keys() | _HARDWARE.keys() | given
-    asked = (name for name in requested_resources(pod) if "/" in name and name not in told)
-    unknown = [name for name in asked if not (is_plugin_resource(name) or retired(name) or cloud_named(name))]
-    had = {name for one in catalog for name in (*one.allocatable, *one.extended_resources)} if unknown else set()
-    return next((name for name in unknown if name not in had), "")
+    return next(iter(unserved_resources(pod, given | _HARDWARE.keys(), catalog)), "")
 
 
 def _unknown(name: str) -> tuple[tuple[str, ...], str, str]:

@@ -27,7 +27,7 @@ cloud: {cloud}
 provenance:
   shape: {{source: where you have it from, date: {date}}}
 types:
-  - name: {name}
+  - name: {name}{machine}
     architecture: amd64            # or arm64
     vcpu: 96
     memory: 1024Gi                 # nominal, as the cloud states it
@@ -66,7 +66,8 @@ types:
 @below_option
 def add(*, name: str, target: Path, directories: tuple[Path, ...], in_editor: bool, **facts: Any) -> None:
     """From options, from a type that is like it, or, with neither, from a template that opens in your editor. The file
-    is checked with the catalog it joins before it is written.
+    is checked with the catalog it joins before it is written. Of a TYPE with capitals or underscores, as in
+    BM.GPU.H100.8, the type gets the name in lower case, and its machine stays as it is spelled.
 
     \b
     Try:
@@ -75,6 +76,7 @@ def add(*, name: str, target: Path, directories: tuple[Path, ...], in_editor: bo
       foreslice catalog add box --into my-types/ --cloud my-dc --vcpu 64 --memory 512Gi --accelerator nvidia-l40s
     """
     opened = chosen_catalog(present(directories, target))
+    spelled, name = name, _own_name(name)
     if name in opened.types:
         raise BadInputError(
             f"{name} is in the catalog already ({opened.types[name].origin})",
@@ -86,9 +88,9 @@ def add(*, name: str, target: Path, directories: tuple[Path, ...], in_editor: bo
     today = SystemClock().now().date().isoformat()
     blank = not any(facts.values())
     text = (
-        _TEMPLATE.format(name=name, cloud=min(cloud_facts()), date=today)
+        _TEMPLATE.format(name=name, machine=_machine_line(spelled, name), cloud=min(cloud_facts()), date=today)
         if blank
-        else _entry_text(name, facts, opened, today)
+        else _entry_text(spelled, facts, opened, today)
     )
     if blank or in_editor:
         found = edited(path, text, directories)
@@ -105,11 +107,23 @@ def add(*, name: str, target: Path, directories: tuple[Path, ...], in_editor: bo
     click.echo(f"{path} is written. What its drivers will publish: foreslice slices {name} --catalog {target}")
 
 
-def _entry_text(name: str, facts: dict[str, Any], opened: Catalog, today: str) -> str:
+def _own_name(spelled: str) -> str:
+    """The name of a type whose machine the cloud writes with capitals or underscores: names here have neither."""
+    return spelled.lower().replace("_", "-")
+
+
+def _machine_line(spelled: str, name: str) -> str:
+    note = "what the cloud and the node's label call it"
+    return f"\n    machine: {spelled}  # {note}" if spelled != name else ""
+
+
+def _entry_text(spelled: str, facts: dict[str, Any], opened: Catalog, today: str) -> str:
     """The file with what the options say. Raises BadInputError."""
+    name = _own_name(spelled)
     like = facts["model"]
     entry = _taken_over(type_entry(chosen_type(like, opened), opened.accelerators), facts) if like else {}
     said = {
+        "machine": spelled if spelled != name else None,
         "cloud": facts["cloud"],
         "architecture": facts["architecture"] or entry.get("architecture", "amd64"),
         "vcpu": facts["vcpu"],

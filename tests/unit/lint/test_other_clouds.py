@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.lint.other_systems import foreign_advice
-from autoscaler.lint.pods.other_clouds import cloud_named
+from autoscaler.lint.pods.other_clouds import cloud_named, cloud_of_machine
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import CATALOG, pod, snapshot
 
@@ -55,10 +57,79 @@ def test_everything_that_keeps_the_pod_there_is_named() -> None:
 def test_one_of_them_is_enough_and_is_said_once() -> None:
     given = snapshot([waiting(selects="pool", asks=RESOURCE)])
     about = [one for one in foreign_advice(given, CATALOG) if RESOURCE in one.message]
-    assert [one.next_step.endswith(f"drop the request of {RESOURCE}") for one in about] == [True]
+    assert [f"drop the request of {RESOURCE}; then plan again" in one.next_step for one in about] == [True]
 
 
 def test_what_nodes_that_are_there_have_is_not_said() -> None:
     there = Node("n", labels=FrozenMap({LABEL: "a"}), allocatable=FrozenMap({RESOURCE: Quantity.of(1)}))
     assert told(waiting(selects=LABEL, asks=RESOURCE), nodes=(there,)) == []
     assert told(waiting()) == []
+
+
+def choosing(*requirements: Requirement, asks: str = "nvidia.com/gpu") -> Pod:
+    return replace(waiting(asks=asks), affinity=NodeSelector((NodeSelectorTerm(requirements),)))
+
+
+def on(*names: str, asks: str = "nvidia.com/gpu") -> Pod:
+    return choosing(Requirement(labels.INSTANCE_TYPE, "In", names), asks=asks)
+
+
+@pytest.mark.parametrize(
+    ("name", "cloud"),
+    [
+        ("BM.GPU.GB200.4", "Oracle Cloud"),
+        ("VM.GPU.A10.1", "Oracle Cloud"),
+        ("Standard_NC24ads_A100_v4", "Azure"),
+        ("ecs.gn7i-c8g1.2xlarge", "Alibaba Cloud or Volcengine"),
+        ("gd-8xh100ib-i128", "CoreWeave"),
+        ("gb200-4x", "CoreWeave"),
+        *(
+            (name, "")
+            for name in ("p5.48xlarge", "a3-highgpu-8g", "n1-standard-8", "ct5lp-hightpu-4t", "box", "gpu-8x")
+        ),
+    ],
+)
+def test_whose_machine_it_is(name: str, cloud: str) -> None:
+    assert cloud_of_machine(name) == cloud
+
+
+def test_a_machine_of_another_cloud_is_no_type_to_add() -> None:
+    found = [one for one in foreign_advice(snapshot([on("BM.GPU.B300.8")]), CATALOG) if "BM.GPU" in one.message]
+    key = labels.INSTANCE_TYPE
+    assert [one.message.partition(":")[0] for one in found] == [
+        f"selects {key}=BM.GPU.B300.8, which only nodes of Oracle Cloud have"
+    ]
+    assert f"drop the node selector or affinity on {key}, and select its GPU by" in found[0].next_step
+    assert "catalog add" not in found[0].next_step
+
+
+def test_a_machine_that_is_there_or_may_be_another_is_not_said() -> None:
+    there = Node("n", labels=FrozenMap({labels.INSTANCE_TYPE: "BM.GPU.B300.8"}))
+    assert told(on("BM.GPU.B300.8"), nodes=(there,)) == []
+    assert told(on("BM.GPU.B300.8", next(iter(CATALOG.types)))) == []
+    added = replace(CATALOG, types=FrozenMap({"own": replace(next(iter(CATALOG)), machine="BM.GPU.B300.8")}))
+    assert not [one for one in foreign_advice(snapshot([on("BM.GPU.B300.8")]), added) if "BM.GPU" in one.message]
+
+
+@pytest.mark.parametrize("region", [labels.REGION, "failure-domain.beta.kubernetes.io/region"])
+def test_a_region_of_coreweave_explains_its_labels_of_gpus(region: str) -> None:
+    model = Requirement("gpu.nvidia.com/model", "In", ("A40",))
+    (found,) = told(choosing(model, Requirement(region, "In", ("LAS1",))))
+    assert f"selects gpu.nvidia.com/model and {region}=LAS1, which only nodes of CoreWeave" in found.message
+    assert "no type in the catalog has A40, so choose another" in found.next_step
+    assert told(choosing(model)) == told(choosing(model, Requirement(region, "In", ("us-east-1",)))) == []
+
+
+def test_a_gpu_that_the_catalog_has_is_selected() -> None:
+    model = next(iter(CATALOG)).accelerator
+    assert model is not None
+    of = Requirement("gpu.nvidia.com/model", "In", (f"{model.model.split()[0]}_NVLINK_80GB",))
+    (found,) = told(choosing(of, Requirement(labels.REGION, "In", ("ORD1",))))
+    assert "choose another" not in found.next_step
+
+
+def test_what_nothing_here_has_is_dropped_with_it_and_not_added() -> None:
+    found = list(foreign_advice(snapshot([on("gd-8xa100-i128", asks="rdma/ib")]), CATALOG))
+    (about,) = [one for one in found if "rdma/ib" in f"{one.message}{one.next_step}"]
+    assert "and the request of rdma/ib, and select" in about.next_step
+    assert "for RDMA, machines of AWS have vpc.amazonaws.com/efa; then plan again" in about.next_step

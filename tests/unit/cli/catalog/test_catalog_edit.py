@@ -224,6 +224,17 @@ def test_a_type_is_added_from_options(mine: Path) -> None:
     assert (found.cloud, found.device_count, found.price and found.price.usd_per_hour) == ("my-dc", 2, Decimal("3.5"))
 
 
+@pytest.mark.parametrize("options", ["--cloud oci --vcpu 64 --memory 512Gi", "--like p5.48xlarge", ""])
+def test_a_machine_with_capitals_keeps_its_spelling(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    use_editor(monkeypatch, tmp_path, "s/vcpu: 96/vcpu: 97/")
+    result = run("add", "BM.GPU_H100.8", "--into", mine, *options.split())
+    assert result.exit_code == 0, result.exception
+    assert loaded(mine, "bm.gpu-h100.8").machine_type == "BM.GPU_H100.8"
+    assert "is in the catalog already" in refused("add", "BM.GPU_H100.8", "--into", mine)
+
+
 def test_a_type_is_added_from_the_template(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_editor(monkeypatch, tmp_path, "s/vcpu: 96/vcpu: 97/")
     assert run("add", "box", "--into", mine).exit_code == 0
