@@ -45,6 +45,10 @@ _SHARE: Final = 0.92
 # (vllm-project/vllm issue 13882, 2025-02), and a KV cache for one long request. Llama 2 7B starts on 16 GB only with a
 # larger share, half of its context and no CUDA graphs (issue 2248, 2024-03).
 _ROOM: Final = 2**31
+# Of the compute capability that bfloat16 needs in vLLM (vllm-project/vllm issue 1157, 2023-09), and that vLLM itself
+# does: 7.0 in its installation guide from 0.3.3 to 0.14, 7.5 since (0.21, both read 2026-11).
+_BFLOAT16: Final = (8, 0)
+_LEAST: Final = (7, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,39 @@ def too_small(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, 
         )
 
 
+@dataclass(frozen=True, slots=True)
+class TooOld:
+    """Pods of vLLM on GPUs without bfloat16: the first and how many there are, the GPU and its compute capability, and
+    whether vLLM `runs` on it at all."""
+
+    pod: str
+    pods: int
+    gpu: str
+    capability: str  # "7.5"
+    runs: bool
+
+
+def too_old(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> TooOld | None:
+    """The pods of a plan whose vLLM stops if the model is published in bfloat16, without those that `too_small` sends
+    to another GPU anyway."""
+    found = [
+        one
+        for one in _placed(plan, snapshot, catalog)
+        if one.container.vllm_bfloat16 and _capability(one.card) < _BFLOAT16 and one.has_room(one.card)
+    ]
+    if not found:
+        return None
+    first = min(found, key=lambda one: _capability(one.card))
+    number = _capability(first.card)
+    return TooOld(first.pod.key, len(found), first.card.model, ".".join(map(str, number)), number >= _LEAST)
+
+
+def _capability(card: Accelerator) -> tuple[int, ...]:
+    """Major and minor of its compute capability; that of a new GPU where it is not known or there is none."""
+    known = card.cuda_compute_capability
+    return tuple(map(int, known.split(".")[:2])) if known else _BFLOAT16
+
+
 def _placed(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[_Placed]:
     """The pods that the plan puts on GPUs and whose model is known."""
     pods = {pod.key: pod for pod in snapshot.pods}
@@ -175,8 +212,13 @@ def _of_model(pod: Pod) -> Container | None:
 def _holding(small: _Placed, catalog: Catalog) -> tuple[str, ...]:
     """Keys of the accelerators of its vendor of which as many hold the weights, with room for what else it needs."""
     cards = {one.accelerator.key: one.accelerator for one in catalog if one.accelerator and not one.share}
+    least = _BFLOAT16 if small.container.vllm_bfloat16 else (0, 0)
     return tuple(
-        sorted(key for key, card in cards.items() if card.vendor == small.card.vendor and small.has_room(card))
+        sorted(
+            key
+            for key, card in cards.items()
+            if card.vendor == small.card.vendor and small.has_room(card) and _capability(card) >= least
+        )
     )
 
 

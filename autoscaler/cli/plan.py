@@ -14,7 +14,7 @@ import click
 
 from autoscaler.advice.asked_for_kinds import SoldOtherwise, cheaper_if_asked_for
 from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
-from autoscaler.advice.model_memory import TooSmall, too_small
+from autoscaler.advice.model_memory import TooOld, TooSmall, too_old, too_small
 from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.decided import Decided
@@ -218,7 +218,8 @@ def _decide(
         *_of_clouds(used, policy, clouds_of(decided, catalog), snapshot),
         *_asked_for(cheaper_if_asked_for(decided, snapshot, catalog, used, now)),
     )
-    useless = (*not_working(snapshot, decided), *map(_models, too_small(decided, snapshot, catalog, used, now)))
+    small, old = too_small(decided, snapshot, catalog, used, now), too_old(decided, snapshot, catalog)
+    useless = (*not_working(snapshot, decided), *map(_models, small), *([_bfloat16(old)] if old else []))
     decided = replace(decided, warnings=(*useless, *map(reason_of, told), *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)
     if ties is not None:
@@ -267,6 +268,20 @@ def _models(found: TooSmall) -> Reason:
         f"memory by default), which may not start; {step}"
     )
     return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem)
+
+
+def _bfloat16(found: TooOld) -> Reason:
+    """That vLLM stops on GPUs of before Ampere, and what helps."""
+    more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
+    card = f"gets {found.gpu}{more}, whose compute capability is {found.capability}"
+    if found.runs:
+        problem = (
+            f"serves its model with vLLM and {card}: up to version 0.8.4 it stops there if the model is published in "
+            "bfloat16, which needs 8.0; add --dtype=half, or select a GPU of Ampere or later by "
+        )
+    else:
+        problem = f"serves its model with vLLM and {card}: vLLM needs 7.0 or more; select a GPU of Ampere or later by "
+    return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=f"{problem}{ACCELERATOR}, such as nvidia-l4")
 
 
 def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], snapshot: Snapshot) -> Iterator[Diagnostic]:

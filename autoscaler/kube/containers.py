@@ -70,6 +70,13 @@ _TRAINING: Final = re.compile(
 _OWN_SHARE: Final = re.compile(
     r"(?i)gpu[-_]memory[-_]utilization\W+(?:0?\.9[3-9]|1)|kv[-_]cache[-_]memory|mem(?:ory)?[-_]fraction"
 )
+_VLLM: Final = re.compile(r"(?i)vllm|--max-model-len\b|--max-num-seqs\b")
+# Another type than bfloat16, or an image of vLLM since 0.8.5, which falls back to float16 by itself on older GPUs
+# (vllm-project/vllm pull request 17265, merged 2025-04, after 0.8.4). NVIDIA's image counts by years (25.09).
+_NO_BFLOAT16: Final = re.compile(
+    r"(?i)dtype\W+(?:half|float)"
+    r"|vllm[\w/.-]*:v?(?:0\.8\.(?:[5-9]|[1-9]\d)|0\.(?:9|[1-9]\d)|[1-9]\d*\.|latest|nightly)|vllm-openai(?:\s|$)"
+)
 # Characters of commands, arguments and variables in which a model is looked for: every pod of a cluster is read so.
 _MOST_TEXT: Final = 4_000
 
@@ -79,7 +86,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
     fields.ignore(*_IGNORED)
     resources = fields.child("resources")
     limits, requests = _amounts(resources)
-    billions, serves = _model(fields)
+    billions, serves, bfloat16 = _model(fields)
     container = Container(
         name=fields.required("name"),
         requests=FrozenMap({**limits, **requests}),  # a limit without a request is one (the API server's default)
@@ -89,6 +96,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         image=fields.text("image"),
         model_billions=billions,
         serves_model=serves,
+        vllm_bfloat16=bfloat16,
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
         ),
@@ -104,10 +112,10 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
     return FrozenMap({key: q if q.scale >= -3 else Quantity(q.milli(), -3, q.format) for key, q in found.items()})
 
 
-def _model(fields: Fields) -> tuple[float | None, bool]:
+def _model(fields: Fields) -> tuple[float | None, bool, bool]:
     """The number of parameters, in billions, of the largest model that the container's command, arguments or variables
-    name with its size, such as Qwen3-32B, and whether a model server holds it; None where they name none, or say that
-    its weights have fewer than 16 bits or are not all on its GPUs."""
+    name with its size, such as Qwen3-32B, whether a model server holds it, and whether that is vLLM with bfloat16; None
+    where they name none, or say that its weights have fewer than 16 bits or are not all on its GPUs."""
     found, left = list[str](), _MOST_TEXT
     for text in _texts(fields):
         found.append(text[:left])
@@ -118,13 +126,15 @@ def _model(fields: Fields) -> tuple[float | None, bool]:
 
 
 @lru_cache(maxsize=256)
-def _read(text: str) -> tuple[float | None, bool]:
+def _read(text: str) -> tuple[float | None, bool, bool]:
     """The same of their text, which pods of one workload share."""
     if not _SIZE.search(text) or _SMALLER.search(text) or _SPREAD.search(text):
-        return None, False
+        return None, False, False
     billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
-    serves = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
-    return billions, bool(serves) and not (_TRAINING.search(text) or _OWN_SHARE.search(text))
+    known = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
+    serves = bool(known) and not _TRAINING.search(text)
+    bfloat16 = serves and bool(_VLLM.search(text)) and not _NO_BFLOAT16.search(text)
+    return billions, serves and not _OWN_SHARE.search(text), bfloat16
 
 
 def _texts(fields: Fields) -> Iterator[str]:

@@ -36,7 +36,8 @@ class Container:
     `limits` decide nothing but whether devices that take of the node's own amounts may be added (KEP-5517).
     `model_billions` are the parameters of a model that it serves or trains in 16 bits, as far as can be seen. Not its
     name: what looks like one in arguments and variables may be a secret. `serves_model`: a model server does, with no
-    more of the GPU's memory than it takes by default.
+    more of the GPU's memory than it takes by default. `vllm_bfloat16`: a vLLM that may be too old to do without
+    bfloat16 by itself serves it, and nothing says to use another type.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Container:
     image: str = ""
     model_billions: float | None = None
     serves_model: bool = False
+    vllm_bfloat16: bool = False
     restarts_all: bool = False  # a restart rule of it restarts all containers of the pod
     limits: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.advice.model_memory import Holding, TooSmall, too_small
+from autoscaler.advice.model_memory import Holding, TooOld, TooSmall, too_old, too_small
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.snapshot import Snapshot
@@ -118,3 +118,38 @@ def test_a_pool_that_has_no_such_gpu() -> None:
     found = told(given(serving(32), pools=(small,)))
     assert found is not None
     assert found.instead is None
+
+
+def of_vllm(billions: float, card: str) -> Pod:
+    found = serving(billions, server=True, node_selector=FrozenMap({labels.ACCELERATOR: card}))
+    return replace(found, containers=tuple(replace(one, vllm_bfloat16=True) for one in found.containers))
+
+
+@pytest.mark.parametrize(
+    ("card", "expected"),
+    [
+        ("nvidia-t4", TooOld("default/p", 1, "T4", "7.5", runs=True)),
+        ("nvidia-p100", TooOld("default/p", 1, "P100", "6.0", runs=False)),
+        ("nvidia-l4", None),
+    ],
+)
+def test_vllm_on_a_gpu_without_bfloat16(card: str, expected: TooOld | None) -> None:
+    catalog = shipped("g4dn.xlarge", "g6.xlarge", "n1-standard-4+1xnvidia-tesla-p100")
+    state = given(of_vllm(3, card))
+    plan = plan_for(state, catalog, POLICY, NOW)
+    assert not plan.left_out
+    assert too_old(plan, state, catalog) == expected
+    other = given(serving(3, server=True, node_selector=FrozenMap({labels.ACCELERATOR: card})))
+    assert too_old(plan_for(other, catalog, POLICY, NOW), other, catalog) is None
+
+
+@pytest.mark.parametrize(("bfloat16", "launched"), [(False, "p3.2xlarge"), (True, "p5.48xlarge")])
+def test_vllm_that_lacks_room_is_sent_to_a_gpu_with_bfloat16(bfloat16: bool, launched: str) -> None:
+    catalog = shipped("g4dn.xlarge", "p3.2xlarge", "p5.48xlarge")
+    found = replace(of_vllm(6.5, ""), node_selector=FrozenMap({}))
+    state = given(replace(found, containers=tuple(replace(one, vllm_bfloat16=bfloat16) for one in found.containers)))
+    plan = plan_for(state, catalog, POLICY, NOW)
+    assert too_old(plan, state, catalog) is None
+    (told,) = too_small(plan, state, catalog, POLICY, NOW)
+    assert told.instead is not None
+    assert told.instead.launches == ((launched, 1),)

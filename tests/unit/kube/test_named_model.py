@@ -56,6 +56,31 @@ def test_what_is_a_model_server(given: dict[str, Any], serves: bool) -> None:
     assert found.serves_model is serves
 
 
+@pytest.mark.parametrize(
+    ("image", "args", "expected"),
+    [
+        ("vllm/vllm-openai:v0.6.3", (), True),
+        ("vllm/vllm-openai:v0.8.4", ("--dtype=bfloat16",), True),
+        ("vllm/vllm-openai:v0.8.5.post1", (), False),
+        ("vllm/vllm-openai:v0.10.0", (), False),
+        ("vllm/vllm-openai", (), False),
+        ("vllm/vllm-openai:latest", (), False),
+        ("nvcr.io/nvidia/vllm:25.09-py3", (), False),
+        ("quay.io/modh/vllm@sha256:0", (), True),
+        ("vllm/vllm-openai:v0.6.3", ("--dtype", "half"), False),
+        ("vllm/vllm-openai:v0.6.3", ("--dtype=float16",), False),
+        ("runtime", ("--max-model-len=2048",), True),
+        ("lmsysorg/sglang:v0.4", (), False),
+        ("vllm/vllm-openai:v0.6.3", ("--gpu-memory-utilization=0.95",), True),
+        ("vllm/vllm-openai:v0.6.3", ("train.py",), False),
+    ],
+)
+def test_which_vllm_needs_bfloat16(image: str, args: tuple[str, ...], expected: bool) -> None:
+    given = {"name": "c", "image": image, "args": ["--model=org/granite-3b", *args]}
+    found, _ = parse_container(Fields(given), init=False, host_network=False)
+    assert found.vllm_bfloat16 is expected
+
+
 @pytest.mark.parametrize("field", ["args", "command", "env"])
 def test_nothing_of_arguments_and_variables_is_kept(field: str) -> None:
     """Words that look like the name of a model may be a secret: it would stand in the advice of `plan` and `lint`."""
