@@ -175,11 +175,12 @@ def _named(container: Mapping[str, object]) -> dict[str, object]:
 
 
 def _sources(part: Fields, server: str) -> tuple[object, ...]:
-    """Where the model of a component comes from."""
+    """Where the model of a component comes from, and what serves it: runtimes and formats are named after servers."""
     model = part.child(server) if server else Fields({})
     several = part.raw("storageUris")
     uris = [one.get("uri") for one in several if isinstance(one, dict)] if isinstance(several, list) else []
-    return model.raw("storageUri"), Fields(model.raw("storage")).raw("path"), *uris
+    serving = Fields(model.raw("modelFormat")).raw("name"), model.raw("runtime")
+    return model.raw("storageUri"), Fields(model.raw("storage")).raw("path"), *uris, *serving
 
 
 def _of_model(containers: object, sources: tuple[object, ...]) -> object:

@@ -90,6 +90,16 @@ def test_the_size_of_the_model_is_read_from_where_it_is_stored(
     assert "Llama" not in repr(found.pods)
 
 
+@pytest.mark.parametrize(
+    ("given", "serves"),
+    [({"modelFormat": {"name": "vLLM"}}, True), ({"runtime": "my-vllm"}, True), ({"runtime": "other"}, False)],
+)
+def test_a_format_or_runtime_names_the_server(given: dict[str, Any], serves: bool) -> None:
+    model = {"modelFormat": {"name": "m"}, "storageUri": URI, **given}
+    found, _ = expanded(expand_inference_service, {"predictor": {"model": model}})
+    assert found.pods[0].containers[0].serves_model is serves
+
+
 @pytest.mark.parametrize(("worker", "expected"), [({}, 7), ({"worker": with_gpus(1)}, None)])
 def test_so_is_that_of_an_llm_inference_service(worker: dict[str, Any], expected: float | None) -> None:
     spec = {"model": {"uri": "hf://Qwen/Qwen2.5-7B-Instruct"}, "template": with_gpus(1), **worker}
