@@ -68,14 +68,14 @@ _TRAINING: Final = re.compile(
 )
 # More than the share of memory that vLLM takes by default, or one that says nothing about its room.
 _OWN_SHARE: Final = re.compile(
-    r"(?i)gpu[-_]memory[-_]utilization\W+(?:0?\.9[3-9]|1)|kv[-_]cache[-_]memory|mem(?:ory)?[-_]fraction"
+    r"(?i)gpu[-_]memory[-_]utilization\W{1,4}(?:0?\.9[3-9]|1)|kv[-_]cache[-_]memory|mem(?:ory)?[-_]fraction"
 )
 _VLLM: Final = re.compile(r"(?i)vllm|--max-model-len\b|--max-num-seqs\b")
 # Another type than bfloat16, or an image of vLLM since 0.8.5, which falls back to float16 by itself on older GPUs
 # (vllm-project/vllm pull request 17265, merged 2025-04, after 0.8.4). NVIDIA's image counts by years (25.09).
 _NO_BFLOAT16: Final = re.compile(
-    r"(?i)dtype\W+(?:half|float)"
-    r"|vllm[\w/.-]*:v?(?:0\.8\.(?:[5-9]|[1-9]\d)|0\.(?:9|[1-9]\d)|[1-9]\d*\.|latest|nightly)|vllm-openai(?:\s|$)"
+    r"(?i)dtype\W{1,4}(?:half|float)"
+    r"|vllm[\w/.-]{0,60}:v?(?:0\.8\.(?:[5-9]|[1-9]\d)|0\.(?:9|[1-9]\d)|[1-9]\d*\.|latest|nightly)|vllm-openai(?:\s|$)"
 )
 # Characters of commands, arguments and variables in which a model is looked for: every pod of a cluster is read so.
 _MOST_TEXT: Final = 4_000
