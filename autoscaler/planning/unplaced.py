@@ -19,7 +19,7 @@ from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.missing_labels import missing_labels
 from autoscaler.planning.packing.room import numbers_in
 from autoscaler.planning.placement.considered import Bought, why_not
-from autoscaler.planning.placement.nothing_has import nothing_has
+from autoscaler.planning.placement.nothing_has import class_of_nothing, nothing_has
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
@@ -183,7 +183,7 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
             return diagnosis(name, _few(reasons, policy))
     everywhere = {tuple(_of_all(reason, lacking) for reason in _reasons(verdict)) for _, verdict in verdicts}
     crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
-    split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item))
+    split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item), *class_of_nothing(packing, item))
     if len(everywhere) == 1:
         return diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, *everywhere.pop()))
     return diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))))

@@ -6,6 +6,7 @@ It returns codes and facts; report/ creates the text. It has no influence on the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
@@ -14,10 +15,12 @@ from autoscaler.cel.common.evaluation import BudgetSpentError
 from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import demands_of
+from autoscaler.dra.claims.extended_resources import extended_resource_classes
+from autoscaler.model.device_class import Selector
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.planning.demand.demand import claim_keys
-from autoscaler.planning.demand.scope import IMPLICIT
+from autoscaler.planning.demand.scope import IMPLICIT, requested_resources
 from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.facts import driver_facts
@@ -34,6 +37,8 @@ Published: TypeAlias = tuple[InstanceType, str, Device]  # with the name of the 
 _LOOKED_UP: Final = 25
 _COMPARED: Final = 500
 _INTERFACE = "ifName"
+_KIND = "type"
+_MIG_PROFILE: Final = re.compile(r"(\d+)g\.(\d+)gb")
 _GI = Quantity.parse("1Gi")
 
 
@@ -102,10 +107,29 @@ def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
                 if foreign is not None:
                     yield foreign
                     continue
-                for demand in _paid(market, item, request):
+                for demand in _paid(market, item, request.selectors):
                     reason = _unmet(market, demand, f"claim {key}, request {request.name}")
                     if reason is not None:
                         yield reason
+
+
+def class_of_nothing(market: PackingInput, item: int) -> Iterator[Reason]:
+    """One reason for each value that a DeviceClass selects and no offered device has, of the classes that the class's
+    pods use, by claims or by resources that they serve. Paid for as in `nothing_has`."""
+    pods = market.classes[item].sample.pods
+    claims = [market.snapshot.claims.get(key) for pod in pods for key in claim_keys(pod)]
+    requests = [request for claim in claims if claim for request in claim.requests]
+    serving = (
+        extended_resource_classes(market.snapshot.classes) if market.snapshot.profile.gates.extended_resource else {}
+    )
+    used = {request.device_class for request in requests if isinstance(request, DeviceRequest)}
+    used |= {serving[name].name for pod in pods for name in requested_resources(pod) if name in serving}
+    for found in market.snapshot.classes:
+        for demand in _paid(market, item, found.selectors) if found.name in used else ():
+            # Of which type devices are, whole or in parts, is a setting of the driver and not of the machine.
+            reason = _unmet(market, demand, f"DeviceClass {found.name}") if demand.path[2] != _KIND else None
+            if reason is not None:
+                yield reason
 
 
 def asks_in_vain(market: PackingInput, item: int) -> bool:
@@ -130,7 +154,7 @@ def no_type_has(market: PackingInput, catalog: Catalog, item: int) -> bool:
     offered = (instance_type for instance_type in catalog if not instance_type.share)
     most = _MOST.of((Same(catalog),), lambda: _Offered((t, *found) for t in offered for found in at_most(t)))
     requests = (request for claim in claims for request in claim.requests if isinstance(request, DeviceRequest))
-    return any(most.exceeded(demand) for request in requests for demand in _paid(market, item, request))
+    return any(most.exceeded(demand) for request in requests for demand in _paid(market, item, request.selectors))
 
 
 def _open_claims(market: PackingInput, item: int) -> list[ResourceClaim]:
@@ -166,7 +190,7 @@ class PassedOver:
         if request not in self._known:
             # Existing nodes may have it, but it is in use.
             there = {piece.driver for piece in self.market.snapshot.slices}
-            demands = (demand for demand in _demands(self.market, request) if demand.path[1] not in there)
+            demands = (demand for demand in _demands(self.market, request.selectors) if demand.path[1] not in there)
             unmet = (_unmet(self.market, demand, "") for demand in demands)
             self._known[request] = next((found for found in unmet if found is not None), None)
         return self._known[request]
@@ -199,17 +223,17 @@ def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: s
     return Reason.of(Code.NOT_PREDICTED, subject, driver=driver, device_class=request.device_class, **facts)
 
 
-def _demands(market: PackingInput, request: DeviceRequest) -> Iterator[Demand]:
-    for selector in request.selectors:
+def _demands(market: PackingInput, selectors: Iterable[Selector]) -> Iterator[Demand]:
+    for selector in selectors:
         if selector.expression is not None:
             found = demands_of(selector.expression, market.snapshot.profile)
             yield from (demand for demand in found if demand.path[0] != "driver")
 
 
-def _paid(market: PackingInput, item: int, request: DeviceRequest) -> Iterator[Demand]:
+def _paid(market: PackingInput, item: int, selectors: Iterable[Selector]) -> Iterator[Demand]:
     """The same, each paid for by the class; none once its share is used up."""
     account = market.trials.ledger.accounts[item]
-    for demand in _demands(market, request):
+    for demand in _demands(market, selectors):
         units = _LOOKED_UP + (_COMPARED if demand.path[0] != "capacity" else 0)
         try:
             account.admit(units)
@@ -268,13 +292,23 @@ def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason 
         return _made_by_software(market, demand, subject)
     if not known or demand.wanted in known:
         return None
-    near = completed(demand.wanted, known, most=1)
+    near = _near_profiles(demand.wanted, known) or completed(demand.wanted, known, most=1)
     detail = {"where": _where(market)}
     if any(facts.driver == demand.path[1] and facts.cards for facts in driver_facts().values()):
         detail["driver"] = demand.path[1]
     elif near:
         detail = {"best": near[0], **_whose(market, demand, known[near[0]])}
     return Reason.of(Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, **detail)
+
+
+def _near_profiles(wanted: str, known: Iterable[str]) -> list[str]:
+    """The MIG profiles with as many slices of a GPU as the wanted one, nearest memory first; none for other texts."""
+    asked = _MIG_PROFILE.fullmatch(wanted)
+    if asked is None:
+        return []
+    slices, memory = asked.groups()
+    found = [other for text in known if (other := _MIG_PROFILE.fullmatch(text)) and other[1] == slices]
+    return [other[0] for other in sorted(found, key=lambda other: (abs(int(other[2]) - int(memory)), other[0]))]
 
 
 def _made_by_software(market: PackingInput, demand: Demand, subject: str) -> Reason | None:

@@ -10,11 +10,13 @@ from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.plan import LeftOut
+from autoscaler.model.pod import Container
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import FirstAvailable
 from autoscaler.planning.placement import nothing_has
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_summary import left_out_lines
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
 from instance_catalog.types.catalog import Catalog
@@ -171,3 +173,31 @@ def test_who_has_spent_its_share_is_not_told_what_comes_nearest(monkeypatch: pyt
     monkeypatch.setattr(nothing_has, "_COMPARED", 10**9)
     assert Code.NOTHING_HAS not in {reason.code for reason in _left(f'{NAME} == "None"').reasons}
     assert Code.NOTHING_HAS in {reason.code for reason in _left(f'{MEMORY}.isGreaterThan(quantity("500Gi"))').reasons}
+
+
+@pytest.mark.parametrize("served", [True, False])
+@pytest.mark.parametrize(
+    ("selected", "words"),
+    [
+        (f'{NAME} == "Unsure C"', ["DeviceClass own: no accelerator in the catalog has productName Unsure C"]),
+        ('device.attributes["gpu.nvidia.com"].type == "part"', []),
+        (f'{NAME} == "Small S1"', []),
+    ],
+)
+def test_what_a_class_selects_and_nothing_has_is_named(selected: str, words: list[str], served: bool) -> None:
+    """Of pods with a claim, and of those with a resource that the class serves. Types of devices are of drivers."""
+    guarded = Selector(f'device.driver == "gpu.nvidia.com" && {selected}')
+    own = DeviceClass("own", (guarded,), extended_resource_name="nvidia.com/own")
+    asking = replace(pod("p"), containers=(Container("main", FrozenMap({"nvidia.com/own": Quantity.of(1)})),))
+    claims = [] if served else [claim("c", replace(gpus(), device_class="own"))]
+    given = snapshot([asking if served else pod("p", "c")], claims, classes=(own,))
+    left = plan(given, catalog=TYPES).left_out
+    assert bool(left) is (selected != f'{NAME} == "Small S1"')
+    said = [text_of(reason) for entry in left for reason in entry.reasons if reason.code is Code.NOTHING_HAS]
+    assert [text.partition(";")[0] for text in said] == words
+
+
+def test_the_nearest_mig_profile_has_as_many_slices_and_a_like_memory() -> None:
+    known = ("1g.5gb", "1g.24gb", "1g.10gb", "2g.12gb", "Small")
+    assert nothing_has._near_profiles("1g.12gb", known) == ["1g.10gb", "1g.5gb", "1g.24gb"]
+    assert nothing_has._near_profiles("Large", known) == nothing_has._near_profiles("7g.80gb", known) == []
