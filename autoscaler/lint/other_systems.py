@@ -152,8 +152,9 @@ def _shared(name: str) -> tuple[tuple[str, ...], str, str]:
         ("spec", "containers", "resources"),
         f"asks for {name}, with which {shared_gpu_resources()[name]} hands out parts of a GPU{{rest}}: nodes of a plan "
         "do not run it, so none has the resource",
-        "claim a GPU, or a part of one, through DRA (docs/plan.md); or keep GPU nodes for such pods with spec.baseline "
-        "of a CapacityPool",
+        "claim a part of a GPU through DRA (docs/examples/mig-parts.yaml has claims of MIG profiles), or drop it for "
+        f"whole GPUs; or run {shared_gpu_resources()[name]} on GPU nodes that a CapacityPool keeps by spec.baseline: "
+        f"it has to require {labels.ACCELERATOR}, and a plan finds the pods' places on such nodes once they are given",
     )
 
 

@@ -105,8 +105,9 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "asks for {resources}, which no node has since {ended}: ask for {now}",
         "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
-        "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or add the "
-        "DeviceClass whose spec.extendedResourceName it is",
+        "asks for {resources}, which no DeviceClass serves, and has no resource claim: if a DRA driver serves such "
+        "devices, use a claim, or add the DeviceClass whose spec.extendedResourceName it is; else only nodes that are "
+        "there have them (--strict counts it as not placed)",
         "asks for a TPU slice of {formed}, which GKE's slice controller forms of node pools that are there: no plan "
         "launches one",
         "asks KAI Scheduler for a part of a GPU by annotation {part}, which is no resource: nothing is bought for it",

@@ -281,8 +281,11 @@ def _what_would_decide(entry: LeftOut) -> Iterator[str]:
 
 def _counts(misses: Sequence[NearMiss], *, short: bool) -> dict[str, int]:
     found: dict[str, int] = {}
+    shared = any(miss.reason.detail.get("resource") in shared_gpu_resources() for miss in misses)
     for miss in misses:
         text = failure_text(miss.reason, short=short, everywhere=_everywhere(misses))
+        if shared and miss.reason.code is Code.FRACTION_UNASKED:
+            text = "offer only a part of a GPU"  # a pool that admits them has no share of another system either
         found[text] = found.get(text, 0) + miss.types
     return found
 

@@ -63,6 +63,8 @@ def test_a_slice_that_gke_forms() -> None:
 def test_a_part_of_a_gpu_by_resource(resource: str, system: str) -> None:
     found = told(asking(resource), replace(asking(resource), name="q"))
     assert [system in one.message and "(and 1 more)" in one.message for one in found] == ([True] if system else [])
+    assert all("docs/examples/mig-parts.yaml" in one.next_step for one in found)
+    assert all(f"or run {system}" in one.next_step and "on GPU nodes" in one.next_step for one in found)
 
 
 @pytest.mark.parametrize("resource", ["cloud-tpus.google.com/v2", "cloud-tpus.google.com/preemptible-v3"])

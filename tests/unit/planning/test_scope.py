@@ -81,6 +81,15 @@ def test_a_resource_that_a_class_would_serve_in_a_later_version_is_told_so() -> 
     assert not plan(snapshot([asks], classes=classes, profile=new)).outside
 
 
+def test_a_resource_that_nobody_knows_is_of_nodes_that_are_there() -> None:
+    """No claim helps where no driver serves such devices, and an ignored pod counts with --strict alone."""
+    wants = Container("main", FrozenMap({"nvidia.com/rdma-vf": Quantity.of(1)}))
+    (entry,) = plan(snapshot([replace(pod("p"), containers=(wants,))])).outside
+    said = text_of(entry.reasons[0])
+    assert "if a DRA driver serves such devices, use a claim" in said
+    assert "else only nodes that are there have them (--strict counts it as not placed)" in said
+
+
 def test_scope_all_serves_them() -> None:
     assert types(plan(snapshot([pod("web")], pools=(ALL,)))) == ["s1"]
 
