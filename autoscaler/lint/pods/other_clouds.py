@@ -104,7 +104,8 @@ def other_cloud_advice(snapshot: Snapshot, found: Mapping[str, OtherCloud], cata
 def other_clouds(snapshot: Snapshot, catalog: Catalog) -> dict[str, OtherCloud]:
     """The pods without a node that only nodes of another cloud run, by key. What nodes or pools that are given have,
     and types that people added to the catalog, counts as here."""
-    had = [pair for given in (*snapshot.nodes, *snapshot.pools) for pair in given.labels.items()]
+    labelled = (*(node.labels for node in snapshot.nodes), *(pool.labels for pool in snapshot.pools))
+    had = [pair for given in labelled for pair in given.items()]
     there = {text for pair in had for text in pair} | {name for one in snapshot.nodes for name in one.allocatable}
     there |= {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
     there |= {name for one in catalog for name in (one.name, one.machine_type)} | served_resources(snapshot)
