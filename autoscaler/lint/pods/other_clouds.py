@@ -54,7 +54,7 @@ _MACHINES: Final = {
 }
 # CoreWeave's regions of one word, and its labels of GPUs: coreweave/kubernetes-cloud 67ae991.
 _REGION_KEYS: Final = frozenset({labels.REGION, "failure-domain.beta.kubernetes.io/region"})
-_REGIONS: Final = {"ORD1": "CoreWeave", "LAS1": "CoreWeave", "LGA1": "CoreWeave", "EWR1": "CoreWeave"}
+_REGIONS: Final = {"ORD1": "CoreWeave", "LAS1": "CoreWeave", "LGA1": "CoreWeave"}
 _OF_GPUS: Final = {"CoreWeave": "gpu.nvidia.com/"}
 _MODEL: Final = "gpu.nvidia.com/model"
 
