@@ -48,9 +48,10 @@ def test_a_later_pod_gets_no_place_in_the_only_zone() -> None:
     assert why_left(found, "hostile")[0] is Code.POD_ANTI_AFFINITY
 
 
-def test_free_places_are_for_the_pods_that_wait_longest() -> None:
-    """Whatever they are called; their kinds differ, so that neither is asked about with the other."""
-    young, old = pod("a", "c0", created=200.0, cpu="2"), pod("z", "c1", created=100.0)
+@pytest.mark.parametrize("cpu", ["1", "2"], ids=["equal pods", "pods of different kinds"])
+def test_free_places_are_for_the_pods_that_wait_longest(cpu: str) -> None:
+    """Whatever they are called, and whether they are decided together or not."""
+    young, old = pod("a", "c0", created=200.0, cpu=cpu), pod("z", "c1", created=100.0)
     there = ours("there", "s1", phase=Phase.LAUNCHED)
     full = replace(TEAM, limits=Limits(nodes=1))
     found = plan(
