@@ -267,6 +267,11 @@ IGNORED = {
     ("llmd.ai", "VariantAutoscaling"): _OWN_REPLICAS,
     **_groups("it installs an operator: give its pods (kubectl get pods -o yaml) if they ask for devices", _OLM),
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
+    (
+        "workloads.x-k8s.io",
+        "ClusterEngineRuntimeProfile",
+    ): "it adds containers with requests of their own to the pods of "
+    "a RoleBasedGroup: give these pods (kubectl get pods -o yaml)",
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("production-stack.vllm.ai", "LoraAdapter"): _NO_PLACEMENT,
     # InftyAI/llmaz 127be3f, pkg/controller/inference/service_controller.go: of several models the main one counts.

@@ -31,6 +31,7 @@ RENDERED: Final = (
 )
 # By which a pod says which machine it needs.
 _CHOOSING: Final = ("nodeSelector", "affinity", "nodeName", "resourceClaims")
+_NO_RUNTIME: Final = "its model has neither modelFormat nor runtime"
 _FINISHED = ("Succeeded", "Failed")
 _CONTAINERS: Final = ("initContainers", "containers")
 
@@ -70,11 +71,12 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
 
 def lacking(fields: Fields) -> tuple[Path, str] | None:
     """Where an object lacks what only a patch of Kustomize may lack, or a template that a tool such as Spark or Argo
-    completes, and what: the image of a container, both the selector and the labels of its pods, or the format of the
-    model of an InferenceService (required in config/crd/full of kserve/kserve v0.20)."""
+    completes, and what: the image of a container, both the selector and the labels of its pods, or what chooses the
+    runtime of an InferenceService (pkg/controller/v1beta1/inferenceservice/components/predictor.go of kserve v0.20)."""
     predictor = _predictor(fields)
-    if "model" in predictor and "modelFormat" not in predictor.child("model"):
-        return (*predictor.path, "model"), "its model has no modelFormat"
+    model = predictor.child("model")
+    if "model" in predictor and "modelFormat" not in model and "runtime" not in model:
+        return (*predictor.path, "model"), _NO_RUNTIME
     for pod in pods_in(fields):
         spec = pod.child("spec")
         names = [container.text("name") for container in spec.children("containers") if not container.text("image")]
@@ -118,11 +120,16 @@ def half(fields: Fields) -> Diagnostic | None:
     if not found or any(name in spec for spec, _ in found for name in _CHOOSING):
         return None
     said = (
-        f"looks like a patch of Kustomize, or a template that a tool completes: {lacks[1]}, so the API server refuses "
-        f"it. It asks for {found[0][1]}, and which one its program needs is in what it changes, or in another file of "
-        "its kustomization: nothing is planned for it"
+        f"looks like a patch of Kustomize, or a template that a tool completes: {lacks[1]}, so {_without(lacks[1])}. "
+        f"It asks for {found[0][1]}, and which one its program needs is in what it changes, or in another file of its "
+        "kustomization: nothing is planned for it"
     )
     return Diagnostic(said, f"{RENDERED}; --skip-unknown plans for the rest of the files", lacks[0])
+
+
+def _without(lacks: str) -> str:
+    """What comes of an object that lacks this."""
+    return "KServe finds no runtime for it" if lacks == _NO_RUNTIME else "the API server refuses it"
 
 
 def _predictor(fields: Fields) -> Fields:
@@ -144,7 +151,7 @@ def _check_complete(fields: Fields, problems: Problems) -> None:
     if found := lacking(fields):
         path, lacks = found
         message = (
-            f"{lacks}, so the API server refuses it: this looks like a patch of Kustomize, or a template that a tool "
+            f"{lacks}, so {_without(lacks)}: this looks like a patch of Kustomize, or a template that a tool "
             "completes, and what it lacks is not known"
         )
         problems.warn(path, message, f"{RENDERED}, or the pods that the tool makes (`kubectl get pods -o yaml`)")

@@ -143,6 +143,7 @@ def _instead(pod: Pod, of: OtherCloud, catalog: Catalog) -> str:
     models = {word for one in catalog if one.accelerator for word in one.accelerator.model.split()}
     wanted = [names[0] for names in pod.required_values({_MODEL}) if models.isdisjoint(re.split(r"\W|_", names[0]))]
     absent = f"; no type in the catalog has {wanted[0]}, so choose another" if wanted else ""
-    select = f", and select its GPU by {labels.ACCELERATOR} (`foreslice catalog list`{absent})" if of.selected else ""
+    key = "such as nvidia-l4; `foreslice catalog show TYPE` prints the one of a type"
+    select = f", and select its GPU by {labels.ACCELERATOR} ({key}{absent})" if of.selected else ""
     network = f"; for RDMA, machines of AWS have {EFA}" if any("rdma" in name for name in of.lacking) else ""
     return f"{select}{network}; then plan again, as a machine here may have fewer CPUs or less memory"

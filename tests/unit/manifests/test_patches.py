@@ -162,6 +162,7 @@ FORMAT = "modelFormat: {name: vLLM},"
         ("", "nodeSelector: {kind: gpu},", "nvidia.com/gpu", False, 1),
         ("", "", "cpu", False, 1),
         (FORMAT, "", "nvidia.com/gpu", False, 0),
+        ("runtime: vllm,", "", "nvidia.com/gpu", False, 0),
     ],
 )
 def test_a_service_of_kserve_without_the_format_of_its_model_is_a_patch(
@@ -170,7 +171,7 @@ def test_a_service_of_kserve_without_the_format_of_its_model_is_a_patch(
     text = SERVICE.replace("FORMAT", form).replace("CHOICE", choice).replace("DEVICE", device)
     found = loaded(text)
     said = [one.message for one in found.problems if "looks like a patch" in one.message]
-    assert ["its model has no modelFormat" in one for one in said] == [True] * number
+    assert ["neither modelFormat nor runtime, so KServe finds no runtime" in one for one in said] == [True] * number
     assert ["asks for nvidia.com/gpu" in one.message for one in found.errors] == [True] * refused
     assert found.incomplete == (0 if refused else number)
 
