@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -30,6 +29,7 @@ from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap

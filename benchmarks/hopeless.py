@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.cli.main import collect_rarely
@@ -18,6 +17,7 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from benchmarks.tenants import NOW, Demand, demand, gpu, snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.types.catalog import Catalog
 from tests.crowd import Crowd

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -23,6 +23,7 @@ from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Match
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap

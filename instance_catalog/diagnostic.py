@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sized
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
+
+from instance_catalog.dataclass import dataclass
+from instance_catalog.dataclass import field as declared
 
 Path: TypeAlias = tuple[str | int, ...]
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -43,7 +44,7 @@ class Diagnostic:
     severity: Severity = Severity.ERROR
     file: str = ""
     line: int = 0
-    sources: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
+    sources: tuple[str, ...] = declared(default=(), compare=False, repr=False)
 
     @property
     def field(self) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from instance_catalog.dataclass import dataclass, replace
 from providers.contract import Clock, Reservation
 
 

@@ -7,9 +7,9 @@ simulations are held to the same checks, so that what passes on them means somet
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
+from instance_catalog.dataclass import replace
 from providers import conformance_blocks, conformance_faults
 from providers.conformance_harness import (
     CLUSTER,

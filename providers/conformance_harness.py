@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Protocol
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import (
     TAG_BATCH,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from instance_catalog.dataclass import replace
 from providers.abilities import Withdrawer
 from providers.conformance_harness import (
     BrokenGuaranteeError,

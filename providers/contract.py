@@ -48,12 +48,12 @@ Providers of third parties are found by plugins.py. Times are aware UTC, prices 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, Protocol, runtime_checkable
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity

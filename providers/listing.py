@@ -7,10 +7,10 @@ clouds. It knows neither the catalog's files nor any cloud.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeAlias
 
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.sources.sync import CloudListing
 from providers.contract import Clock

@@ -7,11 +7,11 @@ on what it yields, and whoever repeats one asks `bought` first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.labels import PURCHASE_TAG as PURCHASE_TAG  # the tag whose value is a purchase's mark
 from providers.contract import Reservation
 

@@ -11,10 +11,10 @@ where `providers` is a ProviderFactory. providers/conformance.py holds the check
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Protocol
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.types.catalog import Catalog
 from providers.abilities import KubernetesObjects
 from providers.contract import Clock, Provider

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.taint import Taint
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from instance_catalog.dataclass import dataclass
 
 _SECRETS: Final = (
     (re.compile(r"Encoded authorization failure message: \S+"), "(encoded message left out)"),

@@ -5,8 +5,8 @@ The work is bounded by a number of plans, not by time, so the same question gets
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from itertools import combinations
@@ -63,6 +63,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
@@ -104,12 +105,12 @@ class Advice:
     result: Result
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class Budget:
     """How many plans may still be made to find changes."""
 
     plans: int = 12
-    spent: int = field(default=0, init=False)
+    spent: int = dataclasses.field(default=0, init=False)
 
     def take(self) -> bool:
         """Whether one more may be made; it counts as made."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -13,6 +12,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.one_cloud import cost_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 

@@ -6,7 +6,6 @@ Nobody gives up an accelerator because the plan does not know what has been boug
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -18,6 +17,7 @@ from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import CapacityType
 

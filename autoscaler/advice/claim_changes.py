@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_claims
@@ -20,6 +19,7 @@ from autoscaler.model.resource_claim import (
     Request,
     ResourceClaim,
 )
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.attribute_names import gated_attributes, renamed_attributes
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity

@@ -6,7 +6,6 @@ The first obstacle of such a pod is a pool's scope; to remove that one and meet 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from autoscaler.model.capacity import CapacityPool, PodScope
@@ -16,6 +15,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.types.catalog import Catalog
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -19,6 +18,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import requiring
 from autoscaler.planning.one_cloud import cost_of, plan_in_one_cloud
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes.labels import ACCELERATOR
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity

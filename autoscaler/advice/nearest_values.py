@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind
@@ -19,6 +18,7 @@ from autoscaler.cel.program import Program, compile_selector
 from autoscaler.lint.devices.effort import Effort, EffortExceededError
 from autoscaler.lint.devices.offers import Specimen, catalog_offers, pool_driver_sets, specimens
 from autoscaler.lint.devices.readings import look_up
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 from instance_catalog.spelling import nearest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
@@ -16,6 +15,7 @@ from autoscaler.model.requested_capacity import CONSUMES_REQUEST
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import UNKNOWN_BINDING
 from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm

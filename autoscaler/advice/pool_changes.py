@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Final
@@ -23,6 +22,7 @@ from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
 from autoscaler.planning.supply.offering_labels import capacity_type_facts
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.attribute_names import clouds_of_domains
 from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set

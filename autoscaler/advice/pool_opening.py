@@ -6,7 +6,6 @@ Each obstacle alone hides the next, and nobody wants to meet them one after anot
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -28,6 +27,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.planning.demand.scope import network_card_alone, requested_resources, served_resources
 from autoscaler.planning.supply.drivers import beside_plugins, handed_out, readable
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import plugin_of
 

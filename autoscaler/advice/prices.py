@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Final
@@ -13,6 +12,7 @@ from autoscaler.advice.situation import Situation
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.reason import Code
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import REGION, ZONE
 from instance_catalog.types.catalog import Catalog

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 from autoscaler.lint.meant_advice import wants_simulated_node
@@ -17,6 +16,7 @@ from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.places import clouds_of_volumes
+from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA

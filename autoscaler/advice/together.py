@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from autoscaler.advice.advise import Advice
 from autoscaler.advice.change import Change, pool_subject
 from autoscaler.advice.trial import Replanner
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 
 
 def apart(advice: Advice, before: Iterable[tuple[str, Change]], trials: Replanner) -> Advice:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -23,6 +22,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import accelerators_in_use
 from autoscaler.planning.supply.unprepared import unprepared
 from autoscaler.scheduling.world import with_claim_amounts
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.runnable import NeedsMore

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -24,6 +23,7 @@ from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import every_candidate, refusals
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
@@ -15,6 +14,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.places import priced_regions
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog, UnknownInstanceTypeError

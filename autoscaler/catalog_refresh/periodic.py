@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -16,6 +15,7 @@ import structlog
 
 from autoscaler.catalog_refresh.sync import Synced, synced
 from autoscaler.errors import BadInputError
+from instance_catalog.dataclass import dataclass
 from instance_catalog.files.layers import Layer
 from providers.contract import Clock
 from providers.errors import ProviderError

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from autoscaler.catalog_refresh.atomic_write import replace_file
 from autoscaler.errors import BadInputError
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.layers import Layer, text_layer
 from instance_catalog.files.loader import directory_layers, shipped_layers

@@ -7,7 +7,6 @@ its own, so programs may be used from several threads.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -44,6 +43,7 @@ from autoscaler.cel.interpreter.planner import Planner
 from autoscaler.cel.interpreter.reads import Path, paths_read
 from autoscaler.cel.library.conversions import type_of
 from autoscaler.cel.parser.grammar import parser
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000

@@ -7,7 +7,6 @@ once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from autoscaler.checks.coexistence import competitors, foreign_nodes
@@ -24,6 +23,7 @@ from autoscaler.planning.demand.scope import as_if_ours
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import candidates_of
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
@@ -12,6 +11,7 @@ from autoscaler.model.snapshot import NO_DRIVERS, DaemonSet, Snapshot
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.hypothetical import future_node
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import NVIDIA_DEPLOY_PREFIX

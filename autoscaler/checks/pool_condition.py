@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
 from autoscaler.model.reason import Code, Reason
+from instance_catalog.dataclass import dataclass
 
 
 class ConditionType(Enum):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from autoscaler.kube.kinds import KINDS
 from autoscaler.model.capacity import CapacityPool, Mode
+from instance_catalog.dataclass import dataclass
 
 _OURS = "foreslice.dev"
 _LEASES = "coordination.k8s.io"

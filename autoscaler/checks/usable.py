@@ -6,7 +6,6 @@ What a schema can know is checked before; this is about what only catalog, provi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,6 +14,7 @@ from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Backoff
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import launches_slices
+from instance_catalog.dataclass import replace
 
 # Objections with which nothing can be launched.
 _UNUSABLE: Final = frozenset({Code.UNUSABLE, Code.NO_PRICE})

@@ -11,7 +11,6 @@ import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.planning.policy import Policy
 from autoscaler.report.plan_diff import NotAPlanError, PlanFacts, diff_document, diff_summary, diff_tables, lost_places
 from autoscaler.report.plan_document import document_of
+from instance_catalog.dataclass import dataclass
 
 PLACES_LOST = 3
 

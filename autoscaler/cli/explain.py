@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from autoscaler.report.printable import one_line
 from autoscaler.report.tables.plan_summary import left_out_lines
 from autoscaler.report.type_answer import type_answer_lines
 from autoscaler.report.words import few
+from instance_catalog.dataclass import replace
 from instance_catalog.spelling import did_you_mean
 
 # Whatever was looked at is shown; for a pod without a place that is every offering.

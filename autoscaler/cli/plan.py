@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -44,6 +43,7 @@ from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.words import money
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes.labels import ACCELERATOR
 from instance_catalog.types.catalog import Catalog

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -36,6 +35,7 @@ from autoscaler.simulation.study.run import run_all
 from autoscaler.simulation.study.scenario_file import is_simulation, read_scenario
 from autoscaler.simulation.study.task import POLICIES, Study, Variant
 from autoscaler.simulation.study.trace_file import MEANINGS, TraceOptions, parse_columns, read_trace
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog

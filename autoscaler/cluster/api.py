@@ -28,13 +28,13 @@ Errors:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from autoscaler.cluster.resources import PODS, Resource
 from autoscaler.errors import ForesliceError
+from instance_catalog.dataclass import dataclass
 
 Object: TypeAlias = dict[str, Any]
 Subresource: TypeAlias = Literal["", "status"]

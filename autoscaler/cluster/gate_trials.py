@@ -9,11 +9,11 @@ this, with the rights of their user, and never the controller, which may not wri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from autoscaler.cluster.api import ApiError, ForbiddenError, InvalidError, NotFoundError, Object
 from autoscaler.cluster.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.diagnostic import Path, path_text
 from instance_catalog.kubernetes.feature_gates import GATES
 from instance_catalog.kubernetes.profile import KubernetesProfile

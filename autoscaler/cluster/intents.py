@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 
 from autoscaler.kube.custom.launch_batch import write_launch_batch
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
@@ -15,6 +14,7 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import PlannedNode
 from autoscaler.model.provisioned_node import BatchMember, LaunchBatch, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import CapacityType

@@ -7,11 +7,11 @@ so are the keys and most values of their labels.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 from sys import intern
 from typing import Final, TypeVar
 
 from autoscaler.model.pod import Pod
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.labels import POD_ANNOTATIONS
 

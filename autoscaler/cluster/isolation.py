@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -23,6 +22,7 @@ from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import NAMESPACES
 from autoscaler.errors import ForesliceError
 from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.labels import GROUP
 from providers.errors import ProviderError
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -44,6 +43,7 @@ from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
 from providers.at_once import each
 

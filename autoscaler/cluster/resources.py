@@ -5,7 +5,7 @@ It knows names only; what is inside the objects is the business of autoscaler/ku
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

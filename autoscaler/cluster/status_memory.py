@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -23,6 +22,7 @@ from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Backoff, Quarantine
 from autoscaler.model.spending import Spending
 from autoscaler.report.words import advised
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import BackoffScope, ProviderError
 

@@ -6,7 +6,6 @@ It reads; it never writes and decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -35,6 +34,7 @@ from autoscaler.model.requested_capacity import PodTemplate, Scalable
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.files.layers import Layer
 from instance_catalog.frozen_map import FrozenMap

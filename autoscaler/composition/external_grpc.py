@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -18,6 +17,7 @@ from autoscaler.externalgrpc.service import CloudProvider
 from autoscaler.loop.loop import Tick
 from autoscaler.serve.recorder import Recorder
 from autoscaler.settings.settings import OFF, Settings
+from instance_catalog.dataclass import dataclass, field
 from providers.contract import Clock
 
 if TYPE_CHECKING:

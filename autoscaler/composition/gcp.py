@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +21,7 @@ from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
 from autoscaler.kube.custom.schema import duration
 from autoscaler.kube.problem import Problems
 from autoscaler.settings.settings import GcpSettings
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import CapacityType

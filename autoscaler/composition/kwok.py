@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.cluster.resources import KWOK_NODE_TEMPLATES
 from autoscaler.execution.machine import machine_of
 from autoscaler.kube.custom.node_template import KwokNodeTemplateSpec, parse_kwok_node_template
@@ -11,6 +9,7 @@ from autoscaler.kube.custom.schema import duration
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.writing.objects import write_node
 from autoscaler.kube.writing.slices import slice_manifest
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.prediction.concrete import make_concrete

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -25,6 +24,7 @@ from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.listener import Listener
 from autoscaler.serve.tracing import Tracing
 from autoscaler.settings.settings import LeaseSettings, Settings
+from instance_catalog.dataclass import dataclass
 from providers.contract import Clock
 
 _LOG: Final = structlog.get_logger("foreslice")

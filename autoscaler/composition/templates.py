@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import Problems
+from instance_catalog.dataclass import dataclass
 from providers.abilities import KubernetesObjects
 from providers.contract import TemplateRef
 from providers.errors import TemplateError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from autoscaler.report.reasons import texts_of
 from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import LatestTick
+from instance_catalog.dataclass import dataclass, field
 
 _LOG: Final = structlog.get_logger("foreslice.loop")
 _Line = tuple[int, str, tuple[tuple[str, Any], ...]]  # level, event, fields

@@ -8,7 +8,6 @@ Pure; instance_catalog/drift/compare.py finds the differences.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
@@ -17,6 +16,7 @@ from autoscaler.dra.inventory.selectors import Answer, SelectorEngine
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import ResourceClaim
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drift.compare import Aspect, Difference, Unified
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile

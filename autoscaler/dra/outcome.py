@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.resource_claim import Allocation
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

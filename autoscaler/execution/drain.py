@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -25,6 +24,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import ProvisionedNode
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 
 # For the next reconcile to come, and for the kubelet to report that the pod has ended.

@@ -6,7 +6,7 @@ What leaves comes first: drains, notices and terminations do not wait for launch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -45,6 +45,7 @@ from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, 
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import texts_of
+from instance_catalog.dataclass import replace
 from providers.abilities import NameKeeper
 from providers.contract import Clock, Instance, InstanceState, Provider
 from providers.errors import RefusedError

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from autoscaler.cluster.intents import token_of
@@ -20,6 +19,7 @@ from autoscaler.cluster.status_memory import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.lifecycle.recreation import own_id
 from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, OfferingRef
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.contract import (

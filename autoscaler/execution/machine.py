@@ -5,12 +5,11 @@ For providers without real machines (simulated, kwok), whose nodes and slices co
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
 from autoscaler.planning.supply.node_basis import Bought, RecordedTerms
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog

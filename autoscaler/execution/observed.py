@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from autoscaler.execution.drain import occupants
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import dataclass, field
 from providers.contract import Instance
 
 

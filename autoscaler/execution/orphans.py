@@ -8,7 +8,6 @@ stops and says so: then more likely our objects are lost than the machines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -28,6 +27,7 @@ from autoscaler.model.provisioned_node import (
     Prediction,
     ProvisionedNode,
 )
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.kubernetes.labels import POOL
 from providers.contract import TAG_BATCH, TAG_POOL, Clock, Instance, Provider
 

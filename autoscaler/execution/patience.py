@@ -7,11 +7,11 @@ the pools' statuses instead (cluster/status_memory.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
 from autoscaler.errors import ForesliceError
+from instance_catalog.dataclass import dataclass, field
 from providers.contract import Clock
 from providers.errors import ProviderError, UnclassifiedError
 

@@ -10,13 +10,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
 from autoscaler.errors import BadInputError
+from instance_catalog.dataclass import dataclass, fields, replace
 from providers.contract import Clock, Reservation, ReservationState
 from providers.errors import ProviderError, UncertainError
 from providers.market import CapacityMarket, CapacityOffer, PriceCeilingError
@@ -60,7 +60,7 @@ class PurchaseJournal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(intent)) + "\n")
+                file.write(json.dumps({field.name: getattr(intent, field.name) for field in fields(intent)}) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:

@@ -9,13 +9,13 @@ there the batch waits until the call can be repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
 from autoscaler.execution.launch import RepetitionRefusedError, wanted
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.model.provisioned_node import LaunchBatch
+from instance_catalog.dataclass import dataclass, field, replace
 from providers.contract import TAG_BATCH, Clock, Instance, LaunchAnswer, Traits
 
 # A call of the process before this one may still be under way; none takes longer.

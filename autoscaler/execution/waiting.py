@@ -8,7 +8,6 @@ its pool may not buy any more. While the pool observes, the request stays as it 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 
 from autoscaler.cluster.journal import Journal, Pending
@@ -19,6 +18,7 @@ from autoscaler.lifecycle.provisioned_node import may_take_pods
 from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from providers.abilities import Withdrawer
 from providers.contract import Provider
 from providers.places import same_place

@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -23,6 +22,7 @@ from autoscaler.cluster.api import ApiError, ConflictError, KubernetesApi, NotFo
 from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import NODES, RESOURCE_SLICES, Resource
 from autoscaler.kube.metadata import is_exemplar
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.kubernetes import labels
 from providers.contract import Clock
 

@@ -12,7 +12,6 @@ sent: what pods claim is read from the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
@@ -25,6 +24,7 @@ from autoscaler.externalgrpc.wire import Json, decode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys, running_members
 from autoscaler.planning.supply.candidates import Candidate
+from instance_catalog.dataclass import dataclass
 from instance_catalog.types.instance_type import CapacityType
 
 _LOG: Final = structlog.get_logger("foreslice.externalgrpc")

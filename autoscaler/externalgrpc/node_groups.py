@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import zip_longest
@@ -30,6 +29,7 @@ from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import limits_of
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint

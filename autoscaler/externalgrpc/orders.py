@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import TypeVar
 
 from autoscaler.cluster.api import KubernetesApi, NotFoundError, Object, UnavailableError, list_all
@@ -28,6 +27,7 @@ from autoscaler.planning.naming import prefix_of
 from autoscaler.planning.placement.launches import digest_of
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import template_of
+from instance_catalog.dataclass import replace
 
 T = TypeVar("T")
 

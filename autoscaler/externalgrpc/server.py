@@ -11,7 +11,6 @@ import ipaddress
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.externalgrpc.messages import BEST_OPTIONS, EXPANDER, METHODS, PROVIDER
 from autoscaler.externalgrpc.refusal import CallRefusedError, Status
 from autoscaler.externalgrpc.wire import Json, Message, WireError, decode, encode
+from instance_catalog.dataclass import dataclass
 
 _LOG: Final = structlog.get_logger("foreslice.externalgrpc")
 _MIB: Final = 1024 * 1024

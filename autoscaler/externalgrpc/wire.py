@@ -7,13 +7,14 @@ because a Go pointer to false is not nil. Source: protobuf.dev/programming-guide
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Final, TypeAlias
 
 from autoscaler.errors import ForesliceError
+from instance_catalog.dataclass import dataclass
 
 Json: TypeAlias = dict[str, Any]
 
@@ -68,13 +69,13 @@ class Field:
     mapped: bool = False
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Message:
     """A message type: its fields by their JSON names."""
 
     name: str
     fields: Mapping[str, Field]
-    by_number: dict[int, tuple[str, Field]] = field(init=False, repr=False)
+    by_number: dict[int, tuple[str, Field]] = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         numbered = {found.number: (name, found) for name, found in self.fields.items()}

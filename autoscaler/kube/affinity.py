@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.selectors import parse_label_selector, parse_node_selector, parse_node_selector_term
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import PodAffinityTerm, PreferredPodTerm, PreferredTerm, TopologySpread, WhenUnsatisfiable
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.node_selector import NodeSelector, Requirement
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

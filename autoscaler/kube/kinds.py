@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Any, Final
@@ -38,6 +37,7 @@ from autoscaler.kube.workloads.requested_capacity import (
     parse_provisioning_request,
     parse_stateful_set,
 )
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 
 

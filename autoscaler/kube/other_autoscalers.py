@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
 from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
+from instance_catalog.dataclass import dataclass
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 _DRA_ALWAYS: Final = (1, 35)  # from here on Cluster Autoscaler cannot be configured to ignore claims

@@ -7,7 +7,6 @@ a misspelled constraint or one of a newer Kubernetes, and ignoring either could 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
@@ -23,6 +22,7 @@ from autoscaler.kube.selectors import parse_pod_toleration
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Container, GangRef, Pod, PodClaim
 from autoscaler.model.requests import NOTHING, add
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.kubernetes.quantity import Quantity

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
+from instance_catalog.dataclass import dataclass
 from instance_catalog.spelling import did_you_mean
 
 _POLICIES = ("PreemptLowerPriority", "Never")

@@ -7,12 +7,12 @@ asking for more to its being there, the larger amount counts; a resize that the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from autoscaler.kube.containers import resource_list
 from autoscaler.kube.fields import Fields
 from autoscaler.model.pod import Container
 from autoscaler.model.requests import raise_to
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 

@@ -7,7 +7,6 @@ toleration operator Equal; a count of 0 becomes 1. In v1beta1 a request carries 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import yaml
 
@@ -33,6 +32,7 @@ from autoscaler.model.resource_claim import (
     ResourceClaimTemplate,
     UnknownConstraint,
 )
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.spelling import did_you_mean
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
@@ -16,6 +14,7 @@ from autoscaler.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement

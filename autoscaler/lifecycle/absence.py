@@ -13,12 +13,12 @@ Whoever can look a machine up by its id knows more; `World.machines` then has it
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, can_take, has_machine
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 
 

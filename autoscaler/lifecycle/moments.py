@@ -8,13 +8,13 @@ over: nobody knows when it began, and to ask once too early does little harm.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.lifecycle import quarantine
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
+from instance_catalog.dataclass import replace
 
 # A provider may name a wait of its own, which was not written down; few are longer.
 _LONGEST_NAMED: Final = timedelta(hours=1)

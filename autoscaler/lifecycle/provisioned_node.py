@@ -16,7 +16,6 @@ Nobody else lists phases: what a phase means is asked of the predicates, which r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from types import MappingProxyType
@@ -24,6 +23,7 @@ from typing import Final
 
 from autoscaler.lifecycle.boot_times import BOOT
 from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
+from instance_catalog.dataclass import dataclass, replace
 
 
 class Why(Enum):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -27,6 +26,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.virtual_pods import between_requests, is_virtual
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drift.compare import Difference
 from instance_catalog.kubernetes import labels
 

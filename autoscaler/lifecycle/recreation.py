@@ -6,7 +6,6 @@ one: the node is drained, and it is ended with it. Only ids tell them apart, sin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,6 +13,7 @@ from autoscaler.lifecycle.absence import launched_at
 from autoscaler.lifecycle.provisioned_node import Why, edge_of, is_leaving, is_over, take
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
+from instance_catalog.dataclass import dataclass, replace
 
 # How far the provider's clock and ours may be apart.
 _SKEW: Final = timedelta(minutes=10)

@@ -6,7 +6,6 @@ Pure. The loop gathers a `World`; the answer is a snapshot whose ProvisionedNode
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,6 +18,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 

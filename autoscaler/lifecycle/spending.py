@@ -7,7 +7,6 @@ from the time, so nothing is written while nothing happens. A day is a day in UT
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -15,6 +14,7 @@ from typing import Final
 from autoscaler.lifecycle.provisioned_node import has_machine
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.spending import Spending
+from instance_catalog.dataclass import replace
 
 _HOUR: Final = timedelta(hours=1)
 _CENT_OF_A_CENT: Final = Decimal("0.0001")

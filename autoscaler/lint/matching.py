@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import Program
@@ -23,6 +22,7 @@ from autoscaler.lint.rules import (
     UNKNOWN_DRIVER,
     Finding,
 )
+from instance_catalog.dataclass import dataclass
 from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.resource_slice import RuntimeOnly
 from instance_catalog.spelling import did_you_mean

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import replace
 from functools import cache, partial
 from typing import Final
 
@@ -21,6 +20,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
 from autoscaler.planning.demand.scope import served_resources
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.lint.devices.offers import Specimen
 from autoscaler.lint.expressions import drivers_named
+from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.attribute_names import gated_attributes, renamed_attributes
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.kubernetes.profile import KubernetesProfile

@@ -5,10 +5,10 @@ Identifiers are stable: people silence findings by them, and code scanning uses 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Path
 
 

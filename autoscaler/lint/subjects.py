@@ -6,7 +6,6 @@ Templates are looked at themselves, whether or not a pod uses them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from autoscaler.kube.device_class import parse_device_class
@@ -17,6 +16,7 @@ from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.origin import Origin
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from instance_catalog.dataclass import dataclass
 from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 

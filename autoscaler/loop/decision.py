@@ -8,7 +8,6 @@ say what that changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -45,6 +44,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.request_state import NO_REQUEST_STATE, RequestState, due_checks, request_state_after
 from autoscaler.planning.supply.limits import binding_guards
 from autoscaler.settings.settings import OFF, Settings
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 

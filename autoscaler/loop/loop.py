@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -50,6 +49,7 @@ from autoscaler.planning.warm_up import warm_up
 from autoscaler.report.events import Event, drift_event, misprediction_event, withheld_event
 from autoscaler.report.words import advised
 from autoscaler.settings.settings import DEFAULTS, Settings
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.files.layers import Layer
 from instance_catalog.files.quotes import Quote
 from instance_catalog.kubernetes.profile import KubernetesProfile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from autoscaler.clock import ClockJumps
@@ -24,6 +23,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.settings.settings import LoopSettings
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.prediction.predict import predict, unpredictable

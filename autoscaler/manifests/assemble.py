@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from autoscaler.kube.workloads.generated_claims import generate_claims
@@ -16,6 +15,7 @@ from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, StorageClass
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.frozen_map import FrozenMap

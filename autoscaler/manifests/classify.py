@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS, MAKES_PODS, Kind, kind_of, reason_to_ignore
 from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.removed import Parameters, is_parameters, removed
+from instance_catalog.dataclass import replace
 from instance_catalog.spelling import did_you_mean
 
 _NONE: Final[Parameters] = {}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, header, parse_metadata
 from autoscaler.model.origin import Origin
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 
 Json: TypeAlias = Any

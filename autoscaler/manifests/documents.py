@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from autoscaler.kube.metadata import header
@@ -11,6 +10,7 @@ from autoscaler.manifests.document import Document, Locator, UnreadableError
 from autoscaler.manifests.json_documents import read_json
 from autoscaler.manifests.sources import Source
 from autoscaler.manifests.yaml_documents import read_yaml
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.kubernetes.labels import KUEUE_QUEUE
 

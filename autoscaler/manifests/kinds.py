@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from autoscaler.kube.kinds import BY_NAME
 from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
 from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service
@@ -19,6 +17,7 @@ from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_jo
 from autoscaler.kube.workloads.volcano_job import expand_volcano_cron_job, expand_volcano_job
 from autoscaler.manifests import readers
 from autoscaler.manifests.manifest_set import Reader
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

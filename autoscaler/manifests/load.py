@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, TextIO
 
 from autoscaler.kube.fields import Fields
@@ -30,6 +29,7 @@ from autoscaler.manifests.removed import parameters_of, warn_of_betas
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.kubernetes.profile import KubernetesProfile

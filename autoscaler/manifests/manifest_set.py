@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from autoscaler.kube.kinds import Form, SnapshotKind
@@ -31,6 +30,7 @@ from autoscaler.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 

@@ -5,12 +5,12 @@ It never reaches a cluster. Fields: spec.kubernetesVersion, spec.featureGates (n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.kubernetes.feature_gates import GATES
 from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile, UnknownVersionError, profile_for
 from instance_catalog.spelling import did_you_mean

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.karpenter import parse_node_pool
 from autoscaler.kube.kinds import SnapshotKind
@@ -39,6 +37,7 @@ from autoscaler.manifests.queued.flavors import (
 from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import QUEUED_CLASS, RequestClass
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 
 _SCALABLE = ("Deployment", "StatefulSet")  # what a CapacityBuffer may refer to

@@ -8,13 +8,13 @@ what v1 has no words for is listed. Source: k8s-dra-driver v0.1.0, api/nvidia.co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import yaml
 
 from autoscaler.kube.metadata import header
 from autoscaler.manifests.document import Document
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.diagnostic import Diagnostic, Severity
 
 _CLAIM_V1: Final = "resource.k8s.io/v1"

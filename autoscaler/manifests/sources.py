@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.diagnostic import Diagnostic
 
 STDIN = "-"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import yaml
 
 from autoscaler.kube.problem import UNREPLACED
 from autoscaler.manifests.document import Document, UnreadableError
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.files.yaml_text import child, line_below
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -10,6 +9,7 @@ from typing import Final, NamedTuple
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import KARPENTER_NODE_POOL
 from instance_catalog.kubernetes.node_selector import Requirement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 from autoscaler.model.plan import NearMiss
 from autoscaler.model.reason import Reason
 from autoscaler.model.requested_capacity import CapacityBuffer, ProvisioningRequest
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 
 EMPTY_COUNTS: Final[FrozenMap[str, int]] = FrozenMap()
@@ -41,7 +42,7 @@ class Why(StrEnum):
     EMPTY = "BufferEmpty"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Said:
     """One condition: its type, whether it is True, and why. `count` of `total` pods have a place; `nodes` are meant.
 
@@ -57,7 +58,7 @@ class Said:
     nodes: tuple[str, ...] = ()
     usd_per_hour: Decimal | None = None
     obstacle: bool = False
-    true: bool = field(kw_only=True)
+    true: bool = dataclasses.field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.kubernetes.taint import Taint
 
 

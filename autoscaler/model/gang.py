@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import PodClaim
+from instance_catalog.dataclass import dataclass, field
 
 API_GROUP = "scheduling.k8s.io"  # of Kubernetes' own PodGroups
 

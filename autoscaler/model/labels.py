@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
 
 

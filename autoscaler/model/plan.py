@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -12,6 +11,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import BootTimes, OfferingRef, Prediction
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import DeviceId, ResourceSlice
 from instance_catalog.prediction.concrete import under_name

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.pod import Pod
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from autoscaler.model.capacity import NO_TEMPLATE, NodeTemplateRef
 from autoscaler.model.reason import Reason
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint

@@ -6,10 +6,10 @@ carries the facts as text-free data (names, numbers), so that equal findings com
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 
 Fact: TypeAlias = str | int | float | bool | tuple[str, ...]

@@ -5,7 +5,6 @@ Facts: cluster-autoscaler/apis, provisioningrequest autoscaling.x-k8s.io/v1 and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -13,6 +12,7 @@ from typing import Final, NamedTuple
 from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Pod
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity

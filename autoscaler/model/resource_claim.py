@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from autoscaler.model.device_class import Selector
 from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
@@ -27,6 +26,7 @@ from autoscaler.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity

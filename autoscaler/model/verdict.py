@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 
 

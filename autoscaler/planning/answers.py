@@ -8,7 +8,6 @@ Provisioned; BookingExpired when its consumers are bound or ten minutes have pas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -23,6 +22,7 @@ from autoscaler.model.virtual_pods import owner_of
 from autoscaler.planning.demand.virtual_pods import MOST_OBJECTS, request_problems
 from autoscaler.planning.placement.placement_risk import pods_at_risk
 from autoscaler.planning.request_state import GRACE, RequestState, asks, next_check
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 

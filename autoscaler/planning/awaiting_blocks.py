@@ -13,7 +13,6 @@ waiting and gets a machine in the same reconcile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypeAlias
@@ -26,6 +25,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.supply.blocks import nodes_of
+from instance_catalog.dataclass import replace
 
 Make: TypeAlias = Callable[[Snapshot], Plan]
 _May: TypeAlias = Mapping[str, frozenset[str]]  # pod -> the blocks that it may wait for

@@ -8,7 +8,6 @@ possible lose their virtual pods, and are removed like other empty nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -25,6 +24,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import owner_of
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.disruption.node_actions import decide, needed_nodes
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver
 
 _EVERY_POOL: Final = ""

@@ -12,7 +12,6 @@ pool, pods would be planned as in a cluster without pools. Claims of a class tha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
 from traceback import clear_frames
@@ -30,6 +29,7 @@ from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import pending_pods
+from instance_catalog.dataclass import dataclass, replace
 
 # The most objects found in one reconcile; each costs log2(number of objects) plans.
 _MOST: Final = 4

@@ -6,10 +6,9 @@ empties them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from autoscaler.planning.placement.kept_verdicts import KeptVerdicts
 from autoscaler.scheduling.world import WorldMemory
+from instance_catalog.dataclass import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

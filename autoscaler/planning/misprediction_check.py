@@ -8,7 +8,6 @@ state of the cluster, takes the pods that the node was bought for.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import replace
 
 from autoscaler.lifecycle.quarantine import Misprediction
 from autoscaler.lifecycle.reflect import occupies
@@ -19,6 +18,7 @@ from autoscaler.model.requests import NOTHING
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 
 

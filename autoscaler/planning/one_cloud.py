@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -12,6 +11,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_of_name
 

@@ -6,7 +6,6 @@ Missing drivers are checked first: a node of the pool with these drivers must ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -23,6 +22,7 @@ from autoscaler.planning.supply.candidates import Candidate, excluded_by
 from autoscaler.planning.supply.drivers import handed_out
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import plugin_of, plugin_resources

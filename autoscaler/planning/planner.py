@@ -10,7 +10,6 @@ nodes (disruption/node_actions), explain pods without a node (unplaced), let pod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -54,6 +53,7 @@ from autoscaler.planning.unplaced import Outcome, unplaced
 from autoscaler.planning.unusable_fields import guessed_prices, unusable_fields
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.types.catalog import Catalog
 
 

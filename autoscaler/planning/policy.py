@@ -6,10 +6,10 @@ guards, and documents them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
 from decimal import Decimal
 
 from autoscaler.planning.packing.problem import Budget
+from instance_catalog.dataclass import dataclass, field, fields
 from instance_catalog.types.instance_type import CapacityType
 
 

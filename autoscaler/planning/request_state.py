@@ -7,7 +7,6 @@ fails later than it might, but never earlier.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,6 +14,7 @@ from autoscaler.kube.workloads.stamping import MOST_PODS
 from autoscaler.model.capacity_answers import RequestAnswer
 from autoscaler.model.requested_capacity import ProvisioningRequest, RequestClass, RequestCondition
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 
 # Kueue creates a request before its PodTemplates, watches of different kinds have different delays, and the

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Set
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, Plan
@@ -20,6 +19,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import Bundle, bundles_of
 from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import HOSTNAME
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -23,6 +22,7 @@ from autoscaler.planning.placement.nothing_has import class_of_nothing, nothing_
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 

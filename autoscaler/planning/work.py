@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
@@ -23,6 +22,7 @@ from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, field
 
 # One check of a node without its claims: about 20 to 50 µs.
 _LOOK = 200

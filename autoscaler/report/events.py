@@ -7,7 +7,6 @@ namespace do not name pods of other namespaces, because their readers may not be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import of_namespace, redacted
 from autoscaler.report.words import counted, money
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic
 
 

@@ -6,7 +6,6 @@ Made from a snapshot and a plan, so it is the same whether a controller runs in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from autoscaler.advice.advise import Advice
@@ -33,6 +32,7 @@ from autoscaler.report.explained.objects import section
 from autoscaler.report.reasons import joined, text_of, texts_of
 from autoscaler.report.tables.defragmentation import room_lines
 from autoscaler.report.words import counted, money, ready_text
+from instance_catalog.dataclass import replace
 
 _EXAMPLES = 3
 _PLACED: Final = frozenset({target.value for target in Target})

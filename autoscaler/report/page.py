@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -28,6 +27,7 @@ from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
 from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import age_text, counted, money, ready_text, waiting_text
+from instance_catalog.dataclass import dataclass
 
 SHOWN_WAITING = 500  # pods on one page; one namespace at a time has fewer
 _SHOWN_PODS = 5

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, money
+from instance_catalog.dataclass import dataclass, field
 
 # instance type, zone, capacity type, pool
 Kind: TypeAlias = tuple[str, str, str, str]

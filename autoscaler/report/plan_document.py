@@ -7,7 +7,6 @@ reader rounds them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -17,6 +16,7 @@ from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.defragmentation import fragmentation_data, room_data
+from instance_catalog.dataclass import replace
 
 Document: TypeAlias = dict[str, Any]
 API_VERSION = "foreslice.dev/v1alpha2"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable
-from dataclasses import replace
 
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
 from autoscaler.report.reason_texts import NO_LINK, NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS
+from instance_catalog.dataclass import replace
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {

@@ -6,7 +6,6 @@ The demo's text and its JSON are two renderings of the same values. `event` is t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, TypeAlias, get_args
@@ -23,6 +22,7 @@ from autoscaler.model.resource_claim import (
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.words import counted, money
+from instance_catalog.dataclass import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +336,7 @@ def summary_document(summary: Summary) -> dict[str, Any]:
 
 def _plain(value: Any) -> dict[str, Any]:
     """A dataclass as JSON data: decimals, times and durations as text and seconds."""
-    return {field.name: _json(asdict(value)[field.name]) for field in fields(value)}
+    return {field.name: _json(getattr(value, field.name)) for field in fields(value)}
 
 
 def _json(value: Any) -> Any:
@@ -351,5 +351,7 @@ def _json(value: Any) -> Any:
             return value.isoformat()
         case timedelta():
             return value.total_seconds()
+        case OfferingRef() | PodResult():
+            return _plain(value)
         case _:
             return value

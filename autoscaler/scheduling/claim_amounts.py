@@ -7,7 +7,6 @@ kube-scheduler's plugin dynamicresources, v1.37.2.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from autoscaler.dra.claims.node_allocatable import ClaimShare, amounts_of
 from autoscaler.model.pod import Pod
@@ -15,6 +14,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.requests import add, together
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.resources import is_hugepages, pod_level, pod_requests, units
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 

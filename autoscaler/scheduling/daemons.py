@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -12,6 +11,7 @@ from autoscaler.model.snapshot import DaemonSet
 from autoscaler.scheduling.node_filters import selects_node
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.resources import pod_requests, units
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.taint import Toleration
 
 # What the DaemonSet controller adds to every pod (pkg/controller/daemon/util/daemonset_util.go, v1.36).

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.node_state import NodeState
+from instance_catalog.dataclass import dataclass
 
 MOST = 100  # MaxNodeScore
 

@@ -7,7 +7,6 @@ are not here do not filter (scores, preemption) or do so before a node is looked
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from autoscaler.model.pod import Pod
@@ -26,6 +25,7 @@ from autoscaler.scheduling.pod_filters import inter_pod_affinity, topology_sprea
 from autoscaler.scheduling.volume_binding import volume_binding
 from autoscaler.scheduling.volume_filters import volume_limits, volume_restrictions, volume_zone
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass
 
 Rule: TypeAlias = Callable[[Pod, NodeState, World], tuple[Reason, ...]]
 

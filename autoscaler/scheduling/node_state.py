@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import is_
 from typing import Any, Final, TypeVar
 
@@ -12,6 +11,7 @@ from autoscaler.cel.common.evaluation import pay
 from autoscaler.model.node import Node
 from autoscaler.model.pod import HostPort, Pod
 from autoscaler.scheduling.resources import pod_requests, units
+from instance_catalog.dataclass import dataclass, field
 
 Value = TypeVar("Value", bound=Hashable)
 Shaped = TypeVar("Shaped")

@@ -6,11 +6,11 @@ Upstream: k8s.io/component-helpers resource/helpers.go and the plugin noderesour
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.requests import NOTHING, add, together
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.quantity import Quantity
 
 POD_LEVEL = ("cpu", "memory")  # and hugepages-*: the only resources pod-level requests may set (KEP-2837)

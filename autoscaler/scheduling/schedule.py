@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -17,6 +16,7 @@ from autoscaler.model.verdict import Fatal, Fits
 from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.scores import likely_nodes
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass
 
 _FORESIGHT: Final = 32  # waiting pods that the adversary thinks of
 

@@ -9,7 +9,6 @@ which the default has not. In a cluster of more than 100 nodes upstream looks at
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from autoscaler.model.pod import Pod
@@ -25,6 +24,7 @@ from autoscaler.scheduling.node_scores import (
 )
 from autoscaler.scheduling.pod_scores import inter_pod_affinity, topology_spread
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass
 
 # The normalised score of each feasible node, 0 to 100; empty where the plugin does not take part.
 Rule: TypeAlias = Callable[[Pod, Sequence[Feasible], World], Sequence[int]]

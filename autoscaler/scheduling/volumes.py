@@ -8,7 +8,6 @@ drivers are tied closer, those of file systems less.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler.model.node import Node
@@ -21,6 +20,7 @@ from autoscaler.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import (
     BadSelectorError,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from autoscaler.dra.allocation.allocator import AllocatedState, ClusterDevices
 from autoscaler.dra.claims.extended_resources import contested_resources, extended_resource_classes
@@ -26,6 +25,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.node_state import DomainCounts, NodeState, StateMemory
 from autoscaler.scheduling.volumes import Volumes
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass, field
 
 from autoscaler.cluster.api import ApiError, KubernetesApi, Object
 from autoscaler.cluster.resources import ACCESS_REVIEWS, TOKEN_REVIEWS
 from autoscaler.errors import ForesliceError
+from instance_catalog.dataclass import dataclass, field
 
 _LONGEST_TOKEN = 16_384
 

@@ -8,9 +8,9 @@ dead: it makes what is known old, and that is readiness.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 
+from instance_catalog.dataclass import dataclass
 from providers.contract import Clock
 
 

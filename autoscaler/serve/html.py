@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -16,6 +15,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.page import Explanation, explanation, status_page
 from autoscaler.report.printable import printable
 from autoscaler.report.words import counted
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import EMPTY
 
 _NUMBERS: Final = frozenset({"$/h", "$/h proposed", "nodes", "offerings"})

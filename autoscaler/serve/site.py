@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final
@@ -26,6 +25,7 @@ from autoscaler.report.page import explanation, status_page
 from autoscaler.serve.access import RequestAuthorizer, UnauthenticatedError, UnauthorizedError, UndecidedError, User
 from autoscaler.serve.health import Heartbeat, Sight
 from autoscaler.serve.html import rendered, style_sheet
+from instance_catalog.dataclass import dataclass
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from autoscaler.errors import ConfigurationError
 from autoscaler.settings.settings import OFF, TracingSettings
+from instance_catalog.dataclass import dataclass
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
@@ -16,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from autoscaler.settings.settings import Settings
 from autoscaler.settings.spans import span_text
+from instance_catalog.dataclass import dataclass
 
 SETTINGS: Final = TypeAdapter(Settings)
 _UNITS: Final[Mapping[object, str]] = {

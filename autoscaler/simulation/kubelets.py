@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -23,6 +22,7 @@ from autoscaler.kube.writing.objects import write_node
 from autoscaler.kube.writing.slices import slice_manifest
 from autoscaler.simulation.api_server import seen
 from autoscaler.simulation.controllers import finished
+from instance_catalog.dataclass import replace
 from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.types.catalog import Catalog
 from providers.contract import InstanceState, LaunchRequest

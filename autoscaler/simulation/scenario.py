@@ -10,7 +10,6 @@ simulation.foreslice.dev/expect: Pending    the phase the pod ends in (default S
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib import resources
 from typing import Any, Final
@@ -22,6 +21,7 @@ from autoscaler.cluster.resources import BY_KIND, Resource
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.schema import duration
 from autoscaler.simulation.api_server import copied
+from instance_catalog.dataclass import dataclass
 
 PREFIX: Final = "simulation.foreslice.dev/"
 AT, COPIES, TITLE, EXPECT = (f"{PREFIX}{name}" for name in ("at", "copies", "title", "expect"))

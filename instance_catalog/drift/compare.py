@@ -9,10 +9,10 @@ all of that is what constraints in claims rely on. Pure; must not know drivers, 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.drivers.terms import NOTHING_REFUSED, DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import AttributeKind, NodeAllocatable

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.facts import DriverFacts, driver_facts
 from instance_catalog.drivers.profile import DriverProfile, DriverProfileError, DriverSet, parse_driver_set
 from instance_catalog.drivers.recognition import DriverRecognition, Setting, driver_recognition

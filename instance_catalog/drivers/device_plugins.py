@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.package_data import contents
 

@@ -7,10 +7,10 @@ easily than code. Must not know instance types or what a prediction does with th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.terms import NOTHING_REFUSED, DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap

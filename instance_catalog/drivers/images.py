@@ -5,11 +5,11 @@ Constants of the package. Must not know what follows from them; that is predicti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.package_data import contents
 

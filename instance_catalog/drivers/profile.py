@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.facts import DriverFacts, Release, assumptions, driver_facts, facts_of
 from instance_catalog.drivers.terms import PrepareRules

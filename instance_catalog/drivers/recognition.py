@@ -6,11 +6,11 @@ Knows nothing of DaemonSets; drivers/daemonsets.py applies the table to them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from instance_catalog import package_data
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

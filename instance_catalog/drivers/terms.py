@@ -5,8 +5,9 @@ The same for shipped drivers and those that a catalog file describes. Knows neit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

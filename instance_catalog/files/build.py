@@ -6,10 +6,10 @@ Pure apart from using the pydantic models of schema.py as its input types.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Path
 from instance_catalog.drivers.facts import driver_facts, mig_tables
 from instance_catalog.drivers.schema import DriverEntry

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.diagnostic import Path
 
 _KEYS: Final = {"types": "name", "accelerators": "key"}

@@ -7,9 +7,9 @@ catalog it had before. The answer is the new one, with the layers that were refu
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.layers import Layer, in_force

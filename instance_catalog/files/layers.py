@@ -8,10 +8,10 @@ cluster; what the layers say together is merging.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.findings import Findings, expected
 from instance_catalog.files.schema import CatalogFile

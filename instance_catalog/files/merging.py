@@ -6,10 +6,10 @@ Pure. Either everything is right, or CatalogError says everything that is wrong;
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import path_text
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.schema import DriverEntry

@@ -7,9 +7,9 @@ entry. Every entry remembers the places it was written, latest last, so that a d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.diagnostic import Path
 from instance_catalog.files.yaml_text import contains
 

@@ -6,10 +6,10 @@ Pure. Only prices of what a catalog has and sells are taken over; everything els
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.files.layers import Corrections, Layer, content_layer
 from instance_catalog.files.merging import catalog_of

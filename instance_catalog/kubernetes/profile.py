@@ -7,7 +7,8 @@ Facts: k8s.io/dynamic-resource-allocation and kube-scheduler 0.34 … 0.37, meas
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+
+from instance_catalog.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ printing the value. All operations return new values. Powers of ten are built on
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache, total_ordering
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
+
+from instance_catalog.dataclass import dataclass, field, replace
 
 Format: TypeAlias = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 
@@ -45,7 +46,6 @@ class QuantityError(ValueError):
     """Text that is not a quantity (the message is upstream's), or a number too large to be written out."""
 
 
-@total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantity:
     """value = digits x 10^scale exactly. Equality and order are by value; `same_form` compares representations."""
@@ -111,6 +111,15 @@ class Quantity:
 
     def __lt__(self, other: Quantity) -> bool:
         return self.compare(other) < 0
+
+    def __le__(self, other: Quantity) -> bool:
+        return self.compare(other) <= 0
+
+    def __gt__(self, other: Quantity) -> bool:
+        return self.compare(other) > 0
+
+    def __ge__(self, other: Quantity) -> bool:
+        return self.compare(other) >= 0
 
     def __hash__(self) -> int:
         return hash(_without_trailing_zeros(self.digits, self.scale))

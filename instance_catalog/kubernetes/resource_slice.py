@@ -7,10 +7,11 @@ group, with an unknown value. Nothing here reads Kubernetes JSON; that is autosc
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity
@@ -175,13 +176,13 @@ class NodeAllocatable:
     overhead: NodeOverhead | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Device:
     """One device. Attribute and capacity names are as published: unqualified ones belong to the driver's domain."""
 
     name: str
-    attributes: FrozenMap[str, AttributeValue] = field(default_factory=FrozenMap)
-    capacity: FrozenMap[str, Capacity] = field(default_factory=FrozenMap)
+    attributes: FrozenMap[str, AttributeValue] = dataclasses.field(default_factory=FrozenMap)
+    capacity: FrozenMap[str, Capacity] = dataclasses.field(default_factory=FrozenMap)
     consumes_counters: tuple[CounterConsumption, ...] = ()
     taints: tuple[Taint, ...] = ()
     reach: NodeReach = NOWHERE  # only read when the slice has per_device_node_selection
@@ -190,11 +191,13 @@ class Device:
     # None: the field is absent. An empty tuple counts as present, as in upstream's pool ordering.
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
-    node_allocatable: FrozenMap[str, NodeAllocatable] = field(default_factory=FrozenMap)  # by name of the resource
+    node_allocatable: FrozenMap[str, NodeAllocatable] = dataclasses.field(
+        default_factory=FrozenMap
+    )  # by name of the resource
     # Fields of newer Kubernetes versions that this version does not understand; the allocator says unknown for them.
     unsupported: tuple[str, ...] = ()
     # What others worked out of the device. It is no part of the value, no copy has it, and it ends with the device.
-    derived: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    derived: dict[Hashable, object] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

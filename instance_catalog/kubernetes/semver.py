@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import total_ordering
 from typing import Final
+
+from instance_catalog.dataclass import dataclass
 
 _UINT64_MAX: Final = 2**64 - 1
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)
@@ -16,7 +16,6 @@ class SemverError(ValueError):
     """Text that is not a semantic version; the message follows upstream's."""
 
 
-@total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class SemanticVersion:
     """Equality and order follow precedence: build metadata is ignored."""
@@ -57,6 +56,15 @@ class SemanticVersion:
 
     def __lt__(self, other: SemanticVersion) -> bool:
         return self.compare(other) < 0
+
+    def __le__(self, other: SemanticVersion) -> bool:
+        return self.compare(other) <= 0
+
+    def __gt__(self, other: SemanticVersion) -> bool:
+        return self.compare(other) > 0
+
+    def __ge__(self, other: SemanticVersion) -> bool:
+        return self.compare(other) >= 0
 
     def __hash__(self) -> int:
         return hash((self.major, self.minor, self.patch, self.prerelease))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Final
 
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ResourceSlice, RuntimeOnly, Version
 from instance_catalog.prediction.tokens import CATALOG, NODE, UNIT, scope_of, scoped

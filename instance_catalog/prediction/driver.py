@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes.profile import KubernetesProfile

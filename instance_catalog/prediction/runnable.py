@@ -6,9 +6,9 @@ driver (nvidia:driver=595.71.05) has an image of its own: then only the bounds c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.images import (
     Branches,
     NodeImage,

@@ -7,10 +7,10 @@ Nodes of one type must agree, else nothing is taken over from their slices. The 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drift.match import nearest
 from instance_catalog.drift.repair import proposal
 from instance_catalog.drivers.profile import DriverSet, assumed_profile

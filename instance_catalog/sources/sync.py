@@ -8,11 +8,11 @@ the catalog without the file is written, which keeps the file short enough to be
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import facts_of, region_of

@@ -5,10 +5,10 @@ The numbers are data (data/nodes.yaml) with their sources. Pure; node_allocatabl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.provenance import Provenance

@@ -6,9 +6,10 @@ cannot fall behind the code; and a test compares it with the policies of deploy/
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from instance_catalog.dataclass import dataclass
 
 
 class Role(Enum):

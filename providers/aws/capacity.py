@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.describe import tags_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.aws.describe import listed

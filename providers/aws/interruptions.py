@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from providers.aws.errors import translated
 from providers.aws.session import Aws
 from providers.contract import Clock

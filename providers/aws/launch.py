@@ -9,11 +9,11 @@ identical. Offerings that one call cannot express together are left to another r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog

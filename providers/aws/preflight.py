@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from providers.aws.dry_runs import DryRuns, no_types
 from providers.aws.errors import translated
 from providers.aws.launch import Launcher

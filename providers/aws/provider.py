@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations

@@ -6,8 +6,9 @@ with the role of deploy/gcp. This module imports no client.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ identify it: every machine of a group has the labels of the instance template.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, Reservation

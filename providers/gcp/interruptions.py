@@ -9,10 +9,10 @@ such an operation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from providers.errors import UnclassifiedError
 from providers.gcp.session import Gcp
 

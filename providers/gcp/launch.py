@@ -11,9 +11,9 @@ in_group/attempt.py has the part of a launch that concerns one group.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from instance_catalog.dataclass import dataclass
 from providers.contract import (
     TAG_BATCH,
     Clock,

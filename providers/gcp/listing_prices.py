@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 import yaml
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.sources.sync import ListedPrice, ListedType
 from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import CapacityType

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
 from typing import Final
 
+from instance_catalog.dataclass import dataclass
 from providers.errors import TemplateError
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.types.clouds import region_of
 from providers.contract import (
     Clock,

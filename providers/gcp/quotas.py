@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from instance_catalog.dataclass import dataclass
 from providers.errors import (
     AcceleratorQuotaError,
     AccountLimitError,

@@ -8,8 +8,8 @@ need counts all machines in the region that Google's message names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.types.clouds import region_of
 from providers.contract import OfferingKey
 from providers.errors import AcceleratorQuotaError, FamilyQuotaError, ProviderError, RegionQuotaError

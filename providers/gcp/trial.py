@@ -12,12 +12,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import GKE_TPU_TOPOLOGY
 from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest, TemplateRef

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.abilities import KubernetesObjects

@@ -6,10 +6,10 @@ needs no timers and runs on any clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import Instance, InstanceState, OfferingKey, Reservation, ReservationState

@@ -3,11 +3,12 @@ be, and with answers that lack optional members."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness

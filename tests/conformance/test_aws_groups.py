@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import GroupTemplate

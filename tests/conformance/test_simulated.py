@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 
 from autoscaler.clock import VirtualClock
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.types.instance_type import CapacityType
 from providers.conformance import CHECKS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from autoscaler.simulation.api_server import ApiServer
 from autoscaler.simulation.scenario import Scenario, parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from autoscaler.simulation.timeline_recorder import TimelineRecorder
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from autoscaler.cluster.store import Store
 from autoscaler.simulation.kubelets import Kubelets
 from autoscaler.simulation.simulation import Simulation
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 from providers.contract import InstanceState, LaunchRequest
 from providers.simulated.machines import Machine

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache, cached_property
 from random import Random
@@ -19,6 +19,7 @@ from autoscaler.cluster.resources import PODS
 from autoscaler.loop.loop import Tick
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.simulation.scenario import parse_scenario
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT

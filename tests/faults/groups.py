@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar, Final
 
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from providers.aws.node_groups.provider import AwsNodeGroups

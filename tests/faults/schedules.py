@@ -9,7 +9,6 @@ waits for somebody else's trouble, and nothing is left once the work is done and
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
 from typing import ClassVar
@@ -22,6 +21,7 @@ from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONE
 from autoscaler.errors import ConfigurationError
 from autoscaler.loop.loop import Tick
 from autoscaler.simulation.scenario import Scenario, parse_scenario
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from providers.errors import ProviderError
 from tests.crash.life import START, CrashError, small_catalog

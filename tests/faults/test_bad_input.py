@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS
 from autoscaler.simulation.scenario import parse_scenario
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.labels import POOL as POOL_TAG
 from instance_catalog.types.catalog import Catalog
 from providers.aws.node_template.template import Image

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from instance_catalog.dataclass import replace
 from providers.aws.provider import AwsProvider
 from providers.contract import LaunchAnswer, LaunchRequest
 from tests.fakes.ec2 import TIMEOUT_AFTER

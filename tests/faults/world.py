@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -22,6 +22,7 @@ from autoscaler.execution.launch import Providers
 from autoscaler.loop.loop import Loop, Tick
 from autoscaler.simulation.kubelets import Kubelets
 from autoscaler.simulation.simulation import Simulation
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import LAUNCH_TOKEN
 from instance_catalog.kubernetes.quantity import Quantity

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from autoscaler.clock import SystemClock
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.node_groups.provider import AwsNodeGroups

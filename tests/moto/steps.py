@@ -6,11 +6,11 @@ import base64
 import email
 import json
 import tomllib
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from autoscaler.clock import SystemClock
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 import pytest
@@ -24,6 +24,7 @@ from autoscaler.planning.packing.problem import Budget, Counts, GangRule, Item, 
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
 from autoscaler.planning.packing.solve import solve
+from instance_catalog.dataclass import replace
 
 Vector = tuple[int, ...]
 # CI takes a part; by hand: BRUTE_FORCE_CASES=2400 pytest tests/oracle/test_brute_force.py

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from instance_catalog.dataclass import replace
 from tests.oracle.comparing.difference import Difference, Field
 from tests.oracle.explore import DifferenceError, smallest_difference
 from tests.oracle.kinds import KINDS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import cycle
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from tests.oracle import run
 from tests.oracle.cases.long_names import lengthened
 from tests.oracle.cases.near_equal import twin_of

@@ -7,7 +7,6 @@ whole: that is the direct way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -40,6 +39,7 @@ from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity

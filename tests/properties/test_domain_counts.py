@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +12,7 @@ from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.node_state import DomainCounts
 from autoscaler.scheduling.pod_filters import inter_pod_affinity, topology_spread
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeAlias
 
 from hypothesis import assume, given, settings
@@ -18,6 +17,7 @@ from autoscaler.model.resource_claim import (
     MatchAttribute,
     ResourceClaim,
 )
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile, profile_for
 from instance_catalog.kubernetes.quantity import Quantity

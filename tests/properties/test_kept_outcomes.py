@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 
 from autoscaler.dra.allocation.allocator import Allocated, NotAllocated, allocate
@@ -13,6 +11,7 @@ from autoscaler.dra.inventory.allocated import AllocatedState, PoolUse
 from autoscaler.dra.inventory.devices import ClusterDevices, NodeMemory
 from autoscaler.model.device_class import Selector
 from autoscaler.model.resource_claim import ResourceClaim
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity

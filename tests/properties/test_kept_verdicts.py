@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -19,6 +18,7 @@ from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.placement.kept_verdicts import AboutNodes
 from autoscaler.scheduling import world
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import ResourceSlice

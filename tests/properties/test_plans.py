@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -18,6 +17,7 @@ from autoscaler.planning.packing.problem import Budget
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from tests.builders import claim, gang, gpus, ours, plan, pod, snapshot
 
 

@@ -10,12 +10,12 @@ are type parameters and `<T in ...>` repeats the line for each type.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from autoscaler.cel.common import types
 from autoscaler.cel.common.types import Type
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ concerns ext.Lists in 1.34 and `includes` without its gate in 1.37.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Final
@@ -18,6 +17,7 @@ from typing import Final
 from autoscaler.cel.checker.declarations import Overload, declarations
 from autoscaler.cel.common import types
 from autoscaler.cel.common.types import Type
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
 

@@ -8,11 +8,12 @@ large to compute. Rules: cel-go v0.26.0 common/types, k8s.io/apiserver v0.36.3 p
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.semver import SemanticVersion
 
@@ -84,12 +85,12 @@ class Duration:
     nanoseconds: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
     """An instant in nanoseconds since 1970; `offset` in seconds is only for printing it as it was written."""
 
     nanoseconds: int
-    offset: int = field(default=0, compare=False)
+    offset: int = dataclasses.field(default=0, compare=False)
 
 
 class QuantityCell:

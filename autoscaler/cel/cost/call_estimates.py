@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from autoscaler.cel.common.ast import Expression, Literal
@@ -23,6 +22,7 @@ from autoscaler.cel.cost.intervals import (
     times,
     union,
 )
+from instance_catalog.dataclass import dataclass
 
 Estimate: TypeAlias = tuple[Interval, Interval | None]
 

@@ -6,7 +6,6 @@ A chain is one step of the program: it charges one unit for its root and one for
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from autoscaler.cel.common.evaluation import COST, COST_LIMIT, DEVICE, CostExceededError, Frame, Run, charge
@@ -26,6 +25,7 @@ from autoscaler.cel.common.values import (
     Url,
     Value,
 )
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes.semver import SemanticVersion
 
 _KEYS = frozenset({str, int, UInt, bool, float})

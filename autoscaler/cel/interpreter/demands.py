@@ -6,10 +6,10 @@ Only conditions that must all hold (joined by &&) are looked at, and only compar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from autoscaler.cel.common.ast import Call, Expression, Literal
 from autoscaler.cel.interpreter.reads import Path, paths_read
+from instance_catalog.dataclass import dataclass
 
 _AT_LEAST = {(">=", 0): True, (">", 0): True, ("==", 0): True, ("==", 1): True, (">=", 1): True, (">", -1): True}
 

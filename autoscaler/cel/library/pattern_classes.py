@@ -10,10 +10,11 @@ import gzip
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, TypeAlias
+
+from instance_catalog.dataclass import dataclass
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 

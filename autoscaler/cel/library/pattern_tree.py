@@ -6,11 +6,11 @@ counts them. A node keeps no parts, only what is needed of them later, and its t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
 from autoscaler.cel.library.pattern_classes import Ranges, orbit
+from instance_catalog.dataclass import dataclass
 
 # maxHeight, maxSize and maxRunes of parse.go.
 _MAX_HEIGHT: Final = 1000

@@ -7,12 +7,12 @@ are visible within one evaluation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from operator import add, sub
 from typing import Any, Final
 
 from autoscaler.cel.common.values import Failure, QuantityCell, Unknown, Value
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 from instance_catalog.kubernetes.semver import SemanticVersion, SemverError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -20,6 +19,7 @@ from autoscaler.execution.purchases import PurchaseJournal, purchase, yielded
 from autoscaler.kube.custom.capacity_block import write_capacity_block
 from autoscaler.kube.custom.schema import moment
 from autoscaler.model.capacity import CapacityBlock
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes.labels import CAPACITY_BLOCK
 from instance_catalog.kubernetes.taint import Taint

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from autoscaler.dra.claims.pod_claims import claims_of
@@ -12,6 +11,7 @@ from autoscaler.dra.outcome import Allocated, AllocationOutcome, FatalAllocation
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.load import load
 from autoscaler.model.node import Node
+from instance_catalog.dataclass import dataclass
 from instance_catalog.drift.compare import Unified, node_names
 from instance_catalog.kubernetes.profile import KubernetesProfile
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.manifests.load import load
 from autoscaler.report.drift_text import COLUMNS, drift_data, drift_rows
 from autoscaler.report.words import counted
+from instance_catalog.dataclass import dataclass
 from instance_catalog.drift.compare import Unified, node_names
 from instance_catalog.drift.match import nearest
 from instance_catalog.drift.repair import proposal

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import dataclass
 from instance_catalog.types.catalog import Catalog
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.report.words import counted
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.checks_text import refusal_text
+from instance_catalog.dataclass import replace
 from instance_catalog.files.last_good import effective_catalog
 from instance_catalog.files.loader import directory_layers, shipped_layers
 from instance_catalog.kubernetes.profile import KubernetesProfile

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import asks_for_no_device
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.places import clouds_of_volumes, places_of_nodes, priced_regions
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -18,6 +17,7 @@ from autoscaler.manifests.queued.requests import STARTING, QueuedRequest, exist_
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

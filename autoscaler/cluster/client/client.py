@@ -7,7 +7,6 @@ does not wait; `ring` is called whenever something has. Errors and repetitions a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -29,6 +28,7 @@ from autoscaler.cluster.client.watch import Stream
 from autoscaler.cluster.resources import NODES, PODS, Resource
 from autoscaler.errors import ConfigurationError
 from autoscaler.report.printable import one_line
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.feature_gates import FeatureGateError, parse_feature_gates
 from instance_catalog.kubernetes.profile import KubernetesProfile, UnknownVersionError, profile_for
 from providers.contract import Clock

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -23,6 +22,7 @@ from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer, Said,
 from autoscaler.model.requested_capacity import CapacityBuffer, Condition, ProvisioningRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.capacity_answers import buffer_message, request_message
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 
 _LONGEST_DETAIL: Final = 32768

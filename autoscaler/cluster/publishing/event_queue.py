@@ -18,7 +18,6 @@ import hashlib
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import Final, Generic, TypeVar
@@ -30,6 +29,7 @@ from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import EVENTS
 from autoscaler.report.events import Event
 from autoscaler.report.printable import printable
+from instance_catalog.dataclass import dataclass, replace
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -45,6 +44,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
 from autoscaler.report.events import Event, ObjectEvents, Subject, invalid_event, object_events
 from autoscaler.report.reasons import text_of
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.frozen_map import FrozenMap

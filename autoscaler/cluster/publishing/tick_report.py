@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -19,6 +18,7 @@ from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.events import Event, not_launched_event, trouble_event
+from instance_catalog.dataclass import dataclass
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.last_good import EffectiveCatalog
 from providers.contract import TemplateStatus

@@ -7,10 +7,10 @@ A constraint's state is an immutable value handed in and out, so the search can 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from autoscaler.model.resource_claim import Constraint, MatchAttribute, UnknownConstraint
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ListValue, RuntimeOnly, Version
 

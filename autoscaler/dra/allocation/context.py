@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from autoscaler.dra.inventory.allocated import AllocatedState, PoolUse
 from autoscaler.dra.inventory.counters import Draw
@@ -11,6 +10,7 @@ from autoscaler.dra.inventory.devices import ClusterDevices
 from autoscaler.dra.inventory.pools import NodePool, NodePools
 from autoscaler.dra.inventory.selectable import SelectorMemo
 from autoscaler.model.node import Node
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
 

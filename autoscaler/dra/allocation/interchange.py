@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from autoscaler.dra.allocation.bounds import SearchState
@@ -19,6 +18,7 @@ from autoscaler.dra.allocation.constraints import Match, MatchSets, attribute_of
 from autoscaler.dra.allocation.requests import RequestPlan
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.kubernetes.resource_slice import exact
 
 SetId: TypeAlias = tuple[int, str]  # a pool by identity, a counter set

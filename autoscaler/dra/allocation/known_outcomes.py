@@ -8,7 +8,6 @@ same if their claims ask for the same of the same devices in use, whoever asks; 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.dra.allocation.context import AllocationContext
@@ -16,6 +15,7 @@ from autoscaler.dra.allocation.results import owner_of_shares, with_shares_of
 from autoscaler.dra.outcome import Allocated, AllocationOutcome, NotAllocated
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import ResourceClaim
+from instance_catalog.dataclass import replace
 
 _MOST: Final = 8  # of one node: what is in use changes, and answers of before are of no use
 

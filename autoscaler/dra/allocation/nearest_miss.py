@@ -8,7 +8,6 @@ constraints are left out one by one; if that does not help either, it is the com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from autoscaler.cel.common.evaluation import pay
 from autoscaler.dra.allocation.capacity import CapacityError, has_room
@@ -23,6 +22,7 @@ from autoscaler.dra.inventory.taints import tolerated
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Constraint, ResourceClaim, UnknownConstraint
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 
 # An explanation may not cost more than the decision: constraints are tried with small searches.

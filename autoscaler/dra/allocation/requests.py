@@ -6,7 +6,6 @@ It runs to the end even if something earlier cannot be satisfied, and every erro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from autoscaler.dra.allocation.capacity import CapacityError, guessed, has_room
 from autoscaler.dra.allocation.constraints import ConstraintRule, in_scope, rule_for
@@ -16,6 +15,7 @@ from autoscaler.dra.inventory.selectable import RequestMatches
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request, ResourceClaim
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 

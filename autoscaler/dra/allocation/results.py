@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from autoscaler.dra.allocation.context import AllocationContext
@@ -11,6 +10,7 @@ from autoscaler.dra.allocation.search import Choice
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 
 

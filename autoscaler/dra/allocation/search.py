@@ -8,7 +8,6 @@ Each call of upstream's recursion is a generator that yields the call it makes, 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -25,6 +24,7 @@ from autoscaler.dra.inventory.selectors import Answer
 from autoscaler.dra.inventory.taints import tolerated
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 

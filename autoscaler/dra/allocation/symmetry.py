@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
 from math import comb
 
 from autoscaler.dra.allocation.bounds import SearchState, provably_vain
@@ -24,6 +23,7 @@ from autoscaler.dra.allocation.constraints import state_key
 from autoscaler.dra.allocation.interchange import Kinds, find_kinds, order_matters, verdict
 from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, RequestPlan
 from autoscaler.dra.inventory.selectors import Answer
+from instance_catalog.dataclass import dataclass, field
 
 _PATIENCE = 100
 

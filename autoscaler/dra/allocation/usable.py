@@ -7,7 +7,6 @@ counters and capacity count as they do for a claim. Constraints do not: they are
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from autoscaler.dra.allocation.context import AllocationContext
@@ -18,6 +17,7 @@ from autoscaler.dra.inventory.devices import ClusterDevices
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.resource_slice import DeviceId
 
 K = TypeVar("K")

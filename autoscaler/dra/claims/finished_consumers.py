@@ -6,12 +6,12 @@ Until then kube-scheduler counts what finished pods held, and a node bought for 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 
 from autoscaler.dra.claims.pod_groups import replaced
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import ResourceClaim
+from instance_catalog.dataclass import replace
 
 
 def without_finished_consumers(

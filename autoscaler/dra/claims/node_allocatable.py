@@ -7,7 +7,6 @@ DRANodeAllocatableResources. Without it the API server drops the field of device
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler.dra.claims.pod_groups import reserved_for
@@ -20,6 +19,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.requests import add
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Unknown
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes.node_selector import BadSelectorError
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Device, DeviceId, NodeMapping, NodeReach, ResourceSlice

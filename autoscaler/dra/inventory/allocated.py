@@ -7,10 +7,10 @@ cluster. Here they are kept per pool, so that a change copies one pool's entry a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 

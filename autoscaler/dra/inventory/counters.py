@@ -6,10 +6,10 @@ Amounts are integers in nano units, the finest that a quantity can hold, so sums
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import CounterConsumption, CounterSet
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import is_
 from typing import Final, TypeAlias
@@ -15,6 +14,7 @@ from autoscaler.dra.inventory.taints import rules_in_force, with_rules
 from autoscaler.dra.outcome import AllocationOutcome
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.node import Node
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import ResourceSlice

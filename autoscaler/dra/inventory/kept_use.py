@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from autoscaler.dra.inventory.allocated import AllocatedState, PoolKey
 from autoscaler.model.resource_claim import ResourceClaim
+from instance_catalog.dataclass import dataclass, field
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ do not depend on claims, so they are built once per node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from autoscaler.dra.inventory.counters import Counter, Draw, declared, draws_of
@@ -15,6 +14,7 @@ from autoscaler.dra.inventory.taints import blocking_taints
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.kubernetes.node_selector import BadSelectorError, matches
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import Device, DeviceId, NodeReach, ResourceSlice

@@ -7,7 +7,6 @@ is worked out only when the search gets there: an error counts only then.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -19,6 +18,7 @@ from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.node_selector import BadSelectorError
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import RuntimeOnly

@@ -6,10 +6,10 @@ The allocator needs no more than this, so tests can answer without CEL; `cel_sel
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.resource_slice import Device
 
 # A field of a device, as the engine names it.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from autoscaler.model.device_class import DeviceTaintRule
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint, Toleration

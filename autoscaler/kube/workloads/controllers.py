@@ -6,7 +6,6 @@ Ported rules: k8s.io/kubernetes pkg/controller, v1.36.3. Generated name suffixes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import wraps
 from typing import Protocol
 
@@ -18,6 +17,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.storage import volume_claim_from
 from autoscaler.kube.workloads.stamping import Expansion, Workload, count, stamp
 from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels as keys
 
 _DEPLOYMENT_IGNORED = (

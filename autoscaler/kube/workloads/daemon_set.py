@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.pod import NO_PRIORITIES
@@ -13,6 +12,7 @@ from autoscaler.kube.workloads.controllers import opened
 from autoscaler.kube.workloads.stamping import stamp
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.snapshot import NO_DRIVERS, DaemonSet
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.daemonsets import profiles_from_daemonsets
 from instance_catalog.drivers.device_plugins import device_plugins
 

@@ -7,12 +7,12 @@ same pods always have the same claims.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from autoscaler.kube.pod import uid_of
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
+from instance_catalog.dataclass import replace
 
 
 def generate_claims(

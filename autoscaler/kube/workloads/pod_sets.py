@@ -7,14 +7,13 @@ that it does not share. Names and labels of the pods are those that the controll
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander, job_pods, suspended
 from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, count, stamp
 from autoscaler.model.gang import Gang
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import GangRef, Pod, PodAffinityTerm
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.kubernetes.node_selector import Requirement
 

@@ -8,7 +8,6 @@ head the autoscaler, where it is on. Generated name suffixes are replaced by ind
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.kube.fields import Fields
@@ -17,6 +16,7 @@ from autoscaler.kube.workloads.ray_serve import serve_config
 from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, count, stamp
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import GangRef, Pod
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels as keys
 
 _CLUSTER_IGNORED = (

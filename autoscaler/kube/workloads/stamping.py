@@ -6,7 +6,6 @@ Names and uids are functions of the workload's name, so that the same files alwa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata
@@ -17,6 +16,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Pod
 from autoscaler.model.storage import PersistentVolumeClaim
+from instance_catalog.dataclass import dataclass, field, replace
 
 MOST_PODS = 10_000  # of one workload; more is a typing mistake or belongs into a cluster, not into one plan
 _POD = "{pod}"  # stands for the pod's name while a template is read; no Kubernetes name contains braces

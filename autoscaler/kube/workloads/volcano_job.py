@@ -7,7 +7,6 @@ pkg/webhooks/admission/jobs/mutate (defaults).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.kube.fields import Fields
@@ -15,6 +14,7 @@ from autoscaler.kube.workloads.controllers import expander, suspended
 from autoscaler.kube.workloads.stamping import Expansion, Workload, count, stamp
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import GangRef, Pod
+from instance_catalog.dataclass import replace
 
 _IGNORED: Final = (
     "maxRetry",

@@ -6,12 +6,12 @@ Thousands of predicted devices look alike to selectors. Each kind is kept once, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.dra.inventory.taints import rules_in_force, with_rules
 from autoscaler.model.device_class import DeviceTaintRule
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from autoscaler.cel.common.outcome import CompileFailure, Outcome
 from autoscaler.cel.program import Program, compile_selector
 from autoscaler.lint.devices.effort import Effort
 from autoscaler.lint.devices.offers import Offer, Specimen
 from autoscaler.model.device_class import Selector
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.lint.advice import surprise
@@ -13,6 +12,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS
 from autoscaler.planning.demand.scope import requested_resources, served_resources
+from instance_catalog.dataclass import dataclass
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA

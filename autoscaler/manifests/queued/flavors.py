@@ -8,7 +8,6 @@ does not contradict what the pods select and that has quota. Quota is not counte
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from autoscaler.kube.fields import Fields
@@ -16,6 +15,7 @@ from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.selectors import parse_pod_toleration
 from autoscaler.model.pod import Pod
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Toleration

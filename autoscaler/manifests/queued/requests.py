@@ -8,7 +8,6 @@ with queued provisioning; cluster-autoscaler/apis, provisioningrequest autoscali
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from autoscaler.manifests.references import pods_in
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import QUEUED_CLASS, consumed_request
 from autoscaler.planning.supply.places import clouds_of_volumes
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes import labels
 

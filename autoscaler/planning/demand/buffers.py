@@ -7,7 +7,6 @@ number of pods that `limits` allow (autoscaling.x-k8s.io/v1beta1, 2026-08).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM
@@ -20,6 +19,7 @@ from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Resou
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import unreadable
 from autoscaler.scheduling.resources import pod_requests, units
+from instance_catalog.dataclass import dataclass
 
 # The name of the devices of a class in a ResourceQuota.
 _DEVICES: Final = ".deviceclass.resource.k8s.io/devices"

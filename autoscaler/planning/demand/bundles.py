@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

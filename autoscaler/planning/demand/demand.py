@@ -7,7 +7,6 @@ prepared. These pods are separated here, before the simulation. This module does
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -22,6 +21,7 @@ from autoscaler.model.requested_capacity import ENDS_REQUEST, consumed_request, 
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.naming import named_like_ours
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.opaque import CHANNEL_DRIVER
 from instance_catalog.kubernetes import labels
 

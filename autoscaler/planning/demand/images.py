@@ -4,13 +4,13 @@ GPUDirect, and machines with accelerators that the software in the image support
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import requested_resources
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.drivers.images import Superseded, superseded_types
 from instance_catalog.kubernetes import labels

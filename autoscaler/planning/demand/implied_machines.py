@@ -4,7 +4,6 @@ the other pods of their group."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.model.pod import Pod
@@ -18,6 +17,7 @@ from autoscaler.planning.demand.images import (
     types_of_images,
 )
 from autoscaler.planning.demand.scope import requested_resources
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement

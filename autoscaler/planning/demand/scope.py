@@ -7,7 +7,6 @@ which pool to create. A pod that no pool serves is ignored, with a reason. This 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
@@ -16,6 +15,7 @@ from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.device_plugins import retired
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels

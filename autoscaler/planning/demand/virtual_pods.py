@@ -7,7 +7,6 @@ a ProvisioningRequest are one gang. The pods of a buffer come after every real p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -30,6 +29,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import buffer_pod, is_virtual, request_gang, request_pod
 from autoscaler.planning.demand.buffers import BufferNeed, need_of
 from autoscaler.planning.demand.demand import unreadable
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement

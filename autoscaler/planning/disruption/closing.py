@@ -11,7 +11,6 @@ pod has no place because of closed nodes, they are opened again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, TypeAlias
@@ -29,6 +28,7 @@ from autoscaler.planning.demand.demand import pending_pods
 from autoscaler.planning.disruption.moves import price_now
 from autoscaler.planning.disruption.node_actions import baseline_names, needed_nodes
 from autoscaler.planning.disruption.without_nodes import without_nodes
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 

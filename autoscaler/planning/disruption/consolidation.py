@@ -14,7 +14,6 @@ history of tries is only in memory: after a restart the nodes are tried again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypeVar
@@ -42,6 +41,7 @@ from autoscaler.planning.disruption.moves import (
     price_now,
     try_move,
 )
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 

@@ -3,8 +3,6 @@ execute them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.fragmentation import fragmentation
@@ -12,6 +10,7 @@ from autoscaler.planning.disruption.making_room import room_made
 from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 
 

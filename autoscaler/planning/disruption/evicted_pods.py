@@ -7,7 +7,6 @@ Volumes stay attached: a pod that would need a volume at once on another node co
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autoscaler.dra.inventory.allocated import AllocatedState, PoolKey
@@ -17,6 +16,7 @@ from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.disruption.kinds import as_asked
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

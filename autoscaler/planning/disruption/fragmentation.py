@@ -14,7 +14,6 @@ docs/defragmentation.md has an example.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
@@ -35,6 +34,7 @@ from autoscaler.planning.placement.existing import Present
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, field, replace
 
 # Rarer kinds change F by less than its printed precision; FGD's own tool leaves out the rarest as well.
 _KINDS: Final = 64

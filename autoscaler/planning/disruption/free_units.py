@@ -6,13 +6,13 @@ A device that uses counters is a part of the counted accelerator; all devices of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.inventory.counters import CounterTable, nano
 from autoscaler.dra.inventory.pools import NodePool, PooledDevice
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Device, DeviceId
 

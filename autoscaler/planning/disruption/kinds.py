@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.pod import Pod
@@ -15,6 +14,7 @@ from autoscaler.planning.demand.scope import requested_resources
 from autoscaler.planning.disruption.free_units import accelerator_of
 from autoscaler.planning.disruption.without_nodes import as_pending
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import DeviceId
 

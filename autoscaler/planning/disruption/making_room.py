@@ -10,8 +10,8 @@ first free place to any pod.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import combinations, islice
 from typing import Final
@@ -35,6 +35,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.schedule import first, schedule
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 
 # The most workloads for which moves are searched, by priority.
@@ -126,7 +127,7 @@ class _Step:
     devices: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
 class _Set:
     """Pods of a node that might move. Sets are tried in order: the smallest first, then those that are easiest to
     move."""
@@ -135,7 +136,7 @@ class _Set:
     trouble: int
     node: str
     keys: tuple[str, ...]
-    pods: tuple[Pod, ...] = field(compare=False)
+    pods: tuple[Pod, ...] = dataclasses.field(compare=False)
 
 
 @dataclass

@@ -8,7 +8,6 @@ that is the cost of a move.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -22,6 +21,7 @@ from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.disruption.without_nodes import without_nodes
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 

@@ -7,7 +7,6 @@ claims that count are those of the pods that the machine was bought for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 
 from autoscaler.dra.drift import DriftPolicy, matters, quarantines
@@ -20,6 +19,7 @@ from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.placement.existing import as_coming
+from instance_catalog.dataclass import replace
 from instance_catalog.drift.compare import Unified, unify
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.types.catalog import Catalog

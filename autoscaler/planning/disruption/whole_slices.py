@@ -8,13 +8,13 @@ the others once they are empty: they run at their full price, and no job fits on
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from autoscaler.lifecycle.provisioned_node import is_coming, is_stopped
 from autoscaler.lifecycle.slices import is_lost, slice_of
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
+from instance_catalog.dataclass import replace
 
 
 def used_slices(nodes: Iterable[ProvisionedNode], busy: Collection[str | None]) -> frozenset[str]:

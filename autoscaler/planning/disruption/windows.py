@@ -6,11 +6,11 @@ enough. This module does not know the purpose of a window.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from autoscaler.errors import ConfigurationError
+from instance_catalog.dataclass import dataclass
 
 _LOOK_AHEAD = 24 * 60  # minutes
 _RANGES = {"minute": (0, 59), "hour": (0, 23), "day of month": (1, 31), "month": (1, 12), "day of week": (0, 7)}

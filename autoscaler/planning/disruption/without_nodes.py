@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.pod import Pod
@@ -12,6 +11,7 @@ from autoscaler.model.requests import NOTHING
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 
 

@@ -12,7 +12,6 @@ The rows of a kind are its dimensions and, for each of them, Chvátal-Gomory cut
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
@@ -21,6 +20,7 @@ from typing import Any, Final
 from autoscaler.planning.packing.coarse import coarse
 from autoscaler.planning.packing.problem import Kind, Problem
 from autoscaler.planning.packing.relaxation import Group, Relaxation, Sizes
+from instance_catalog.dataclass import dataclass, replace
 
 # Cuts of each dimension: whole devices need more cuts than amounts, of which a bundle usually needs a small part.
 _CUTS: Final = (1, 2, 3, 4, 5, 7)

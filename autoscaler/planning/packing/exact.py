@@ -9,7 +9,6 @@ decided first, each in or out, because a gang that stays out must not have any p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations, product
 from math import prod
@@ -29,6 +28,7 @@ from autoscaler.planning.packing.problem import (
     total,
     within,
 )
+from instance_catalog.dataclass import dataclass
 
 # With limits or gangs each sub-demand is one level of recursion; Python allows a thousand frames.
 _DEEPEST = 300

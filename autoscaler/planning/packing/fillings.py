@@ -7,7 +7,6 @@ and multiset of bundles: it fits or it does not. Answers are cached for one pack
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Generic
 
@@ -24,6 +23,7 @@ from autoscaler.planning.packing.problem import (
     with_one,
 )
 from autoscaler.planning.packing.room import Bits, Room, lowest
+from instance_catalog.dataclass import dataclass
 
 # After this number of items in a row without room, all items that are too large are skipped at once.
 _VAIN: Final = 8

@@ -9,11 +9,11 @@ last digit depends on the processor.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from autoscaler.planning.packing.problem import Pattern, Problem
 from autoscaler.planning.packing.relaxation import Relaxation
+from instance_catalog.dataclass import dataclass
 
 _WORTHLESS: Final = 1e-9
 _WORTH: Final = 1 + 1e-6

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +19,7 @@ from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
 from autoscaler.planning.packing.greedy import fills
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Budget, Column, Counts, Pattern, Problem, Solution, State
+from instance_catalog.dataclass import dataclass
 
 _NODES = 2000
 # Half of the smallest difference between two plans: prices have at most five decimals, all other numbers are whole.

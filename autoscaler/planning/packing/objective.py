@@ -8,8 +8,9 @@ demand. This module does not know nodes and pods.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
+
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Protocol, TypeAlias, TypeVar
 
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.room import Bits
+from instance_catalog.dataclass import dataclass, replace
 
 State = TypeVar("State")
 Counts: TypeAlias = tuple[int, ...]  # how many bundles of each item

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from math import floor
 from typing import Any, Final, Generic
@@ -25,6 +24,7 @@ from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Column, Pattern, Problem, Solution, State, total
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.rolling import rolling
+from instance_catalog.dataclass import dataclass, field
 
 # The most items that are improved together, and the number of passes: work grows with the square of this number.
 _TOGETHER: Final = 400

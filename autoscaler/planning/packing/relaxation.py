@@ -7,12 +7,12 @@ nearly every node that follows them, so they show better nodes (refine.py). Only
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
 from autoscaler.planning.packing.problem import Counts, Oracle, Problem, Solution, State
 from autoscaler.planning.packing.room import Bits, Room, bits_of, numbers_in
+from instance_catalog.dataclass import dataclass
 
 Sizes: TypeAlias = Mapping[Hashable, int]
 

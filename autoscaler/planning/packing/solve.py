@@ -13,7 +13,6 @@ was filled through the oracle. So a solution within a step budget may be more ex
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, Generic
 
@@ -27,6 +26,7 @@ from autoscaler.planning.packing.problem import Budget, Kind, Oracle, Problem, S
 from autoscaler.planning.packing.refine import NEAR_ENOUGH, refine
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.room import Bits
+from instance_catalog.dataclass import dataclass, field, replace
 
 # With more items, prices (refine.py) find better nodes than filling, in far less time.
 _MANY: Final = 400

@@ -6,7 +6,6 @@ It returns codes and facts; report/ creates the text. It has no influence on the
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
 
@@ -19,6 +18,7 @@ from autoscaler.planning.placement.packing_input import ADMITTED, PackingInput, 
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import binding_after
+from instance_catalog.dataclass import dataclass
 
 _OUTCOMES: dict[type, ConsideredOutcome] = {
     Fits: ConsideredOutcome.FITS,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autoscaler.dra.allocation.known_outcomes import named_after
@@ -31,6 +30,7 @@ from autoscaler.scheduling.fit import fit_claims
 from autoscaler.scheduling.node_filters import amounts_of
 from autoscaler.scheduling.node_state import host_ports
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 
 

@@ -8,7 +8,6 @@ machine, as far as the packing knows.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from autoscaler.dra.allocation.results import owner_of_shares, with_shares_of
 from autoscaler.model.resource_claim import Allocation
@@ -19,6 +18,7 @@ from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector

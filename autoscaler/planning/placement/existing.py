@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from autoscaler.cel.common.evaluation import BudgetSpentError
@@ -34,6 +33,7 @@ from autoscaler.planning.supply.node_basis import Bought, RecordedTerms
 from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.node_filters import amounts_of, has_room
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.predict import unpredictable

@@ -8,7 +8,6 @@ share all answers about claims.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -32,6 +31,7 @@ from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.filters import AMOUNTS
 from autoscaler.scheduling.fit import filtered
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 
 # In place of a bundle's number: the last bundle of its class; all of them are equal.
 LOOKING: Final = -1

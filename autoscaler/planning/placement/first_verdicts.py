@@ -7,13 +7,13 @@ only in amounts: it is computed for one of them that has room, and this class pa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Unknown, Verdict
 from autoscaler.planning.packing.room import Bits, Room, bits_of, numbers_in
 from autoscaler.planning.placement.device_states import Filled, PodApart, Step
 from autoscaler.planning.work import over_budget
+from instance_catalog.dataclass import dataclass, field
 
 FULL = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.dra.inventory.allocated import UNUSED, PoolKey, PoolUse
@@ -21,6 +20,7 @@ from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.placement.device_states import claims_apart
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.drivers.facts import prepare_rules
 
 REFUSED: Final = -1

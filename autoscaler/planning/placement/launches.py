@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
 
@@ -32,6 +31,7 @@ from autoscaler.planning.supply.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice

@@ -11,7 +11,6 @@ answer is an error, claims are not compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -23,6 +22,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request, ResourceClaim
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, field, replace
 
 # The most devices of a machine: with more, a search of the first few is cheaper.
 _MOST_DEVICES: Final = 64

@@ -8,7 +8,6 @@ that must be apart. If two nodes of a group differ in the label, the group guara
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from autoscaler.model.capacity import CapacityPool, GroupNodes
 from autoscaler.model.pod import Pod
@@ -16,6 +15,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.groups import keeps_together
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import EMPTY
 
 

@@ -7,7 +7,6 @@ pod) gets a Problem from it and shares all verdicts.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -34,6 +33,7 @@ from autoscaler.planning.supply.limits import Limit, limits_of
 from autoscaler.planning.supply.places import Place
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes import labels

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.model.pod import Pod
@@ -18,6 +17,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import owner_of, pod_set_of
 from autoscaler.scheduling.schedule import adversarial, first, schedule
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 
 # The unfavourable order costs a check of every node for every pod, for each of its choices.
 MOST: Final = 16

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -23,6 +22,7 @@ from autoscaler.planning.supply.hypothetical import hypothetical
 from autoscaler.planning.supply.limits import binding_after, uses_of
 from autoscaler.planning.supply.offering_labels import offering_keys
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ order. Pods are not bound to their node in the plan, except by nominations that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code, Reason
@@ -16,6 +15,7 @@ from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.schedule import Choice, schedule
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass
 from instance_catalog.types.catalog import Catalog
 
 

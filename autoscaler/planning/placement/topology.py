@@ -10,7 +10,6 @@ CapacityPool every purchase is one as well. A group whose policy keeps its machi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from autoscaler.lifecycle.slices import slice_of
 from autoscaler.model.gang import Gang
@@ -24,6 +23,7 @@ from autoscaler.planning.placement.purchases import Buying, buy
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import future_node
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.drivers.nvidia_gpu import is_future_clique

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from autoscaler.planning.packing.problem import Pattern
 from autoscaler.planning.placement.device_states import Filled
 from autoscaler.planning.placement.trial import PackingOracle
+from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,6 @@ what kube-scheduler will do. Time is counted to the start of the drain, not to t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
@@ -19,6 +18,7 @@ from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Resou
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import EMPTY
 
 

@@ -4,7 +4,6 @@ not know pods."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -22,6 +21,7 @@ from autoscaler.planning.supply.groups import group_keys, in_groups
 from autoscaler.planning.supply.offering_labels import capacity_type_facts, offering_labels, type_facts
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
 from autoscaler.planning.supply.remembered import LastAnswers, Same
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
@@ -14,6 +13,7 @@ from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Request
 from autoscaler.model.snapshot import NO_DRIVERS, Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.opaque import CHANNEL_CLASS
 from instance_catalog.drivers.profile import (

@@ -8,7 +8,6 @@ predictions and answers of selectors. A planned node gets its own name and slice
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -27,6 +26,7 @@ from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.profile import refused_sharing
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels

@@ -6,7 +6,6 @@ Each becomes one number in the packing problem, minus the present use. This modu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +24,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.groups import is_of
+from instance_catalog.dataclass import dataclass
 from instance_catalog.types.catalog import Catalog
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityBlock, GroupNodes, NodeTemplateRef
 from autoscaler.model.provisioned_node import OfferingRef
+from instance_catalog.dataclass import dataclass, field
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity

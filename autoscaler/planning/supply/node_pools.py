@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.offering_labels import type_facts
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import requirement_matches
 from instance_catalog.prediction.system_labels import OF_ANY_MODEL, type_labels

@@ -8,7 +8,6 @@ otherwise of the region in which the provider launches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
@@ -16,6 +15,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Where
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.types.catalog import Catalog

@@ -7,11 +7,11 @@ are counted: a free channel of a compute domain is no loss. This module does not
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
 from autoscaler.model.resource_claim import Allocation
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.resource_slice import DeviceId, ResourceSlice
 
 _PARTITION: Final = "mig"  # the value of the attribute `type` of NVIDIA's driver

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +15,7 @@ from autoscaler.planning.answers import request_answers
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.report.capacity_answers import buffer_message, request_message
 from autoscaler.report.words import money
+from instance_catalog.dataclass import replace
 
 
 def request_explanation(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: datetime) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import product
@@ -39,6 +38,7 @@ from autoscaler.report.metrics.table import (
     Metric,
     Sample,
 )
+from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice
 
 _OUTCOMES = frozenset({Phase.LAUNCHED, Phase.READY, Phase.FAILED})

@@ -7,9 +7,10 @@ change in any release.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from instance_catalog.dataclass import dataclass
 
 
 class Kind(Enum):

@@ -4,9 +4,10 @@ alone: every series is named beside the picture, and dashes tell lines apart."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
+
+from instance_catalog.dataclass import dataclass
 
 _WIDTH: Final = 900
 _HEIGHT: Final = 230

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from autoscaler.report.study.outcome import Outcome, outcome_document
+from instance_catalog.dataclass import dataclass
 
 _GREEDY: Final = "greedy"
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
+
+from instance_catalog.dataclass import dataclass
 
 # Waiting times are shown at these shares of the pods.
 QUANTILES: Final = (50, 95, 99)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from autoscaler.cel.common.outcome import CompileFailure, Evaluation, Outcome
@@ -12,6 +11,7 @@ from autoscaler.lint.devices.effort import Effort
 from autoscaler.lint.devices.offers import Specimen
 from autoscaler.lint.devices.readings import readings
 from autoscaler.report.tables.plan_tables import Table
+from instance_catalog.dataclass import dataclass
 
 _ORDER = (Outcome.TRUE, Outcome.ERROR, Outcome.UNKNOWN, Outcome.FALSE)
 _SHOWN = 3

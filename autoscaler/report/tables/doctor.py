@@ -6,7 +6,6 @@ It only words what the checks found; an item is data, so that programs read the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from autoscaler.checks.pool_condition import PoolCondition
@@ -19,6 +18,7 @@ from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from autoscaler.report.checks_text import verdict_of
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_tables import Table
+from instance_catalog.dataclass import dataclass
 from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.kubernetes.feature_gates import feature_gates_text
 

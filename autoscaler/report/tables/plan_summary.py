@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
@@ -19,6 +18,7 @@ from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
 from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, few, money, ready_text
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.device_plugins import shared_gpu_resources
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
 from instance_catalog.prediction.device_plugins import is_plugin_resource

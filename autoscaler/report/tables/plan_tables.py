@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler.model.plan import Considered, ConsideredOutcome, Demand, Placement, Plan, PlannedNode, Target
@@ -18,6 +17,7 @@ from autoscaler.model.reason import Code
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.words import counted, few, money
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.opaque import CHANNEL_DRIVER
 
 SHOWN_OFFERINGS: Final = 5  # per demand, without -o wide: the chosen one and the next best

@@ -9,7 +9,6 @@ tasks without devices, for which there may always be room beside others. No poli
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -20,6 +19,7 @@ from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import hypothetical
 from autoscaler.simulation.study.fragmentation import Room, fits
 from autoscaler.simulation.study.task import GPU_CLASS, Shape, Study
+from instance_catalog.dataclass import dataclass
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _HOUR: Final = timedelta(hours=1)

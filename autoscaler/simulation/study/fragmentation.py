@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.simulation.study.task import Shape, Task
+from instance_catalog.dataclass import dataclass
 
 # Rarer shapes change F by less than it is shown with; FGD's own tool leaves out the rarest as well.
 _SHAPES: Final = 64

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -18,6 +17,7 @@ from autoscaler.simulation.study.entrance import Waiting, kind_of
 from autoscaler.simulation.study.fragmentation import Room, fragmented
 from autoscaler.simulation.study.task import Shape, Study, Task, Variant
 from autoscaler.simulation.study.timeline import State, Timeline
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from providers.simulated.cloud import SimulatedCloud

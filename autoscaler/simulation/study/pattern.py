@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 from typing import Final
+
+from instance_catalog.dataclass import dataclass
 
 _DAY: Final = timedelta(days=1)
 _Z95: Final = 1.6448536269514722  # the 95th percentile of the normal distribution

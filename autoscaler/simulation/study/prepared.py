@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
@@ -25,6 +24,7 @@ from autoscaler.simulation.study.entrance import kind_of
 from autoscaler.simulation.study.objects import task_objects, template_name, templates_of
 from autoscaler.simulation.study.run import START
 from autoscaler.simulation.study.task import Study, Task
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.types.catalog import Catalog
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Final
@@ -33,6 +32,7 @@ from autoscaler.simulation.study.fragmentation import usual_shapes
 from autoscaler.simulation.study.ledger import Ledger
 from autoscaler.simulation.study.objects import task_objects, templates_of
 from autoscaler.simulation.study.task import Study, Task, Variant
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 from typing import Any, Final, TypeVar
@@ -15,6 +14,7 @@ from autoscaler.manifests.document import Document
 from autoscaler.simulation.study.numbers import MOST_PODS, amount, span
 from autoscaler.simulation.study.pattern import Arrivals, Durations
 from autoscaler.simulation.study.task import GPU_CLASS, Shape, Study, Task
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Severity
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.spelling import did_you_mean

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 from autoscaler.cluster.api import Object
+from instance_catalog.dataclass import dataclass
 
 GPU_CLASS = "gpu.nvidia.com"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from autoscaler.report.study.outcome import Point
+from instance_catalog.dataclass import dataclass
 
 _POINTS: Final = 240
 _HOUR: Final = 3600

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from typing import Final, TypeVar
@@ -13,6 +12,7 @@ from typing import Final, TypeVar
 from autoscaler.errors import BadInputError
 from autoscaler.simulation.study.numbers import MOST_PODS, amount, count, instant, span
 from autoscaler.simulation.study.task import Shape, Task
+from instance_catalog.dataclass import dataclass
 from instance_catalog.spelling import did_you_mean
 
 V = TypeVar("V")

@@ -7,9 +7,9 @@ threads in the same order; NUMA nodes divide the cores evenly. Must not know oth
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile

@@ -7,9 +7,9 @@ one PCIe root share its attribute value.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.facts import CardFacts
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap

@@ -7,9 +7,9 @@ data/drivers/gpu.example.com.yaml. Must not know hardware.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile

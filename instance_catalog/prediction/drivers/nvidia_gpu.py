@@ -20,9 +20,9 @@ Where the driver's device order is random, GPUs come by ascending minor. Must no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.facts import MigTable, mig_tables
 from instance_catalog.drivers.profile import DriverProfile, DynamicMig, NoMig, StaticMig, assumed_profile
 from instance_catalog.frozen_map import FrozenMap

@@ -6,9 +6,9 @@ how devices come about.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Capacity, Device, RequestPolicy, ValidRange

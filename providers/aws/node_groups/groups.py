@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.aws.errors import MEANINGS, of_code, translated

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from providers.aws.capacity import Reservations
 from providers.aws.describe import GROUP_TAG, instance_of, listed, named, provider_id, tags_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from instance_catalog.dataclass import replace
 from providers.aws.errors import translated
 from providers.aws.node_template.template import Cluster
 from providers.aws.session import Aws

@@ -6,9 +6,9 @@ Where the first reading is kept is launch_template.py; this module only asks.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from instance_catalog.dataclass import dataclass
 from providers.aws.calls import PARAMETERS
 from providers.aws.errors import translated
 from providers.aws.node_template.template import Image

@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from providers.aws.describe import tags_of
 from providers.aws.errors import translated
 from providers.aws.node_template.images import ImageFacts, facts, resolve

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.types.instance_type import ANY_ZONE, InstanceType
 from providers.aws.errors import translated
 from providers.aws.node_template.template import Interfaces, NodeTemplate, Selector

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from providers.aws.capacity import Reservations
 from providers.aws.errors import translated
 from providers.aws.node_template.launch_template import tag_list

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 import yaml
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, partition_of

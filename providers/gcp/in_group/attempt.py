@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import TAG_BATCH, TAG_CLUSTER, Clock, Instance, InstanceState, LaunchRequest
 from providers.errors import (

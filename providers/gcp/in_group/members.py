@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from providers.contract import Clock
 from providers.errors import BusyError, ProviderError, ThrottledError, UncertainError
 from providers.gcp.describe import moment

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import TAG_BATCH, Clock, LaunchRequest
 from providers.errors import AmbiguousError, GoneError, ProviderError, RefusedError, ShortageError, WaitingError

@@ -9,9 +9,9 @@ end, so Google cannot choose machines and no machine of others ends.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from instance_catalog.dataclass import dataclass
 from providers.contract import Clock, LaunchRequest
 from providers.errors import RefusedError, ShortageError, TemplateError
 from providers.gcp.in_group.members import LEAVING, managed

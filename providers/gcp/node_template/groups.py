@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Final, TypeVar
 
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.contract import Clock, OfferingKey, Reservation
 from providers.errors import BackoffScope, GoneError, NotInGroupsError, ProviderError, TemplateError

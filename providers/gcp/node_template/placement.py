@@ -13,10 +13,10 @@ reference v1 (ResourcePolicy.workloadPolicy); client google-cloud-compute 1.56.0
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
 from providers.errors import GoneError, PermissionDeniedError, ProviderError
 from providers.gcp.node_template.pools import Pool, create

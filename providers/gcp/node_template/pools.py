@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from providers.errors import TemplateError

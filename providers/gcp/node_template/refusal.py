@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from instance_catalog.dataclass import dataclass
 from providers.gcp.node_template.template import GroupRef
 
 

@@ -7,9 +7,9 @@ check for users, since the lists change rarely: the controller's role has no per
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.types.clouds import region_of
 from providers.errors import PermissionDeniedError, ProviderError
 from providers.finding import Finding, missing, note

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import Clock, OfferingKey, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import PermissionDeniedError, ProviderError, RefusedError

@@ -3,10 +3,10 @@ read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.taint import Taint
 from providers.contract import TemplateRef

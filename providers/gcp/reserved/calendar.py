@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from providers.errors import (
     GoneError,
     PermissionDeniedError,

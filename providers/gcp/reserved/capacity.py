@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.bookings import Bookings
 from providers.contract import Clock, Reservation, ReservationState

@@ -9,10 +9,10 @@ calendar-mode` and `compute future-reservations create`, read 2026-11.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from providers.contract import Reservation, ReservationState
 from providers.gcp.node_template.tpu import chips_of
 

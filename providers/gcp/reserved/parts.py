@@ -6,10 +6,10 @@ Compute Engine API reference (ReservationBlock, ReservationSubBlock).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
+from instance_catalog.dataclass import dataclass, replace
 from providers.contract import Reservation, ReservationState
 from providers.gcp.session import Gcp
 

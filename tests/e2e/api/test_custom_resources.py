@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.kube.custom.schema import API_VERSION
+from instance_catalog.dataclass import replace
 from tests.custom_resources import FOLDER, KINDS
 from tests.e2e.harness.control_plane import ApiError, ControlPlane, Json
 from tests.e2e.harness.custom_objects import BATCH, BLOCK, FULL, LEAST, NODE, POOL

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
+from instance_catalog.dataclass import replace
 from tests.go_binary import GoProgram
 
 _MODULE = GoProgram(

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +35,7 @@ from autoscaler.cluster.resources import (
 from autoscaler.execution.machine import machine_of
 from autoscaler.kube.writing.objects import write_node
 from autoscaler.kube.writing.slices import slice_manifest
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes import labels

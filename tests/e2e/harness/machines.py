@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 from autoscaler.model.node import Node
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap

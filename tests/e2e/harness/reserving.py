@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from autoscaler.composition.kwok import KwokMachines
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.composition.build import controller
 from autoscaler.serve.logs import log_to_stderr
 from autoscaler.settings.load import read_settings
+from instance_catalog.dataclass import replace
 from tests.fakes.clocks import ShiftedClock
 
 # Where a process asks for Google Cloud, if not at Google: the clients have no variable for it, as boto3 has.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import astuple, fields
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -23,6 +22,7 @@ from autoscaler.model.plan import Placement, Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import fields
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile
 from tests.e2e.harness.cluster import Cluster, Devices, workload_of
@@ -68,8 +68,8 @@ def planned(path: Path) -> tuple[Loaded, Plan]:
 
 def gates_of(profile: KubernetesProfile) -> frozenset[tuple[str, bool]]:
     """The gates that the example sets otherwise than Kubernetes does, by their Kubernetes names."""
-    ours = {field.name: value for field, value in zip(fields(profile.gates), astuple(profile.gates), strict=True)}
-    usual = {field.name: value for field, value in zip(fields(REFERENCE.gates), astuple(REFERENCE.gates), strict=True)}
+    ours = {field.name: getattr(profile.gates, field.name) for field in fields(profile.gates)}
+    usual = {field.name: getattr(REFERENCE.gates, field.name) for field in fields(REFERENCE.gates)}
     return frozenset((name, ours[switch]) for name, switch in GATES.items() if ours[switch] != usual[switch])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.kubernetes.labels import HOSTNAME
 from instance_catalog.kubernetes.profile import REFERENCE

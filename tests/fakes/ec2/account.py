@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from instance_catalog.dataclass import replace
 from providers.contract import Clock
 from tests.fakes.ec2.geography import Geography
 from tests.fakes.ec2.holdings import Extension, Holding

@@ -8,11 +8,11 @@ API reference, v1, instanceGroupManagers.recreateInstances; client google-cloud-
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from google.cloud import compute_v1
 
+from instance_catalog.dataclass import replace
 from tests.fakes.gce.deletion import chosen
 from tests.fakes.gce.state import Machine, Project
 

@@ -5,12 +5,12 @@ The node pool of a block has the labels and the taint that plans assume, since n
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from functools import cache, cached_property
 from random import Random
 from typing import Final
 
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 from typing import ClassVar
 
@@ -19,6 +18,7 @@ from autoscaler.cluster.api import ApiError, key_of, list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
 from autoscaler.errors import ConfigurationError
 from autoscaler.loop.loop import Tick
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 from providers.errors import ProviderError
 from providers.gcp.names import batch_of, read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS, GCP_NODE_TEMPLATES
+from instance_catalog.dataclass import replace
 from tests.crash.life import SMALL, START, small_catalog
 from tests.fakes.gce.errors import refused
 from tests.faults.both_clouds import AWS_POOL, BothClouds

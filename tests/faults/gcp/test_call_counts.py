@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import PODS
+from instance_catalog.dataclass import replace
 from providers.contract import TAG_CLUSTER, describe_all
 from providers.errors import ThrottledError
 from tests.crash.life import SMALL, START, small_catalog

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import Final
@@ -12,6 +11,7 @@ import pytest
 
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import PODS
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

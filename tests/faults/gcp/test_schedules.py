@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import settings
 
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, PROVISIONED_NODES
+from instance_catalog.dataclass import replace
 from tests.crash.life import START, small_catalog
 from tests.fakes.gce.recreation import repair
 from tests.faults.drawing import AFRESH

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from time import perf_counter_ns
 from typing import TypeVar
 
@@ -37,6 +36,7 @@ from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.scores import plugin_scores
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from tests.oracle.comparing.allocations import described_allocation, plain
 from tests.oracle.comparing.difference import Difference, Field

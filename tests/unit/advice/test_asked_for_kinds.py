@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.advice.asked_for_kinds import cheaper_if_asked_for
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.advice.advise import Advice, advise
@@ -15,6 +13,7 @@ from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.tables.plan_summary import left_out_lines
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint

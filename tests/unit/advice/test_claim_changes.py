@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.advice.advise import advise
@@ -13,6 +11,7 @@ from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines, result_text
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.advice.ignored import Served, as_if_served
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import CATALOG, NOW, claim, plan, pod, snapshot

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.advice.advise import advise
@@ -11,6 +9,7 @@ from autoscaler.advice.situation import Situation
 from autoscaler.model.pod import Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from tests.builders import CATALOG, NOW, claim, gpus, pod, snapshot

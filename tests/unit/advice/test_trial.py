@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.advice.advise import advise
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
@@ -11,6 +9,7 @@ from autoscaler.model.pod import Container, Pod, PodClaim
 from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.quantity import Quantity

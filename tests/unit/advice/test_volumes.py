@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.advice.advise import advise
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import UNKNOWN_BINDING, PersistentVolumeClaim, StorageClass
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from autoscaler.cel.checker.environment import View
 from autoscaler.cel.common.outcome import CompileFailure, Outcome
 from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import compile_selector
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile, profile_for
 from instance_catalog.kubernetes.quantity import Quantity

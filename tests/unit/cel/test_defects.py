@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from autoscaler.cel.common.evaluation import Frame, charge
 from autoscaler.cel.common.outcome import Outcome
 from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import DEFECT, Program, compile_selector
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.resource_slice import Device
 

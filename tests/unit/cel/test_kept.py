@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from dataclasses import replace
 
 import pytest
 
@@ -14,6 +13,7 @@ from autoscaler.cel.common.values import DefaultMap, QuantityCell, StringMap
 from autoscaler.cel.interpreter.answer_cache import KEPT, KeptAnswers, part_read
 from autoscaler.cel.interpreter.device import _VIEWS, DeviceView
 from autoscaler.cel.program import Program, compile_selector
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.report.checks_text import verdict_of
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from autoscaler.cluster.resources import ALL, DEPLOYMENTS, NATIVE_POD_GROUPS
 from autoscaler.kube.kinds import KINDS, PRIORITIES, SnapshotKind
 from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import fields, replace
 
 CHART = Path(__file__).parents[3] / "deploy/charts/foreslice"
 ELECTION = {Right("coordination.k8s.io", "leases", "create", "", "ns")} | {

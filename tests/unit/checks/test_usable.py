@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -24,6 +23,7 @@ from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import candidates_of
 from autoscaler.report.checks_text import verdict_of
+from instance_catalog.dataclass import replace
 from tests.builders import CATALOG, NOW, ours, plan, snapshot
 
 POOL = CapacityPool("team", mode=Mode.ACT, node_template=NodeTemplateRef("KwokNodeTemplate", "k"))

@@ -8,7 +8,6 @@ import re
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from autoscaler.cli import main as command_line
 from autoscaler.cli import run as run_command
+from instance_catalog.dataclass import replace
 from tests.fakes.http_api import HttpApi, Spoiled, serving
 
 LOGIN = Spoiled(b"<!DOCTYPE html>\n<html><head><title>Sign in\x1b]0;owned\x07</title></head></html>")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
@@ -20,6 +19,7 @@ from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from providers.errors import ShortageError
 from tests.desk import POOL, A, Desk, new_desk, planned

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -23,6 +22,7 @@ from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import CapacityType

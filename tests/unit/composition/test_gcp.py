@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from autoscaler.composition.gcp import expected_nodes, group_templates, written_
 from autoscaler.composition.providers import providers_of
 from autoscaler.settings.settings import ClusterSettings, GcpSettings, Settings
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import profile_for

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +28,7 @@ from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import LatestTick
 from autoscaler.settings.settings import BatchSettings, LoopSettings, Settings
+from instance_catalog.dataclass import replace
 from providers.errors import AmbiguousError, ProviderError
 from tests.desk import POOL, planned
 from tests.fakes.clocks import Jumping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from autoscaler.composition.aws import aws_announcer
 from autoscaler.controller.interruption_watch import InterruptionWatch
 from autoscaler.settings.settings import AwsSettings
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.abilities import Announcer
 from providers.aws.interruptions import Interruptions

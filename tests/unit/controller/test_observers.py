@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -23,6 +22,7 @@ from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import LatestTick
 from autoscaler.simulation.simulation import Simulation
+from instance_catalog.dataclass import replace
 from tests.crash.life import START, CrashError, scenario, small_catalog
 from tests.desk import POOL, new_desk, planned
 from tests.unit.cluster.odd import OddApi

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from autoscaler.clock import SystemClock, VirtualClock
 from autoscaler.controller.periodic_tasks import PeriodicTasks, Task, Timetable, periods_of
 from autoscaler.settings.settings import DEFAULTS, ClusterSettings, SyncSettings
+from instance_catalog.dataclass import replace
 from tests.fakes.clocks import Jumping
 
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import yaml
 from botocore import xform_name
 
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES
+from instance_catalog.dataclass import replace
 from providers.aws.calls import CALLS, PARAMETERS, Call, Role
 from providers.aws.interruptions import KINDS
 from providers.aws.node_template.images import resolve

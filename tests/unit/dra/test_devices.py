@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from dataclasses import replace
 
 import pytest
 
@@ -14,6 +13,7 @@ from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice, RuntimeOnly
@@ -30,7 +30,7 @@ SICK = Taint("sick", "", "NoSchedule")
 REQUEST = DeviceRequest("gpu", ANY.name)
 
 
-class Watched(Selector):
+class Watched(Selector, weakref=True):
     """A selector of which can be seen whether anybody still holds it."""
 
 

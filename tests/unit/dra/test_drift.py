@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -12,6 +11,7 @@ from autoscaler.dra.drift import DriftPolicy, Impact, matters, quarantines
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, MatchAttribute, Request, ResourceClaim
+from instance_catalog.dataclass import replace
 from instance_catalog.drift.compare import Unified, unify
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile, profile_for

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.dra.allocation.allocator import (
@@ -18,6 +16,7 @@ from autoscaler.model.resource_claim import (
     DistinctAttribute,
     ResourceClaim,
 )
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.dra.allocation.allocator import ClusterDevices
@@ -24,6 +22,7 @@ from autoscaler.model.resource_claim import (
     ResourceClaim,
 )
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.profile import REFERENCE

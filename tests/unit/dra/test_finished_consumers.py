@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.dra.claims.finished_consumers import without_finished_consumers
 from autoscaler.model.gang import API_GROUP, Gang
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer, ResourceClaim
+from instance_catalog.dataclass import replace
 
 PODS = (
     Pod("ns", "done", uid="done", phase="Succeeded", node_name="node"),

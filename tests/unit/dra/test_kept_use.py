@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.dra.inventory.kept_use import UseMemory
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 

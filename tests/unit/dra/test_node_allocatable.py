@@ -7,7 +7,6 @@ ValidateNodeAllocatableDRAClaimSharing, FilterSlicesForNode.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -25,6 +24,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer, ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from autoscaler.report.reasons import text_of
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.profile import KubernetesProfile, profile_for

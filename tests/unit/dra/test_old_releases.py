@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.dra.allocation.allocator import Allocated, AllocationOutcome, UnknownAllocation
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.resource_slice import NodeReach, ResourceSlice
 from tests.unit.dra.build import ask, claim, cluster, counter_slice, device, devices, request, slice_of

@@ -5,12 +5,11 @@ k8s.io/dynamic-resource-allocation structured/internal/allocatortesting/allocato
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.dra.allocation.allocator import Allocated, NotAllocated, SearchBudget
 from autoscaler.model.resource_claim import DistinctAttribute, FirstAvailable, MatchAttribute
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.resource_slice import AttributeValue, ListValue, Unset, Version
 from instance_catalog.kubernetes.taint import Taint

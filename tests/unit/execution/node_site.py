@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from autoscaler.cluster.api import list_all
@@ -17,6 +16,7 @@ from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import InstanceState, describe_all

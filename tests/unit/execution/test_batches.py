@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from autoscaler.kube.custom.launch_batch import FINALIZER
 from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from providers.simulated.cloud import Call, Fault
 from tests.desk import POOL, A, Desk, new_desk, planned
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from autoscaler.lifecycle.provisioned_node import Why, last_edge
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT, DRAINING_TAINT
 from instance_catalog.kubernetes.labels import POOL as POOL_LABEL
 from providers.contract import InstanceState

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +17,7 @@ from autoscaler.model.capacity import AtDeadline, CapacityBlock, Drain, NodeTemp
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import Phase
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 from providers.contract import InstanceState
 from providers.simulated.cloud import Call, Fault

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -21,6 +20,7 @@ from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from providers.contract import TAG_BATCH, Instance, InstanceState, Traits
 from providers.simulated.cloud import Call, Fault
 from tests.desk import POOL, planned

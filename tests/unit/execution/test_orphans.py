@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,6 +13,7 @@ from autoscaler.execution.orphans import MINIMUM_AGE, OwnLaunches, adopt_all, fi
 from autoscaler.lifecycle.boot_times import LONGEST
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import CapacityType

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +11,7 @@ from autoscaler.execution.providers_seen import ProvidersSeen, ask
 from autoscaler.lifecycle.reflect import reflect
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import EMPTY
 from providers.places import same_place
 from providers.simulated.cloud import Call, Fault

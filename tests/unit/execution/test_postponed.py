@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -13,6 +12,7 @@ from autoscaler.lifecycle.provisioned_node import last_edge
 from autoscaler.model.capacity import AtDeadline, CapacityBlock, Drain
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT, DO_NOT_DISRUPT
 from tests.unit.execution.node_site import Site
 

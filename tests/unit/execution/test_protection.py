@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +26,7 @@ from autoscaler.model.capacity import DeletionPolicy, Mode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from tests.desk import POOL, Desk, planned

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,6 +13,7 @@ from autoscaler.lifecycle.reflect import reflect
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from providers.simulated.cloud import Call, Fault
 from tests.desk import planned
 from tests.fakes.clocks import Jumping

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.lifecycle.provisioned_node import Why, last_edge
@@ -12,6 +10,7 @@ from autoscaler.model.plan import NodeAction, Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.disruption.node_actions import decide
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import InstanceState
 from tests.desk import POOL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
@@ -21,6 +21,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import BatchOutcome, Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import REFERENCE
 from providers.contract import LaunchAnswer, LaunchRequest, TerminateAnswer, describe_all
 from providers.errors import AmbiguousError, WaitingError

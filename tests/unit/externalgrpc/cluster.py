@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -20,6 +19,7 @@ from autoscaler.loop.loop import Tick
 from autoscaler.settings.settings import DEFAULTS, ServeSettings, Settings
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import ORDINARY, Simulation
+from instance_catalog.dataclass import replace
 from providers.simulated.machines import Behaviour
 from tests.builders import shipped
 

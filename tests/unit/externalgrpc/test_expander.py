@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,6 +17,7 @@ from autoscaler.externalgrpc.server import OF_EXPANDER, GrpcServer
 from autoscaler.externalgrpc.wire import Json, decode, encode
 from autoscaler.model.capacity import CapacityPool, Launcher, Mode, Permission
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, block, claim, gang, gpus, pod, snapshot
 

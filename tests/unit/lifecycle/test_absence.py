@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from instance_catalog.dataclass import replace
 from tests.builders import NOW, ours
 
 WINDOW = timedelta(minutes=1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from autoscaler.lifecycle.boot_times import boot_time, boot_times
 from autoscaler.model.provisioned_node import BootTimes, Phase, PhaseChange, ProvisionedNode
+from instance_catalog.dataclass import replace
 from tests.builders import NOW, ours
 
 MINUTE = timedelta(minutes=1)

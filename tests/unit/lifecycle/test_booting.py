@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import cast
 
@@ -19,6 +18,7 @@ from autoscaler.lifecycle.provisioned_node import Observation, Why, decide, time
 from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import Fabric
 from providers.aws.provider import AwsProvider

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from autoscaler.lifecycle.capacity_block import BlockPhase, next_moment, phase_of
 from autoscaler.model.capacity import CapacityBlock
+from instance_catalog.dataclass import replace
 
 START = datetime(2027, 1, 30, 11, 30, tzinfo=UTC)
 END = START + timedelta(days=1)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.lifecycle.leaving import WHY_IT_GOES, PodsThen, evicts, may_evict
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
+from instance_catalog.dataclass import replace
 from tests.builders import NOW, ours
 
 EVICTING = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from autoscaler.lifecycle import quarantine
 from autoscaler.lifecycle.moments import without_future
 from autoscaler.model.provisioned_node import Phase, PhaseChange
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
+from instance_catalog.dataclass import replace
 from providers.errors import AmbiguousError, ShortageError, backoff_of
 from tests.builders import NOW, ours
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -37,6 +36,7 @@ from autoscaler.lifecycle.provisioned_node import (
     times_out_at,
 )
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from instance_catalog.dataclass import replace
 from tests.builders import ours
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +25,7 @@ from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import PROVISIONING_REQUEST
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +14,7 @@ from autoscaler.lifecycle.reflect import World, reflect
 from autoscaler.model.provisioned_node import BatchMember, LaunchBatch, Phase, PhaseChange, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from tests.builders import ours
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)

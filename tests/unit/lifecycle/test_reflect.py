@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +14,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import POOL
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -12,6 +11,7 @@ from autoscaler.kube.custom.spending import parse_spending, write_spending
 from autoscaler.lifecycle.spending import hours_left_today, moved_on, price_of, recent_launches, spent_today
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.spending import Spending
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import ours
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -14,6 +13,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.pod import Container, Pod, PodAffinityTerm
 from autoscaler.model.resource_claim import ClaimConfig, ResourceClaim
 from autoscaler.model.snapshot import DaemonSet, Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.profile import DriverSet, assumed_profile
 from instance_catalog.frozen_map import FrozenMap

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from autoscaler.lint.meant_advice import meant_advice, wants_simulated_node
 from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.lint.devices.network_advice import network_advice
@@ -12,6 +10,7 @@ from autoscaler.model.device_class import Selector
 from autoscaler.model.plan import HandedOut
 from autoscaler.model.pod import Container
 from autoscaler.model.resource_claim import ClaimConfig, DeviceRequest
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import claim, gpus, plan, pod, shipped, snapshot

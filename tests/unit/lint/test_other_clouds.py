@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.pods.other_clouds import cloud_named, cloud_of_machine
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

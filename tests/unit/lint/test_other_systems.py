@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.lint.other_systems import ec2_name, foreign_advice
@@ -11,6 +9,7 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.snapshot import DaemonSet
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.frozen_map import FrozenMap

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.lint.published_names import PublishedNames
@@ -11,6 +9,7 @@ from autoscaler.lint.releases import names_advice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import Selector
 from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.attribute_names import renamed_attributes
 from instance_catalog.drivers.facts import driver_facts
 from tests.builders import claim, gpus, pod, snapshot

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.lint.supply_advice import advised_gpu, supply_advice
@@ -14,6 +12,7 @@ from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.lint.tpu_advice import hosts_meant, tpu_advice
@@ -13,6 +11,7 @@ from autoscaler.model.pod import Container, Pod, PodClaim
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

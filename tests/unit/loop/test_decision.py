@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,6 +18,7 @@ from autoscaler.planning.failing_objects import FailingObject
 from autoscaler.settings.settings import DEFAULTS, Settings
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
 from tests.builders import CATALOG, NOW, claim, pod, snapshot

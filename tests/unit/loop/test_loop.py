@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +11,7 @@ from autoscaler.loop.wake import next_wake
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.settings.settings import DEFAULTS
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from tests.builders import NOW, ours, pod, snapshot
 

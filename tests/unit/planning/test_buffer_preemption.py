@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -16,6 +15,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import buffer_pod
 from autoscaler.planning.buffer_preemption import release_buffer_nodes
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, ours, pod, snapshot
 

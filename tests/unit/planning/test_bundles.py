@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from tests.builders import TEAM, block, claim, gpus, ours, plan, pod, snapshot

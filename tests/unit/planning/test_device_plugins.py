@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +13,7 @@ from autoscaler.model.snapshot import DaemonSet
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Named, candidates_of
 from autoscaler.planning.supply.hypothetical import hypothetical
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity

@@ -6,7 +6,6 @@ import gc
 import traceback
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -23,6 +22,7 @@ from autoscaler.planning.failing_objects import (
     searched_after,
     searched_out,
 )
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from tests.builders import NOW, pod, snapshot
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,6 +17,7 @@ from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
@@ -21,6 +20,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.misprediction_check import confirmed_mispredictions
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

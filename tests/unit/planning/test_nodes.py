@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -29,6 +28,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.report.reasons import text_of
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver, DeviceTemplate
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

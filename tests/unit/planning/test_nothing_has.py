@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.cel.interpreter.demands import Demand
@@ -16,6 +14,7 @@ from autoscaler.model.resource_claim import FirstAvailable
 from autoscaler.planning.placement import nothing_has
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_summary import left_out_lines
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice

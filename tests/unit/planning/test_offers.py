@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 
@@ -19,6 +18,7 @@ from autoscaler.model.snapshot import Backoff
 from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.planning.supply.offering_labels import capacity_type_facts
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -14,6 +13,7 @@ from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from autoscaler.planning.supply.places import places_of_nodes
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -21,6 +20,7 @@ from autoscaler.model.snapshot import Backoff
 from autoscaler.planning import outside_pools
 from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import text_of, texts_of
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement

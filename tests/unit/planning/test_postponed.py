@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,6 +18,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.requested_capacity import ProvisioningRequest
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

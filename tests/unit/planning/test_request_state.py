@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -20,6 +19,7 @@ from autoscaler.planning.request_state import (
     next_check,
     request_state_after,
 )
+from instance_catalog.dataclass import replace
 from tests.builders import NOW, snapshot
 
 ASK = ProvisioningRequest("default", "ask", "check.foreslice.dev", (PodSet("workers", 2),))

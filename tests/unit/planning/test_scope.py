@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from autoscaler.model.requested_capacity import Condition, ProvisioningRequest
 from autoscaler.planning.demand.demand import why_pending
 from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import text_of
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement

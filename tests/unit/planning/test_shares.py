@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.cel.common.evaluation import CHEAP, Account, BudgetSpentError, Purse
@@ -17,6 +15,7 @@ from autoscaler.model.verdict import DoesNotFit
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.work import Ledger, over_budget
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity

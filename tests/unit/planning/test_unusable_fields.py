@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from autoscaler.model.capacity import CapacityPool, Limits
 from autoscaler.model.reason import Code
 from autoscaler.planning.unusable_fields import unusable_fields
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -32,6 +31,7 @@ from autoscaler.planning.demand.virtual_pods import (
     without_virtual_pods,
 )
 from autoscaler.planning.placement import placement_risk
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import matches

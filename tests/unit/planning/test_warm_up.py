@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.model.resource_claim import FirstAvailable
 from autoscaler.planning.warm_up import CLASS, REQUEST, warm_up
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import GPU, claim, gpus, snapshot
 from tests.e2e.harness.machines import machine

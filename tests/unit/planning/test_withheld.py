@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -27,6 +26,7 @@ from autoscaler.model.snapshot import Quarantine
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
 from autoscaler.planning.supply.candidates import candidates_of
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement

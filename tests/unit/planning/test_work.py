@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -24,6 +23,7 @@ from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -20,6 +19,7 @@ from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.report.metrics.samples import claim_costs, gauges_of, increments_of
 from autoscaler.report.metrics.table import METRICS, Kind, Metric, Sample
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import CounterConsumption, Device, NodeReach, Pool, ResourceSlice

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -30,6 +29,7 @@ from autoscaler.model.spending import Spending
 from autoscaler.report.explained.objects import node_explanation, node_lines
 from autoscaler.report.page import SHOWN_WAITING, explanation, status_page
 from autoscaler.report.tables.plan_tables import Table
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import ours

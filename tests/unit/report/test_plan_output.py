@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -18,6 +17,7 @@ from autoscaler.report.plan_document import document_of
 from autoscaler.report.tables.plan_summary import left_out_lines, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import tables_of
 from autoscaler.report.words import money
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.instance_type import CapacityType

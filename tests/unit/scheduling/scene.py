@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from autoscaler.model.labels import LabelSelector
@@ -13,6 +12,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import ZONE
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement

@@ -7,7 +7,6 @@ ValidatePodLevelResourcesCoverDRA. `fit_one` and `World` around them as kube-sch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from autoscaler.scheduling.fit import fit, fit_one
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.resources import pod_requests, scored_requests
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile, profile_for
 from instance_catalog.kubernetes.quantity import Quantity

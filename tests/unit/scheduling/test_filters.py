@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.model.device_class import DeviceClass
@@ -16,6 +14,7 @@ from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.fit import fit, fit_one
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import ZONE
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from autoscaler.scheduling.node_state import StateMemory
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from autoscaler.model.resource_claim import Consumer, DeviceRequest, ResourceCla
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.schedule import Choice, adversarial, first, schedule, seeded
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.resources import scored_requests
 from autoscaler.scheduling.scores import SCORES, likely_nodes, plugin_scores, scores
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.profile import profile_for

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from autoscaler.model.storage import (
 )
 from autoscaler.model.verdict import Fits, Unknown
 from autoscaler.scheduling.fit import fit_one
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import REGION, ZONE, ZONE_BETA
 from instance_catalog.kubernetes.quantity import Quantity

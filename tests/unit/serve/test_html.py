@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.serve.html import one_file
+from instance_catalog.dataclass import replace
 from tests.builders import CATALOG, NOW, claim, gpus, pod, snapshot
 
 GIVEN = snapshot([pod("fits", "a"), pod("too-big", "b")], [claim("a"), claim("b", gpus(20))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +12,7 @@ from autoscaler.errors import BadInputError, ConfigurationError
 from autoscaler.settings.load import read_settings
 from autoscaler.settings.names import SECTIONS, Setting, all_settings
 from autoscaler.settings.settings import DEFAULTS, LogFormat, Settings
+from instance_catalog.dataclass import fields
 
 
 def file(tmp_path: Path, text: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +12,7 @@ from autoscaler.dra.drift import DriftPolicy
 from autoscaler.settings.settings import DEFAULTS, DriftSettings
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
 from tests.builders import shipped

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
+from instance_catalog.dataclass import replace
 from tests.fakes.ec2.account import Account
 from tests.fakes.ec2.calls.instances import remembered
 from tests.fakes.ec2.calls.operation import Answer, Operation, dry_run

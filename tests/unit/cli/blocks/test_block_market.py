@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +15,7 @@ from click.testing import CliRunner, Result
 from autoscaler.cli.blocks.market import buy_block, find_blocks
 from autoscaler.errors import BadInputError
 from autoscaler.execution.purchases import SETTLES, Intent, PurchaseJournal, mark_of, purchase
+from instance_catalog.dataclass import replace
 from providers.aws.capacity import Reservations
 from providers.aws.sales.market import BlockMarket
 from providers.errors import AmbiguousError, QuotaError

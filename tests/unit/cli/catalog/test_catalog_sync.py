@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from click.testing import CliRunner, Result
 from autoscaler import clock as clocks
 from autoscaler.cli.catalog.group import catalog
 from autoscaler.errors import BadInputError
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import region_of

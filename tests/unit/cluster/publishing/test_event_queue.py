@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -18,6 +17,7 @@ from autoscaler.cluster.publishing.event_writer import EventWriter
 from autoscaler.cluster.resources import EVENTS
 from autoscaler.report.events import Event, Subject
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.dataclass import replace
 from tests.unit.cluster.odd import FAULTS, OddApi
 
 HOPELESS = Event(Subject("Pod", "a", "team", "u-a"), "Warning", "NotTriggerScaleUp", "no offering fits")

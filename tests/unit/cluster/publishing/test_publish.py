@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -20,6 +19,7 @@ from autoscaler.model.provisioned_node import Phase, PhaseChange, Prediction, Pr
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Backoff, Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.frozen_map import FrozenMap
 from tests.desk import POOL, SPEC, A, Desk, new_desk, planned

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from autoscaler.execution.launch import Providers
 from autoscaler.kube.custom.aws_node_template import AWSGroupNodeTemplateStatus, AWSNodeTemplateStatus
 from autoscaler.loop.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import REFERENCE
 from providers.aws.provider import Account, AwsProvider
 from providers.contract import TemplateFault, TemplateRef, TemplateStatus

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from autoscaler.model.provisioned_node import OfferingRef
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.errors import (
     AcceleratorQuotaError,

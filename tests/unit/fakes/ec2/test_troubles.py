@@ -3,13 +3,13 @@ gone."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from botocore.exceptions import ClientError
 
 from autoscaler.clock import VirtualClock
+from instance_catalog.dataclass import replace
 from tests.fakes.ec2 import PROMPT, FakeEc2
 from tests.unit.fakes.ec2.account import code, image, subnet
 from tests.unit.fakes.ec2.test_fleets import P5, fleet

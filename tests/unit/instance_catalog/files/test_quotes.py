@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from instance_catalog.files.last_good import EffectiveCatalog, effective_catalog
 from instance_catalog.files.layers import Layer, text_layer
 from instance_catalog.files.loader import shipped_layers

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 
+from instance_catalog.dataclass import fields
 from instance_catalog.kubernetes.feature_gates import GATES, FeatureGateError, feature_gates_text, parse_feature_gates
 from instance_catalog.kubernetes.profile import REFERENCE, Gates
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.resource_slice import Device, ListValue, ResourceSlice, RuntimeOnly

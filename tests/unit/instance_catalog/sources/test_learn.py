@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import yaml
 
 from autoscaler.kube.resource_slice import parse_resource_slice
+from instance_catalog.dataclass import replace
 from instance_catalog.drift.compare import unify
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.files.layers import Corrections

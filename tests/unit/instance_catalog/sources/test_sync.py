@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from instance_catalog.files.layers import Corrections, content_layer
 from instance_catalog.files.loader import load_catalog, shipped_layers
 from instance_catalog.files.merging import catalog_of

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap

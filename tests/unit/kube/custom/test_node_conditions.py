@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -11,6 +10,7 @@ import pytest
 from autoscaler.clock import EPOCH
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
 from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange, Prediction, ProvisionedNode
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 
 OFFERING = OfferingRef("p5.4xlarge", "z", CapacityType.ON_DEMAND, Decimal("6.88"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -57,6 +56,7 @@ from autoscaler.model.provisioned_node import (
 )
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine
+from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Severity
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
@@ -19,6 +18,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.closing import ClosingMemory, open_where_needed, with_closing
 from autoscaler.planning.disruption.node_actions import decide
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from tests.builders import CATALOG, NOW, block, pod

@@ -3,7 +3,6 @@ hand; whole lives are in tests/unit/simulation/test_consolidation.py."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -25,6 +24,7 @@ from autoscaler.planning.disruption.consolidation import (
     Consolidated,
 )
 from autoscaler.planning.disruption.without_nodes import without_nodes
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, claim, codes, pod

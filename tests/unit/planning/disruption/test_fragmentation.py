@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +13,7 @@ from autoscaler.model.resource_claim import AllocatedDevice, Allocation, DeviceR
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.fragmentation import fragmentation
 from autoscaler.planning.policy import Policy, WorkLimits
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from itertools import combinations
@@ -24,6 +23,7 @@ from autoscaler.planning.disruption.making_room import room_made
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.scheduling.schedule import Scheduled, adversarial, first, schedule
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import CapacityType

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -27,6 +26,7 @@ from autoscaler.planning.disruption.consolidation import (
     NOTHING_TRIED,
 )
 from autoscaler.settings.settings import LoopSettings
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import CapacityType

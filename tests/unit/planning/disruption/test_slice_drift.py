@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -16,6 +15,7 @@ from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.report.events import drift_event
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE

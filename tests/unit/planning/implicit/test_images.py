@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.advice.advise import advise
@@ -17,6 +15,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.tables.plan_summary import summary_of
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

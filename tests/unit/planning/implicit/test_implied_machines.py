@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.lint.meant_advice import meant_advice
 from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.demand.implied_machines import implied_reason, with_implied_selectors
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

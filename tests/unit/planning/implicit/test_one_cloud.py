@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +14,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.one_cloud import cloud_meant, clouds_of, cost_of, plan_in_one_cloud
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity

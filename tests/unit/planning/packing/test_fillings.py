@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.problem import Pattern, with_one
 from autoscaler.planning.packing.room import bits_of
+from instance_catalog.dataclass import replace
 from tests.unit.planning.packing.test_refine import Node, Vectors, case
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 
 import highspy
@@ -13,6 +12,7 @@ from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.milp import improve
 from autoscaler.planning.packing.problem import Budget, Item, Kind, Problem
+from instance_catalog.dataclass import replace
 from tests.unit.planning.packing.test_refine import Vectors, case, faults, started
 
 # No exact search, and few patterns: the program over generated ones.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 import pytest
@@ -17,6 +17,7 @@ from autoscaler.planning.packing.refine import _Refiner, refine
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
 from autoscaler.planning.packing.solve import solve
+from instance_catalog.dataclass import replace
 
 BUDGET = Budget(demands=0, puts=200)
 Vector = tuple[int, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -17,6 +16,7 @@ from autoscaler.planning.packing.problem import Item, Kind, Problem
 from autoscaler.planning.packing.relaxation import Group, Relaxation
 from autoscaler.planning.packing.rolling import rolling
 from autoscaler.planning.packing.solve import solve
+from instance_catalog.dataclass import replace
 from tests.unit.planning.packing.test_refine import BUDGET, Vectors, case, faults
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -18,6 +17,7 @@ from autoscaler.planning.placement.packing_input import PackingInput, build_pack
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity

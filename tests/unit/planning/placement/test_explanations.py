@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -18,6 +17,7 @@ from autoscaler.planning.placement import considered
 from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.policy import Policy, WorkLimits
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

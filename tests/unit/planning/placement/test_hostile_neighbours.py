@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,7 @@ from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.placement.purchases import each_alone, packed_again
 from autoscaler.planning.supply import hypothetical as supply
 from autoscaler.planning.work import Ledger
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from tests.builders import TEAM, claim, gpus, ours, pairs, places, plan, pod, snapshot, why_left

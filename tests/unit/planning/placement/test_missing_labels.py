@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autoscaler.model.reason import Code
 from autoscaler.planning.missing_labels import missing_labels
 from autoscaler.report.reasons import text_of
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import pod

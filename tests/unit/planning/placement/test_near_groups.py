@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.execution.providers_seen import with_groups
@@ -15,6 +13,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.groups import keeps_together
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,6 +24,7 @@ from autoscaler.planning.placement.replay import replay
 from autoscaler.report.tables.plan_summary import failure_text
 from autoscaler.scheduling.schedule import adversarial, first
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver, DeviceTemplate
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap

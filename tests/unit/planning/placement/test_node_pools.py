@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef, PodScope, Scope
@@ -13,6 +11,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, GangRef, Pod, PodAffinityTerm
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from autoscaler.model.plan import Plan
@@ -12,6 +11,7 @@ from autoscaler.report.explanation import explanation_lines, explanation_of
 from autoscaler.report.plan_document import document_of
 from autoscaler.report.tables.plan_summary import summary_of
 from autoscaler.report.words import ready_text
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, TEAM, claim, ours, plan, pod, snapshot
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.model.node import Node
@@ -12,6 +10,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement.replay import replay
 from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import CATALOG, gpus, pairs, plan, pod, snapshot

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.model.capacity import CapacityPool, Limits
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from tests.builders import TEAM, claim, gang, plan, pod, snapshot, types, why_left
 

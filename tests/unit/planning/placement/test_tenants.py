@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
@@ -26,6 +25,7 @@ from autoscaler.model.resource_claim import (
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.scheduling import pod_filters
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement

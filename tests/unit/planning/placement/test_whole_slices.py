@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -27,6 +26,7 @@ from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import text_of
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -30,6 +29,7 @@ from autoscaler.planning.awaiting_blocks import await_blocks
 from autoscaler.planning.policy import Policy
 from autoscaler.report.explanation import explanation_lines, explanation_of
 from autoscaler.report.reasons import text_of
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, block, claim, gang, gpus, ours, plan, pod, snapshot, types, why_left

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.planning.supply.places import clouds_of_volumes
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from tests.builders import pod, snapshot
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.supply.drivers import driver_sets, running_drivers
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_summary import left_out_lines
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.opaque import CHANNEL_CLASS, CHANNEL_DRIVER
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import REFERENCE

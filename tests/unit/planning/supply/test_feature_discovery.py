@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.advice.advise import advise
@@ -12,6 +10,7 @@ from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import change_text
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,6 +10,7 @@ import pytest
 from autoscaler.model.capacity import CapacityPool, Limits
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.planning.supply.limits import accelerators_in_use
+from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 from tests.builders import SMALL, machine, ours, pairs, plan, snapshot
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +13,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import candidates_of, every_candidate, refusals
 from autoscaler.planning.supply.hypothetical import shapes_of
 from autoscaler.planning.supply.remembered import LastAnswers, Same
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.profile import REFERENCE

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 
 from autoscaler.clock import VirtualClock
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.interruptions import KINDS, Interruptions, Notice, Noticed, earlier, notices_of
 from providers.aws.provider import Account, AwsProvider, seen

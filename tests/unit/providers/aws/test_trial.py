@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from autoscaler.cli.aws.group import aws
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.dataclass import replace
 from providers.aws.trial import TRIAL_TAG, Trial
 from providers.contract import TAG_CLUSTER
 from providers.errors import ProviderError, TemplateError

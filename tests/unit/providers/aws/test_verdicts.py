@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import GroupTemplate, Image, Selector
 from providers.aws.provider import Account

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from google.cloud import compute_v1
 
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey, Reservation, ReservationState

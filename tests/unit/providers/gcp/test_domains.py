@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.labels import GCE_TOPOLOGY_BLOCK as BLOCK
 from instance_catalog.kubernetes.labels import GCE_TOPOLOGY_SUBBLOCK as SUBBLOCK
 from instance_catalog.types.instance_type import CapacityType

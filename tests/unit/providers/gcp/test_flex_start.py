@@ -3,11 +3,11 @@ by Google."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from providers.contract import LaunchAnswer, LaunchRequest, describe_all
 from providers.errors import AmbiguousError, NotInGroupsError, WaitingError
 from tests.gcp import FLEX, Rig, request

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from providers.contract import TAG_BATCH, TAG_CLUSTER, describe_all
 from providers.errors import (
     AcceleratorQuotaError,

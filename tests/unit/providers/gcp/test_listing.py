@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import yaml
 
 from autoscaler.clock import VirtualClock
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.sources.sync import merge_listing
 from instance_catalog.types.instance_type import CapacityType

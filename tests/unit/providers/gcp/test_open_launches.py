@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from providers.errors import AmbiguousError, RefusedError, TemplateError
 from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, ApiError, Fault, refused

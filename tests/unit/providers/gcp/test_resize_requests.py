@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from providers.contract import LaunchAnswer, LaunchRequest
 from providers.errors import AmbiguousError, CapacityError, RefusedError, ShortageError, WaitingError
 from providers.gcp.node_template.template import GroupTemplate

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from instance_catalog.dataclass import replace
 from providers.finding import Finding
 from tests.fakes.gce.state import PROMPT
 from tests.gcp import A3, ZONE, Rig

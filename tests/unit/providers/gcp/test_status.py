@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from providers.contract import OfferingKey, TemplateStatus
 from providers.errors import TemplateError
 from providers.gcp.node_template.template import GroupRef

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +17,7 @@ from autoscaler.cluster.resources import GCP_NODE_TEMPLATES, NAMESPACES
 from autoscaler.composition.gcp import tried_groups
 from autoscaler.errors import BadInputError
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import CapacityType, Price

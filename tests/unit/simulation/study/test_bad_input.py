@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +18,7 @@ from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.scenario_file import read_scenario
 from autoscaler.simulation.study.task import Shape, Study
 from autoscaler.simulation.study.trace_file import TraceOptions, parse_columns, read_trace
+from instance_catalog.dataclass import replace
 from tests.unit.simulation.study.builders import POOL, catalog, task
 
 HEAD = "arrival,duration,gpus,gpu-model,cpu,replicas"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -14,6 +13,7 @@ from autoscaler.report.study.outcome import Outcome
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.run import Run
 from autoscaler.simulation.study.task import Study, Variant
+from instance_catalog.dataclass import replace
 from tests.unit.simulation.study.builders import POOL, catalog, task
 
 NEVER = 1_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,6 +14,7 @@ from autoscaler.report.study.table import outcome_rows, summary_lines
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.run import Run
 from autoscaler.simulation.study.task import Shape, Study, Task, Variant
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from tests.unit.simulation.study.builders import POOL, catalog, task
 from tests.unit.simulation.study.test_parts import OUTCOME

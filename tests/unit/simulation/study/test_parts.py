@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from random import Random
@@ -19,6 +18,7 @@ from autoscaler.simulation.study.pattern import Arrivals, Durations
 from autoscaler.simulation.study.run import START
 from autoscaler.simulation.study.task import Shape
 from autoscaler.simulation.study.timeline import State, Timeline
+from instance_catalog.dataclass import replace
 from tests.unit.simulation.study.builders import task
 
 HOUR = timedelta(hours=1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from providers.aws.node_template.network import Network
 from providers.errors import AddressesExhaustedError, AmbiguousError, QuotaError
 from tests.aws import CLUSTER, OWNED, P4, P5, TEMPLATE, Rig, request

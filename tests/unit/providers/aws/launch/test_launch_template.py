@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from providers.aws.node_template.launch_template import LaunchTemplates
 from providers.aws.node_template.template import ROOT, Volume

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import InstanceType
 from providers.aws.node_template.network import interfaces
 from providers.aws.node_template.template import Interfaces

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from autoscaler.execution.launch import Providers, launch
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.node_groups.groups import Groups
 from providers.aws.node_groups.provider import AwsNodeGroups

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from instance_catalog.dataclass import replace
 from providers.aws.node_groups.groups import SLOT_TAG, Slot, slot_of
 
 SLOT = Slot("token", 3, datetime(2026, 1, 1, tzinfo=UTC), "-")
