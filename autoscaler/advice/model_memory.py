@@ -7,7 +7,7 @@ and so does a plan. The program then ends with an error, so nobody shall take su
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -52,7 +52,7 @@ _LEAST: Final = (7, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class Placed:
     """A pod with a model, the container that names it, and the GPUs of all pods that share the weights."""
 
     pod: Pod
@@ -101,10 +101,11 @@ class TooSmall:
     surely: bool = True
 
 
-def too_small(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Iterator[TooSmall]:
-    """The pods of a plan that get GPUs on which the 16-bit weights of the model that they name surely have no room, and
-    those of model servers that have hardly any beside them."""
-    placed = list(_placed(plan, snapshot, catalog))
+def too_small(
+    placed: Sequence[Placed], snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
+) -> Iterator[TooSmall]:
+    """The `placed` pods whose GPUs surely have no room for the 16-bit weights of the model that they name, and those of
+    model servers that have hardly any beside them."""
     surely = [one for one in placed if not one.holds(one.card)]
     hardly = [one for one in placed if one.holds(one.card) and not one.has_room(one.card)]
     for found in filter(None, (surely, hardly)):
@@ -134,12 +135,12 @@ class TooOld:
     runs: bool
 
 
-def too_old(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> TooOld | None:
-    """The pods of a plan whose vLLM stops if the model is published in bfloat16, without those that `too_small` sends
-    to another GPU anyway."""
+def too_old(placed: Sequence[Placed]) -> TooOld | None:
+    """The `placed` pods whose vLLM stops if the model is published in bfloat16, without those that `too_small` sends to
+    another GPU anyway."""
     found = [
         one
-        for one in _placed(plan, snapshot, catalog)
+        for one in placed
         if one.container.vllm_bfloat16 and _capability(one.card) < _BFLOAT16 and one.has_room(one.card)
     ]
     if not found:
@@ -155,16 +156,17 @@ def _capability(card: Accelerator) -> tuple[int, ...]:
     return tuple(map(int, known.split(".")[:2])) if known else _BFLOAT16
 
 
-def _placed(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[_Placed]:
+def placed_models(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[Placed]:
     """The pods that the plan puts on GPUs and whose model is known."""
     pods = {pod.key: pod for pod in snapshot.pods}
     devices = {p.pod: sum(len(found.devices) for found in p.allocations.values()) for p in plan.placements}
     got: dict[str, tuple[Accelerator, int]] = {}
     for node in plan.launches:
         card = _card(node, catalog)
-        for key in node.pods if card is not None else ():
+        if card is None:
+            continue
+        for key in node.pods:
             if key in pods and (number := devices.get(key, 0) or _requested(pods[key])):
-                assert card is not None
                 got[key] = card, number
     groups = Counter[object]()
     for key, (_, number) in got.items():
@@ -172,7 +174,7 @@ def _placed(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[_Place
     for key, (card, number) in got.items():
         container = _of_model(pods[key])
         if container is not None:
-            yield _Placed(pods[key], container, card, groups[_sharing(pods[key])], number)
+            yield Placed(pods[key], container, card, groups[_sharing(pods[key])], number)
 
 
 def _card(node: PlannedNode, catalog: Catalog) -> Accelerator | None:
@@ -209,7 +211,7 @@ def _of_model(pod: Pod) -> Container | None:
     return max(found, key=lambda one: one.model_billions or 0, default=None)
 
 
-def _holding(small: _Placed, catalog: Catalog) -> tuple[str, ...]:
+def _holding(small: Placed, catalog: Catalog) -> tuple[str, ...]:
     """Keys of the accelerators of its vendor of which as many hold the weights, with room for what else it needs."""
     cards = {one.accelerator.key: one.accelerator for one in catalog if one.accelerator and not one.share}
     least = _BFLOAT16 if small.container.vllm_bfloat16 else (0, 0)

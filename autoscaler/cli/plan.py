@@ -13,7 +13,7 @@ import click
 
 from autoscaler.advice.asked_for_kinds import SoldOtherwise, cheaper_if_asked_for
 from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
-from autoscaler.advice.model_memory import TooOld, TooSmall, too_old, too_small
+from autoscaler.advice.model_memory import TooOld, TooSmall, placed_models, too_old, too_small
 from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.decided import Decided
@@ -218,7 +218,8 @@ def _decide(
         *_of_clouds(used, policy, clouds_of(decided, catalog), snapshot),
         *_asked_for(cheaper_if_asked_for(decided, snapshot, catalog, used, now)),
     )
-    small, old = too_small(decided, snapshot, catalog, used, now), too_old(decided, snapshot, catalog)
+    models = tuple(placed_models(decided, snapshot, catalog))
+    small, old = too_small(models, snapshot, catalog, used, now), too_old(models)
     useless = (*not_working(snapshot, decided), *map(_models, small), *([_bfloat16(old)] if old else []))
     decided = replace(decided, warnings=(*useless, *map(reason_of, told), *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)

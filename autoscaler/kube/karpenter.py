@@ -22,7 +22,6 @@ from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.instance_type import CapacityType
 
 _CLOUDS: Final = {"karpenter.k8s.aws": "aws", "eks.amazonaws.com": "aws", "karpenter.k8s.gcp": "gcp"}
-_AUTO_MODE, _USUAL = "eks.amazonaws.com/instance-", "karpenter.k8s.aws/instance-"
 _KNOWN: Final = SYSTEM_KEYS | {
     *(labels.INSTANCE_TYPE, labels.ARCHITECTURE, labels.OPERATING_SYSTEM),
     *(labels.ZONE, labels.REGION),
@@ -103,7 +102,8 @@ def _entries(nodes: Fields) -> Iterator[Fields]:
 def _usual(requirement: Requirement) -> Requirement:
     """EKS Auto Mode calls the same values by keys of its own, and Karpenter has operators of its own."""
     key = requirement.key
-    renamed = key.replace(_AUTO_MODE, _USUAL, 1) if key.startswith(_AUTO_MODE) else key
+    own, usual = labels.AUTO_MODE_INSTANCE_PREFIX, labels.KARPENTER_INSTANCE_PREFIX
+    renamed = key.replace(own, usual, 1) if key.startswith(own) else key
     operator, more = _WITH_BOUND.get(requirement.operator, (requirement.operator, 0))
     values = tuple(str(int(value) + more) if more and value.isdecimal() else value for value in requirement.values)
     return Requirement(renamed, operator, values)

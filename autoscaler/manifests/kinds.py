@@ -152,6 +152,11 @@ _LABELS_OF_NODES = (
     "Node Feature Discovery labels nodes by it, which a plan does not follow: for pods that select such a label, give "
     "nodes that have it, or write it into spec.labels of a CapacityPool whose machines the rule matches"
 )
+# sgl-project/rbg f8be5f7, doc/features/engine-runtime.md (2026-11).
+_ENGINE_RUNTIME = (
+    "it adds containers with requests of their own to the pods of a RoleBasedGroup: give these pods (kubectl get pods "
+    "-o yaml)"
+)
 _NO_ADMISSION = "admission is not simulated: give the objects as admitted"
 _OTHER_AUTOSCALER = "it belongs to another autoscaler"
 _OWN_REPLICAS = "replicas are taken from the workload itself"
@@ -266,11 +271,7 @@ IGNORED = {
     ("llmd.ai", "VariantAutoscaling"): _OWN_REPLICAS,
     **_groups("it installs an operator: give its pods (kubectl get pods -o yaml) if they ask for devices", _OLM),
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
-    (
-        "workloads.x-k8s.io",
-        "ClusterEngineRuntimeProfile",
-    ): "it adds containers with requests of their own to the pods of "
-    "a RoleBasedGroup: give these pods (kubectl get pods -o yaml)",
+    ("workloads.x-k8s.io", "ClusterEngineRuntimeProfile"): _ENGINE_RUNTIME,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("production-stack.vllm.ai", "LoraAdapter"): _NO_PLACEMENT,
     # InftyAI/llmaz 127be3f, pkg/controller/inference/service_controller.go: of several models the main one counts.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.advice.model_memory import Holding, TooOld, TooSmall, too_old, too_small
+from autoscaler.advice.model_memory import Holding, TooOld, TooSmall, placed_models, too_old, too_small
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.snapshot import Snapshot
@@ -35,7 +35,7 @@ def given(*pods: Pod, count: int = 1, pools: tuple[CapacityPool, ...] = ()) -> S
 def told(state: Snapshot) -> TooSmall | None:
     plan = plan_for(state, CATALOG, POLICY, NOW)
     assert not plan.left_out
-    return next(too_small(plan, state, CATALOG, POLICY, NOW), None)
+    return next(too_small(tuple(placed_models(plan, state, CATALOG)), state, CATALOG, POLICY, NOW), None)
 
 
 def test_a_model_on_a_gpu_that_does_not_hold_it() -> None:
@@ -92,7 +92,8 @@ def test_a_model_server_needs_room_beside_the_weights(
 
 def test_what_does_not_fit_is_told_before_what_hardly_does() -> None:
     state = given(serving(7, "a", server=True), serving(32, "b"), serving(7, "c"))
-    found = list(too_small(plan_for(state, CATALOG, POLICY, NOW), state, CATALOG, POLICY, NOW))
+    placed = tuple(placed_models(plan_for(state, CATALOG, POLICY, NOW), state, CATALOG))
+    found = list(too_small(placed, state, CATALOG, POLICY, NOW))
     assert [(one.pod, one.pods, one.surely) for one in found] == [("default/b", 1, True), ("default/a", 1, False)]
 
 
@@ -137,9 +138,10 @@ def test_vllm_on_a_gpu_without_bfloat16(card: str, expected: TooOld | None) -> N
     state = given(of_vllm(3, card))
     plan = plan_for(state, catalog, POLICY, NOW)
     assert not plan.left_out
-    assert too_old(plan, state, catalog) == expected
+    assert too_old(tuple(placed_models(plan, state, catalog))) == expected
     other = given(serving(3, server=True, node_selector=FrozenMap({labels.ACCELERATOR: card})))
-    assert too_old(plan_for(other, catalog, POLICY, NOW), other, catalog) is None
+    plan = plan_for(other, catalog, POLICY, NOW)
+    assert too_old(tuple(placed_models(plan, other, catalog))) is None
 
 
 @pytest.mark.parametrize(("bfloat16", "launched"), [(False, "p3.2xlarge"), (True, "p5.48xlarge")])
@@ -148,7 +150,8 @@ def test_vllm_that_lacks_room_is_sent_to_a_gpu_with_bfloat16(bfloat16: bool, lau
     found = replace(of_vllm(6.5, ""), node_selector=FrozenMap({}))
     state = given(replace(found, containers=tuple(replace(one, vllm_bfloat16=bfloat16) for one in found.containers)))
     plan = plan_for(state, catalog, POLICY, NOW)
-    assert too_old(plan, state, catalog) is None
-    (told,) = too_small(plan, state, catalog, POLICY, NOW)
+    placed = tuple(placed_models(plan, state, catalog))
+    assert too_old(placed) is None
+    (told,) = too_small(placed, state, catalog, POLICY, NOW)
     assert told.instead is not None
     assert told.instead.launches == ((launched, 1),)

@@ -77,7 +77,7 @@ def test_equal_explanations_are_what_each_would_be(
     monkeypatch.setattr(PackingInput, "same_outcomes", lambda *_: None)
     monkeypatch.setattr(PackingOracle, "told_as", lambda *_: None)
     alone = plan(state(seed), catalog=catalog, policy=policy)
-    # Pods that have spent their share are told what is known by then, which is more if each was explained alone.
+    # The reasons of pods that have spent their share say what is known by then: more if each was explained alone.
     spent = {demand.pods for found in (shared, alone) for demand in found.demands if _over_budget(demand)}
     assert [d for d in shared.demands if d.pods not in spent] == [d for d in alone.demands if d.pods not in spent]
     assert [d.pods for d in shared.demands] == [d.pods for d in alone.demands]
