@@ -143,18 +143,22 @@ def _dynamic_slice(topology: str) -> tuple[tuple[str, ...], str, str]:
 
 
 def _shared_resource(pod: Pod) -> str:
+    """The resources by which the pod asks a system for parts of GPUs, all of them; or nothing."""
     requested = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
-    return next((name for name in shared_gpu_resources() if name in requested), "")
+    return " ".join(name for name in shared_gpu_resources() if name in requested)
 
 
-def _shared(name: str) -> tuple[tuple[str, ...], str, str]:
+def _shared(found: str) -> tuple[tuple[str, ...], str, str]:
+    names = found.split()
+    system, several = shared_gpu_resources()[names[0]], len(names) > 1
     return (
         ("spec", "containers", "resources"),
-        f"asks for {name}, with which {shared_gpu_resources()[name]} hands out parts of a GPU{{rest}}: nodes of a plan "
-        "do not run it, so none has the resource",
-        "claim a part of a GPU through DRA (docs/examples/mig-parts.yaml has claims of MIG profiles), or drop it for "
-        f"whole GPUs; or run {shared_gpu_resources()[name]} on GPU nodes that a CapacityPool keeps by spec.baseline: "
-        f"it has to require {labels.ACCELERATOR}, and a plan finds the pods' places on such nodes once they are given",
+        f"asks for {' and '.join(names)}, with which {system} hands out parts of a GPU{{rest}}: nodes of a plan do not "
+        f"run it, so none has {'these resources' if several else 'the resource'}",
+        "claim a part of a GPU through DRA (docs/examples/mig-parts.yaml has claims of MIG profiles), or drop "
+        f"{'them' if several else 'it'} for whole GPUs; or run {system} on GPU nodes that a CapacityPool keeps by "
+        f"spec.baseline: it has to require {labels.ACCELERATOR}, and a plan finds the pods' places on such nodes once "
+        "they are given",
     )
 
 
@@ -233,19 +237,22 @@ def _absent(name: str) -> tuple[tuple[str, ...], str, str]:
 
 
 def _of_nobody(pod: Pod, given: Set[str], catalog: Catalog) -> str:
-    """A resource that nothing on offer has, of a pod that selects nodes as well: its labels are told first, and would
+    """The resources that nothing on offer has, of a pod that selects nodes as well: its labels come first, and would
     hide that."""
     if not (pod.node_selector or pod.affinity):
         return ""
-    return next(iter(unserved_resources(pod, given | _HARDWARE.keys(), catalog)), "")
+    return " ".join(unserved_resources(pod, given | _HARDWARE.keys(), catalog))
 
 
-def _unknown(name: str) -> tuple[tuple[str, ...], str, str]:
+def _unknown(found: str) -> tuple[tuple[str, ...], str, str]:
+    names = found.split()
+    amounts = " ".join(f"allocatable.{name}=…" for name in names)
     return (
         ("spec", "containers", "resources"),
-        f"asks for {name}{{rest}}, which no instance type in the catalog has and no DeviceClass or known device plugin "
-        "hands out, beside what it selects",
-        f"`foreslice catalog set TYPE allocatable.{name}=… --into DIR --reason WHY` says which of yours have it",
+        f"asks for {' and '.join(names)}{{rest}}, which no instance type in the catalog has and no DeviceClass or "
+        "known device plugin hands out, beside what it selects",
+        f"`foreslice catalog set TYPE {amounts} --into DIR --reason WHY` says which of yours have "
+        f"{'them' if len(names) > 1 else 'it'}",
     )
 
 

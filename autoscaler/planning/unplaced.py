@@ -280,12 +280,16 @@ def _misses(candidate: Candidate, verdict: Verdict) -> tuple[Reason, ...]:
 
 def _leading(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
     """The first reason; of several resources the one of a device plugin, which may be missing together with huge
-    pages."""
+    pages. It names other extended resources (`nor`) of which there is none, too: who adds one shall not meet the
+    next."""
     if len(reasons) < 2 or reasons[0].code is not Code.INSUFFICIENT_RESOURCE:
         return reasons[:1]
-    short = (r for r in reasons if r.code is Code.INSUFFICIENT_RESOURCE and r.detail.get("free") == 0)
-    plugin = next((r for r in short if is_plugin_resource(str(r.detail.get("resource", "")))), None)
-    return (plugin,) if plugin else reasons[:1]
+    none_of = {str(r.detail.get("resource", "")): r for r in reasons if _none_of_it(r)}
+    first = next((r for name, r in none_of.items() if is_plugin_resource(name)), reasons[0])
+    others = tuple(name for name, r in none_of.items() if "/" in name and r is not first)
+    return (
+        replace(first, detail=first.detail.with_items({"nor": others})) if others and _none_of_it(first) else first,
+    )
 
 
 def _farness(reason: Reason) -> int:

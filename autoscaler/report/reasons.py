@@ -88,7 +88,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "whether a DeviceClass serves it is open",
     ),
     Code.UNREADABLE: ("is unknown without the right to {right}: grant it, as the ClusterRole foreslice-observe does",),
-    Code.INSUFFICIENT_RESOURCE: ("Insufficient {resource}: {wanted} requested, {free} free",),
+    Code.INSUFFICIENT_RESOURCE: (
+        "Insufficient {resource}: {wanted} requested, {free} free; nor any {nor}",
+        "Insufficient {resource}: {wanted} requested, {free} free",
+    ),
     Code.INSUFFICIENT_WITH_CLAIMS: (
         "Insufficient {resource}: {wanted} requested, {of_claims} of it by claims, {free} free",
     ),

@@ -14,14 +14,14 @@ from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
-from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
+from autoscaler.report.reasons import fact_text, text_of, texts_of
 from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
 from autoscaler.report.tables.plan_tables import Table
+from autoscaler.report.tables.shortages import none_of_it, shortage_text
 from autoscaler.report.words import counted, few, money, ready_text
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.device_plugins import shared_gpu_resources
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
-from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.types.instance_type import CapacityType
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
@@ -173,12 +173,14 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     """Why one pod cannot be placed."""
     counts = _counts(entry.near_misses, short=not wide)
     told = {_plain(miss.reason, short=not wide) for miss in entry.near_misses}
+    absent = {name for miss in entry.near_misses for name in none_of_it(miss.reason)}
     nowhere = _class_of_nothing(entry)
     lines = [
         _bar_text(reason, short=not wide)
         for reason in entry.reasons
         if not (nowhere and reason.code is Code.NOT_PREDICTED)
         and not (counts and (reason.code in _COUNTED or _plain(reason, short=not wide) in told))
+        and not (counts and absent.intersection(none_of_it(reason)))
     ]
     yield from dict.fromkeys(lines)
     if nowhere:
@@ -315,15 +317,7 @@ def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True)
     detail = reason.detail
     match reason.code:
         case Code.INSUFFICIENT_RESOURCE:
-            resource = str(detail["resource"])
-            wanted, free = (amount_text(resource, detail[key]) for key in ("wanted", "free"))
-            step = f"; `foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY` says "
-            disk = f"{step}how large your root volumes are"
-            pages = f"{step}how many yours keep" if resource.startswith("hugepages-") else ""
-            more = disk if resource == "ephemeral-storage" else pages
-            if detail["free"] == 0 and "/" in resource:
-                return f"Insufficient {resource} ({wanted} requested, {_without(resource, everywhere=everywhere)})"
-            return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
+            return shortage_text(reason, everywhere=everywhere)
         case Code.INSUFFICIENT_WITH_CLAIMS:
             return _plain(reason, short=short).replace(": ", " (", 1) + ")"
         case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:
@@ -351,17 +345,6 @@ def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True)
             return f"cannot allocate all claims ({_plain(reason, short=short)}{_unqualified(reason)})"
         case _:
             return _plain(reason, short=short)
-
-
-def _without(resource: str, *, everywhere: bool) -> str:
-    """Why no node offers a resource, and how to say which machines have one of somebody's own device plugin."""
-    none = "no type on offer has any" if everywhere else "these have none"
-    if resource in shared_gpu_resources():
-        return none
-    if is_plugin_resource(resource):
-        return f"{none}, or its device plugin does not run there"
-    step = f"foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY"
-    return f"{none}; `{step}` says which of yours do"
 
 
 def _unqualified(reason: Reason) -> str:

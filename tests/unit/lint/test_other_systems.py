@@ -113,6 +113,9 @@ RDMA = "rdma/ib"
 def test_a_resource_that_nobody_has_beside_labels(asked: Pod, told: bool) -> None:
     found = list(foreign_advice(snapshot([asked]), shipped("inf2.48xlarge")))
     assert [f"asks for {RDMA}" in one.message and RDMA in one.next_step for one in found] == [True] * told
+    both = replace(asked, containers=(*asked.containers, Container("side", FrozenMap({"a.com/x": Quantity.of(1)}))))
+    found = list(foreign_advice(snapshot([both]), shipped("inf2.48xlarge")))
+    assert any(f"{RDMA} and a.com/x" in one.message and "allocatable.a.com/x" in one.next_step for one in found) == told
     given = Node("n", allocatable=FrozenMap({RDMA: Quantity.of(1)}))
     assert not list(foreign_advice(replace(snapshot([asked]), nodes=(given,)), shipped("inf2.48xlarge")))
 

@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss
 from autoscaler.model.reason import Code, Reason
+from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_summary import left_out_lines
 
 POD = "pod default/p"
@@ -28,6 +29,20 @@ def test_that_nothing_has_a_resource_is_said_only_where_it_is_so(others: tuple[N
     )
     (line,) = left_out_lines(entry)
     assert expected in line
+
+
+def test_all_resources_that_nothing_has_are_in_one_line() -> None:
+    named = [("a.com/x", ()), ("nvidia.com/gpumem", ()), ("a.com/x", ("nvidia.com/gpumem",))]
+    *alone, both = (
+        Reason.of(Code.INSUFFICIENT_RESOURCE, POD, resource=resource, wanted=1, free=0, nor=nor)
+        for resource, nor in named
+    )
+    misses = (NearMiss(both, 3, "s"),)
+    entry = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, tuple(alone), near_misses=misses, types=3)
+    (line,) = left_out_lines(entry)
+    assert "3 Insufficient a.com/x and nvidia.com/gpumem (no type on offer has any; " in line
+    assert "`foreslice catalog set TYPE allocatable.a.com/x=… --into" in line
+    assert "free; nor any nvidia.com/gpumem" in text_of(both)
 
 
 def test_no_machine_is_near_where_other_pods_decide() -> None:

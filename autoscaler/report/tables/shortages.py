@@ -1,0 +1,41 @@
+"""Resources of which machines have too little or nothing, in the words of kube-scheduler's events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autoscaler.model.reason import Reason
+from autoscaler.report.reasons import amount_text
+from instance_catalog.drivers.device_plugins import shared_gpu_resources
+from instance_catalog.prediction.device_plugins import is_plugin_resource
+
+
+def shortage_text(reason: Reason, *, everywhere: bool) -> str:
+    """A resource of which there is too little; `everywhere`: no type that is asked for has enough."""
+    detail = reason.detail
+    resource = str(detail["resource"])
+    wanted, free = (amount_text(resource, detail[key]) for key in ("wanted", "free"))
+    if names := none_of_it(reason):
+        first = f"{wanted} requested, " if len(names) == 1 else ""
+        return f"Insufficient {' and '.join(names)} ({first}{_without(names, everywhere=everywhere)})"
+    step = f"; `foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY` says "
+    disk = f"{step}how large your root volumes are"
+    pages = f"{step}how many yours keep" if resource.startswith("hugepages-") else ""
+    more = disk if resource == "ephemeral-storage" else pages
+    return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
+
+
+def none_of_it(reason: Reason) -> tuple[str, ...]:
+    """The extended resources of which the machine has none at all."""
+    name, nor = str(reason.detail.get("resource", "")), reason.detail.get("nor", ())
+    return (name, *map(str, nor if isinstance(nor, tuple) else ())) if "/" in name and not reason.detail["free"] else ()
+
+
+def _without(resources: Sequence[str], *, everywhere: bool) -> str:
+    """Why no node offers the resources, and how to say which machines have those of somebody's own device plugin."""
+    none = "no type on offer has any" if everywhere else "these have none"
+    known = [name for name in resources if is_plugin_resource(name)]
+    own = [f"allocatable.{name}=…" for name in resources if name not in (*known, *shared_gpu_resources())]
+    runs = f", or {'its' if len(resources) == 1 else 'their'} device plugin does not run there" if known else ""
+    step = f"; `foreslice catalog set TYPE {' '.join(own)} --into DIR --reason WHY` says which of yours do"
+    return f"{none}{runs}{step if own else ''}"
