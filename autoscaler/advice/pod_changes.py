@@ -8,7 +8,8 @@ from functools import partial
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.named_models import MACHINE_KEYS, keys_of_models
 from autoscaler.advice.situation import Situation
-from autoscaler.lint.other_systems import ec2_name, unknown_accelerator, unknown_type
+from autoscaler.lint.other_systems import ec2_name, unknown_type
+from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, unknown_accelerator
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
@@ -22,7 +23,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.prediction.device_plugins import is_plugin_resource
-from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, SYSTEM_KEYS
+from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
@@ -164,7 +165,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
         return
     # Nobody wants to drop these; no type is near to an accelerator that the catalog lacks, and where a label of others
     # names one that it has, another is no answer.
-    lacking = {key for key in ACCELERATOR_KEYS if unknown_accelerator(asked.pod, key, asked.catalog)}
+    lacking = {key for key in MODEL_KEYS if unknown_accelerator(asked.pod, key, asked.catalog, asked.snapshot)}
     lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) or types_of_images(asked.pod) else set()
     lacking |= keys_of_models(asked.pod, asked.catalog)
     lacking |= {labels.HOSTNAME} if asked.pod.host_paths else set()  # what it mounts is there alone

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Final
 
 from autoscaler.lint.advice import surprise
+from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, accelerator_told, unknown_accelerator
 from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
 from autoscaler.lint.pods.unserved import unserved_resources
 from autoscaler.model.capacity import CapacityPool
@@ -19,25 +20,19 @@ from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
-from autoscaler.planning.demand.scope import served_resources
+from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, and_more
-from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
+from instance_catalog.drivers.device_plugins import other_device, retired, shared_gpu_resources
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_of, plugin_resources
-from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, accelerator_names
 from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
-# Resources of GPUs that no cloud of the catalog sells, or none with which the device plugin works: of which vendor.
-_HARDWARE: Final = {
-    **dict.fromkeys(("intel.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"), "Intel"),
-    "amd.com/gpu": "AMD",
-}
 _OF_HAMI: Final = (labels.HAMI_USE_TYPE, labels.HAMI_AVOID_TYPE, labels.HAMI_USE_DEVICE, labels.HAMI_AVOID_DEVICE)
 _SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
@@ -58,8 +53,12 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _about_first(every, _ended, _retired)
     having = cache(partial(_having, catalog=catalog))
     yield from _about_first(every, lambda pod: _beyond_machines(pod, having), lambda found: _beyond(found, catalog))
-    yield from _of_first(snapshot, lambda pod: _absent_hardware(pod, catalog, having), _absent)
     given = {name for node in snapshot.nodes for name in node.allocatable} | served_resources(snapshot)
+    own = given | {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
+    vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
+    for what in dict.fromkeys(other_device(n) for _, pod in _waiting(snapshot) for n in requested_resources(pod)):
+        absent = partial(_absent_hardware, what=what, given=own, vendors=vendors, having=having)
+        yield from _of_first(snapshot, absent, _absent) if what else ()
     elsewhere = other_clouds(snapshot, catalog)
     here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in elsewhere))
     yield from _of_first(here, lambda pod: _of_nobody(pod, given, catalog), _unknown)
@@ -75,9 +74,9 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
         yield from _of_first(rest, direct, partial(_gpudirect, protocol=protocol, assumed=assumed))
     yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(here, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
-    for key in ACCELERATOR_KEYS:
-        unknown = partial(unknown_accelerator, key=key, catalog=catalog)
-        yield from _of_first(snapshot, unknown, partial(_accelerator, key=key, catalog=catalog))
+    for key in MODEL_KEYS:
+        unknown = partial(unknown_accelerator, key=key, catalog=catalog, snapshot=snapshot)
+        yield from _of_first(snapshot, unknown, partial(accelerator_told, key=key, catalog=catalog))
 
 
 def _of_first(
@@ -216,21 +215,25 @@ def _admitted(pod: Pod, name: str) -> bool:
     return all(name in names for names in pod.required_values(TYPE_KEYS))
 
 
-def _absent_hardware(pod: Pod, catalog: Catalog, having: Callable[[str], Mapping[str, Quantity]]) -> str:
-    """A resource that the pod asks for, where the catalog has no accelerator of its vendor, or none that the device
-    plugin hands out; or nothing."""
-    requested = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
-    vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
-    lacking = (n for n, v in _HARDWARE.items() if v not in vendors or (is_plugin_resource(n) and not having(n)))
-    return next((name for name in lacking if name in requested), "")
+def _absent_hardware(
+    pod: Pod, what: str, given: Set[str], vendors: Set[str], having: Callable[[str], Mapping[str, Quantity]]
+) -> str:
+    """The resources by which the pod asks for such devices ("GPU of Intel"), where the catalog has none of their
+    vendor, or none that the device plugin hands out, and no node or pool is `given` with; or nothing."""
+    known = what.rpartition(" of ")[2] in vendors
+    asked = [name for name in dict.fromkeys(requested_resources(pod)) if other_device(name) == what]
+    lacking = (n for n in asked if n not in given and (not known or (is_plugin_resource(n) and not having(n))))
+    return " ".join(lacking)
 
 
-def _absent(name: str) -> tuple[tuple[str, ...], str, str]:
-    plugin = plugin_of(name)
+def _absent(found: str) -> tuple[tuple[str, ...], str, str]:
+    names = found.split()
+    plugin = plugin_of(names[0])
     served = "".join(f" but the {model}: {why}" for model, why in plugin.unserved.items()) if plugin else ""
     return (
         ("spec", "containers", "resources"),
-        f"asks for {name}{{rest}}, and no instance type in the catalog has a GPU of {_HARDWARE[name]}{served}",
+        f"asks for {' and '.join(names)}{{rest}}, and no instance type in the catalog has a {other_device(names[0])}"
+        f"{served}",
         "add one with `foreslice catalog add` (docs/examples/catalog has one of another cloud), or leave such pods to "
         "nodes that are there",
     )
@@ -241,7 +244,7 @@ def _of_nobody(pod: Pod, given: Set[str], catalog: Catalog) -> str:
     hide that."""
     if not (pod.node_selector or pod.affinity):
         return ""
-    return " ".join(unserved_resources(pod, given | _HARDWARE.keys(), catalog))
+    return " ".join(name for name in unserved_resources(pod, given, catalog) if not other_device(name))
 
 
 def _unknown(found: str) -> tuple[tuple[str, ...], str, str]:
@@ -359,23 +362,6 @@ def unknown_type(pod: Pod, catalog: Catalog) -> str:
     selected = list(pod.required_values(TYPE_KEYS))
     machines = {one.machine_type for one in catalog} | catalog.types.keys() if selected else set()
     return next((names[0] for names in selected if not machines & set(names)), "")
-
-
-def unknown_accelerator(pod: Pod, key: str, catalog: Catalog) -> str:
-    """An accelerator that the pod selects by this label of a cloud and that no type of the catalog has; or nothing."""
-    selected = list(pod.required_values({key}))
-    known = accelerator_names(key, catalog) if selected else frozenset()
-    return next((names[0] for names in selected if not known & set(names)), "")
-
-
-def _accelerator(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
-    near = completed(name, accelerator_names(key, catalog), most=1)
-    hint = f"did you mean {near[0]}? If not, " if near else ""
-    return (
-        ("spec", "nodeSelector", key),
-        f"selects {key}={name}, and {name} is not in the catalog{{rest}}: it may be sold, but no plan has it",
-        f"{hint}add a type with it by `foreslice catalog add`; `foreslice catalog list` shows those that are there",
-    )
 
 
 def _type(name: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:

@@ -54,7 +54,8 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
     _check_complete(fields, problems)
     for pod in pods_in(fields):
         _check_pod(pod, namespace, manifests, problems)
-        _check_gang(pod, namespace, manifests, problems)
+        if "nodeName" not in pod.child("spec"):  # one that has its node waits for no group
+            _check_gang(pod, namespace, manifests, problems)
     match fields.text("kind"):
         case "Pod":
             _check_generated(fields, namespace, manifests, problems)

@@ -89,3 +89,10 @@ def device_plugins() -> tuple[DevicePlugin, ...]:
 def shared_gpu_resources() -> FrozenMap[str, str]:
     """Resources that share GPUs among pods, and who hands them out: no node of a plan has them."""
     return FrozenMap(contents("drivers")["device_plugins"]["shared_gpus"])
+
+
+def other_device(resource: str) -> str:
+    """What one of the resource is, of devices that no cloud of the catalog sells under this name: "GPU of Intel"; ""
+    for all others."""
+    known = contents("drivers")["device_plugins"]["other_devices"]
+    return next((str(what) for start, what in known.items() if resource.startswith(start)), "")

@@ -159,24 +159,56 @@ def test_names_of_sagemaker_are_explained() -> None:
         (labels.GKE_TPU_ACCELERATOR, "tpu8x", "tpu7x"),
         (labels.GKE_ACCELERATOR, "nvidia-l4", None),
         (labels.GKE_TPU_ACCELERATOR, "tpu7x", None),
+        (labels.NVIDIA_GPU_PRODUCT, "NVIDIA_L4", "NVIDIA-L4"),
+        (labels.NVIDIA_GPU_PRODUCT, "NVIDIA-L4", None),
+        (labels.NVIDIA_GPU_PRODUCT, "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", None),
     ],
 )
 @pytest.mark.parametrize("required", [False, True])
-def test_an_accelerator_of_gke_that_is_not_in_the_catalog(
-    key: str, value: str, near: str | None, required: bool
-) -> None:
+def test_an_accelerator_that_is_not_in_the_catalog(key: str, value: str, near: str | None, required: bool) -> None:
     affinity = NodeSelector((NodeSelectorTerm((Requirement(key, "In", (value,)),)),))
     chosen = {"affinity": affinity} if required else {"node_selector": FrozenMap({key: value})}
     catalog = shipped("g2-standard-4", "tpu7x-standard-4t")
     found = list(foreign_advice(snapshot([replace(pod("p"), **chosen)]), catalog))  # type: ignore[arg-type]
-    assert [f"{value} is not in the catalog" in one.message for one in found] == ([True] if near else [])
+    assert ["is not in the catalog" in one.message for one in found] == ([True] if near else [])
     assert all(f"did you mean {near}?" in one.next_step for one in found)
+    assert all(f"select one that it has ({near})" in one.next_step for one in found)
 
 
-@pytest.mark.parametrize(("resource", "expected"), [("intel.com/gpu", 1), ("nvidia.com/gpu", 0)])
-def test_a_gpu_of_a_vendor_that_no_cloud_sells(resource: str, expected: int) -> None:
+@pytest.mark.parametrize("value", ["Quadro_RTX_5000", "Quadro RTX 5000"])
+def test_a_product_that_is_written_otherwise_and_not_in_the_catalog(value: str) -> None:
+    selecting = replace(pod("p"), node_selector=FrozenMap({labels.NVIDIA_GPU_PRODUCT: value}))
+    (found,) = foreign_advice(snapshot([selecting]), shipped("g2-standard-4"))
+    assert f"{value}, which GPU feature discovery would write Quadro-RTX-5000, is not in the catalog" in found.message
+    assert found.next_step.startswith("select one that it has (NVIDIA-L4)")
+    node = Node("n", labels=FrozenMap({labels.NVIDIA_GPU_PRODUCT: value}))
+    assert not list(foreign_advice(replace(snapshot([selecting]), nodes=(node,)), shipped("g2-standard-4")))
+
+
+@pytest.mark.parametrize(
+    ("resource", "whose"),
+    [
+        ("intel.com/gpu", "GPU of Intel"),
+        ("gpu.intel.com/dxg", "GPU of Intel"),
+        ("microsoft.com/directx", "GPU of a Windows node"),
+        ("hygon.com/dcunum", "DCU of Hygon"),
+        ("nvidia.com/gpu", ""),
+    ],
+)
+def test_a_device_that_no_cloud_sells(resource: str, whose: str) -> None:
     found = told(asking(resource))
-    assert ["no instance type in the catalog has a GPU of Intel" in one.message for one in found] == [True] * expected
+    expected = [f"asks for {resource}, and no instance type in the catalog has a {whose}"] if whose else []
+    assert [one.message[: len(expected[0])] for one in found] == expected
+    node = Node("n", allocatable=FrozenMap({resource: Quantity.of(1)}))
+    assert not list(foreign_advice(replace(snapshot([asking(resource)]), nodes=(node,)), CATALOG))
+
+
+def test_devices_of_two_vendors_are_told_each() -> None:
+    found = told(asking("gpu.intel.com/dxg"), replace(asking("hygon.com/dcunum"), name="q"))
+    assert [(one.subject, "(and" in one.message) for one in found] == [
+        ("Pod default/p", False),
+        ("Pod default/q", False),
+    ]
 
 
 def test_a_gpu_that_the_device_plugin_does_not_serve() -> None:

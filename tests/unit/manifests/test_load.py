@@ -39,6 +39,12 @@ def test_a_pod_and_its_claim() -> None:
     assert str(pod.origin) == "-:2"
 
 
+def test_a_pod_that_has_its_node_needs_no_group() -> None:
+    bound = changed(GANG_POD, "spec:", "spec:\n  nodeName: n")
+    assert any("there is no PodGroup" in text for text in messages(loaded(GANG_POD, CLAIM)))
+    assert not any("there is no PodGroup" in text for text in messages(loaded(bound, CLAIM)))
+
+
 def test_templates_become_claims_of_each_pod() -> None:
     found = loaded(JOB, TEMPLATE)
     assert messages(found) == []

@@ -1,0 +1,56 @@
+"""Labels by which pods select a model of accelerator, with values that no type of the catalog has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from typing import Final
+
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.drivers.nvidia_labels import product_label
+from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, accelerator_names
+from instance_catalog.spelling import completed, nearest
+from instance_catalog.types.catalog import Catalog
+
+MODEL_KEYS: Final = (*ACCELERATOR_KEYS, labels.NVIDIA_GPU_PRODUCT)
+# Of nodes that hand out parts of GPUs, in what GPU feature discovery writes: not another model.
+_OF_PARTS: Final = re.compile("-SHARED$|-MIG-")
+# How much alike names of products have to be: all begin with NVIDIA.
+_LIKE: Final = 0.85
+
+
+def unknown_accelerator(pod: Pod, key: str, catalog: Catalog, snapshot: Snapshot) -> str:
+    """An accelerator that the pod selects by one of MODEL_KEYS, and that no type of the catalog, pool or node has; or
+    nothing."""
+    selected = list(pod.required_values({key}))
+    if not selected:
+        return ""
+    had = (*(pool.labels for pool in snapshot.pools), *(node.labels for node in snapshot.nodes))
+    known = _names(key, catalog) | {given[key] for given in had if key in given}
+    return next((names[0] for names in selected if not known & set(names) and not _OF_PARTS.search(names[0])), "")
+
+
+def accelerator_told(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
+    """Field, message and next step about such an accelerator; the step has the values that the label may have."""
+    known = _names(key, catalog)
+    of_products = key == labels.NVIDIA_GPU_PRODUCT
+    written = re.sub(r"[\s_]+", "-", name) if of_products else name
+    near = nearest(written, known, equivalence_key=_LIKE) if of_products else completed(name, known, most=1)
+    hint = f"did you mean {near[0]}? If not, " if near else ""
+    spelling = f", which GPU feature discovery would write {written}," if written != name else ""
+    return (
+        ("spec", "nodeSelector", key),
+        f"selects {key}={name}, and {name}{spelling} is not in the catalog{{rest}}: it may be sold, but no plan has it",
+        f"{hint}select one that it has ({', '.join(sorted(known))}), or add a type with yours by `foreslice catalog "
+        "add`",
+    )
+
+
+def _names(key: str, catalog: Catalog) -> Set[str]:
+    """The values of the label that nodes of the catalog's types have."""
+    if key != labels.NVIDIA_GPU_PRODUCT:
+        return accelerator_names(key, catalog)
+    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
+    return {product_label(card) for card in cards if card.vendor == "NVIDIA"} - {""}
