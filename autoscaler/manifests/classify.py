@@ -13,6 +13,7 @@ from autoscaler.kube.problem import UNREPLACED, Problems, left_by_template
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS, MAKES_PODS, Kind, kind_of, reason_to_ignore
+from autoscaler.manifests.merged import TRAINER, runtime_named
 from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.removed import Parameters, is_parameters, removed
 from instance_catalog.dataclass import replace
@@ -207,6 +208,11 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
     group = version.rpartition("/")[0]
     if (group, name) in MAKES_PODS:
         step = "give what its controller makes (kubectl get pods -o yaml), or pass --skip-unknown to plan for the rest"
+        if (group, name) == (TRAINER, "TrainJob"):
+            kind, called = runtime_named(Fields(value))
+            message = f"its pods are made of {kind} {called}, which the files lack"
+            get = f"add it (`kubectl get {kind.lower()} {called} -o yaml`)"
+            return ("spec", "runtimeRef", "name"), message, f"{get}, or {step}"
         return ("kind",), f"{name} of {version} makes pods by rules of its own, which Foreslice does not know", step
     if group in _GROUPS:
         for kind in KINDS:

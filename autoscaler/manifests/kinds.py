@@ -152,6 +152,10 @@ _LABELS_OF_NODES = (
     "Node Feature Discovery labels nodes by it, which a plan does not follow: for pods that select such a label, give "
     "nodes that have it, or write it into spec.labels of a CapacityPool whose machines the rule matches"
 )
+_OF_RUNTIMES = (
+    "KServe adds what it says to the pods of services that use it (cpu, memory, GPUs, node selectors), and a plan does "
+    "not: give the pods that KServe makes (kubectl get pods -o yaml)"
+)
 # sgl-project/rbg f8be5f7, doc/features/engine-runtime.md (2026-11).
 _ENGINE_RUNTIME = (
     "it adds containers with requests of their own to the pods of a RoleBasedGroup: give these pods (kubectl get pods "
@@ -281,18 +285,15 @@ IGNORED = {
     **{(group, "NodeFeatureRule"): _LABELS_OF_NODES for group in ("nfd.k8s-sigs.io", "nfd.openshift.io")},
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
     **{
-        ("trainer.kubeflow.org", kind): "it is a template, of which a TrainJob makes a JobSet with its pods: give that "
-        "JobSet (kubectl get jobset -o yaml)"
+        ("trainer.kubeflow.org", kind): "it is a template that makes no pods by itself; TrainJobs in these files that "
+        "name it are planned with it"
         for kind in ("TrainingRuntime", "ClusterTrainingRuntime")
     },
-    **{
-        (
-            "serving.kserve.io",
-            kind,
-        ): "KServe adds what it says to the pods of services that use it (cpu, memory, GPUs, node selectors), and a "
-        "plan does not: give the pods that KServe makes (kubectl get pods -o yaml)"
-        for kind in ("ServingRuntime", "ClusterServingRuntime", "LLMInferenceServiceConfig")
-    },
+    **{("serving.kserve.io", kind): _OF_RUNTIMES for kind in ("ServingRuntime", "ClusterServingRuntime")},
+    (
+        "serving.kserve.io",
+        "LLMInferenceServiceConfig",
+    ): "it makes no pods by itself; LLMInferenceServices in these files that name it in baseRefs are planned with it",
     **_groups("it names models and how they are served: pods come of an InferenceService of ome.io", "ome.io"),
     ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",

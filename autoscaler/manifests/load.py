@@ -14,6 +14,7 @@ from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList, read_documents
 from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.manifest_set import ManifestSet
+from autoscaler.manifests.merged import merged
 from autoscaler.manifests.names import check_names
 from autoscaler.manifests.plan_context import PlanContext
 from autoscaler.manifests.references import (
@@ -106,7 +107,7 @@ def load(
     the catalog describes, whose DeviceClasses are there as well. With `skip_unknown`, kinds that nobody knows are
     warnings. Never raises for what is in the files.
     """
-    read = _documents(paths, stdin)
+    read = merged(_documents(paths, stdin))
     classified = list(_classified(read, skip_unknown=skip_unknown))
     objects = [found for found in classified if isinstance(found, _Object)]
     problems = [found for found in classified if isinstance(found, Diagnostic)]

@@ -1,8 +1,9 @@
 """KServe (serving.kserve.io): the pods of an InferenceService and of an LLMInferenceService.
 
 Ported rules: kserve/kserve v0.20, pkg/apis/serving/v1beta1 and v1alpha2, components/predictor.go of the controller of
-InferenceServices, config/configmap/inferenceservice.yaml. What a ServingRuntime or an LLMInferenceServiceConfig adds
-is not read: a warning says so.
+InferenceServices, config/configmap/inferenceservice.yaml. What a ServingRuntime or one of KServe's own
+LLMInferenceServiceConfigs adds is not read: a warning says so. Those that `baseRefs` name are merged before
+(`manifests.merged`), as far as they are in the files.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def expand_llm_inference_service(fields: Fields, workload: Workload) -> Expansio
         prefill = spec.child("prefill")
         found += _llm_workload(prefill, workload, "kserve-prefill", uri)
         prefill.unread()
-    _runtime_adds(spec, "template", "LLMInferenceServiceConfigs")
+    names = _missing(spec)
+    _runtime_adds(spec, "template", f"LLMInferenceServiceConfig {names}" if names else "KServe's own configs", names)
     spec.unread()
     return found
 
@@ -87,7 +89,9 @@ def _llm_workload(spec: Fields, workload: Workload, part: str, uri: object) -> E
         spec.error("replicas", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
         groups = 0
     if "template" not in spec:
-        spec.error("template", "is not here, so LLMInferenceServiceConfigs say what its pods are", _PODS)
+        spec.error(
+            "template", "is not here, so LLMInferenceServiceConfigs say what its pods are", _added(_missing(spec))
+        )
         groups = 0
     name = f"{workload.metadata.name}-{part}"
     leaders = [f"{name}-{group}" for group in range(groups)]
@@ -210,9 +214,18 @@ def _with_gpus(containers: object, number: int) -> object:
     return [{**containers[0], "resources": {**resources, "limits": limits}}, *containers[1:]]
 
 
-def _runtime_adds(part: Fields, field: str, what: str) -> None:
+def _missing(spec: Fields) -> str:
+    """The configs that baseRefs name and the files lack."""
+    return ", ".join(one.text("name") for one in spec.children("baseRefs"))
+
+
+def _added(configs: str) -> str:
+    return f"add LLMInferenceServiceConfig {configs} to the files, or {_PODS}" if configs else _PODS
+
+
+def _runtime_adds(part: Fields, field: str, what: str, configs: str = "") -> None:
     message = (
         f"planned with what is written here: nothing of {what} is read, neither cpu, memory and GPUs nor node "
         "selectors, tolerations and replicas"
     )
-    part.warn(field, message, f"if there are any, {_PODS}")
+    part.warn(field, message, _added(configs) if configs else f"if there are any, {_PODS}")

@@ -1,0 +1,187 @@
+"""Objects that say only in part what pods they make, completed by templates in the same files that they name.
+
+Ported rules: kubeflow/trainer 8c0f505, pkg/runtime/core/trainingruntime.go and pkg/runtime/framework/plugins (jobset,
+plainml, torch, mpi), of a TrainJob and its runtime; kserve/kserve aaac4e2, pkg/controller/v1alpha2/llmisvc/
+config_merge.go, of an LLMInferenceService and its `baseRefs`. Both merge as `kubectl apply` does for pods: maps by key,
+containers, volumes and variables by name, and other lists as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias, TypeVar
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import header
+from autoscaler.manifests.document import Document
+
+T = TypeVar("T")
+# (kind, namespace or "", name) to the object.
+_Templates: TypeAlias = Mapping[tuple[str, str, str], Fields]
+
+TRAINER: Final = "trainer.kubeflow.org"
+_RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
+_CONFIG: Final = "LLMInferenceServiceConfig"
+_OF_KSERVE: Final = "kserve"  # the namespace of configs that all services may use
+_NODE: Final = "node"  # the container, and with MPI the job, that trains
+_ANCESTOR: Final = f"{TRAINER}/trainjob-ancestor-step"
+
+
+def merged(read: Sequence[Document | T]) -> list[Document | T]:
+    """The documents, with each TrainJob whose runtime is among them as the JobSet that its controller makes, and each
+    LLMInferenceService with those of its base configs that are among them."""
+    documents = [one for one in read if isinstance(one, Document)]
+    templates = dict(_templates(documents))
+    if not templates:
+        return list(read)
+    return [_completed(one, templates) if isinstance(one, Document) else one for one in read]
+
+
+def runtime_named(job: Fields) -> tuple[str, str]:
+    """Kind and name of the runtime that a TrainJob names."""
+    reference = job.child("spec").child("runtimeRef")
+    return reference.text("kind", _RUNTIMES[0]), reference.text("name")
+
+
+def _templates(documents: Iterable[Document]) -> Iterator[tuple[tuple[str, str, str], Fields]]:
+    for one in documents:
+        version, kind = header(one.value)
+        group = version.partition("/")[0]
+        if (group == TRAINER and kind in _RUNTIMES) or (group, kind) == ("serving.kserve.io", _CONFIG):
+            space = "" if kind == _RUNTIMES[0] else one.metadata.namespace
+            yield (kind, space, one.metadata.name), Fields(one.value)
+
+
+def _completed(one: Document, templates: _Templates) -> Document:
+    version, kind = header(one.value)
+    group, fields = version.partition("/")[0], Fields(one.value)
+    if (group, kind) == (TRAINER, "TrainJob"):
+        of, name = runtime_named(fields)
+        runtime = templates.get((of, "" if of == _RUNTIMES[0] else one.metadata.namespace, name))
+        return replace(one, value=_job_set(fields, runtime)) if runtime is not None else one
+    if (group, kind) == ("serving.kserve.io", "LLMInferenceService"):
+        return replace(one, value=_with_configs(fields, one.metadata.namespace, templates))
+    return one
+
+
+def _with_configs(service: Fields, namespace: str, templates: _Templates) -> dict[str, object]:
+    """The service's spec over those of its configs, the later over the earlier; configs that are not here stay
+    named."""
+    spec = service.child("spec")
+    found: object = {}
+    missing: list[object] = []
+    for reference in spec.children("baseRefs"):
+        name = reference.text("name")
+        spaces = (namespace, _OF_KSERVE)
+        config = next((templates[key] for space in spaces if (key := (_CONFIG, space, name)) in templates), None)
+        if config is None:
+            missing.append({"name": name})
+        else:
+            found = over(found, config.raw("spec"))
+    own = {name: spec.raw(name) for name in spec.names() if name != "baseRefs"}
+    named = {"baseRefs": missing} if missing else {}
+    return {**_raw(service), "spec": {**_dict(over(found, own)), **named}}
+
+
+def _job_set(job: Fields, runtime: Fields) -> dict[str, object]:
+    """The JobSet that the controller makes of a TrainJob."""
+    spec, of = job.child("spec"), runtime.child("spec")
+    template = of.child("template")
+    patches = list(_patches(spec))
+    jobs = [_patched(_dict(entry), patches) for entry in _list(template.child("spec").raw("replicatedJobs"))]
+    jobs = [_trained(entry, spec.child("trainer"), of.child("mlPolicy")) for entry in jobs]
+    metadata = _dict(over(template.raw("metadata") or {}, job.raw("metadata")))
+    suspend = {"suspend": spec.raw("suspend")} if "suspend" in spec else {}
+    made = {**_dict(template.raw("spec")), "replicatedJobs": jobs, **suspend}
+    status = {"status": job.raw("status")} if "status" in job else {}
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": made, **status}
+
+
+def _patches(spec: Fields) -> Iterator[tuple[str, object]]:
+    """Names of replicated jobs with what is put over their templates: `runtimePatches`, and `podTemplateOverrides` of
+    v2.1."""
+    for patch in spec.children("runtimePatches"):
+        for entry in patch.child("trainingRuntimeSpec").child("template").child("spec").children("replicatedJobs"):
+            yield entry.text("name"), entry.raw("template")
+    for patch in spec.children("podTemplateOverrides"):
+        pod = {name: patch.raw(name) for name in ("metadata", "spec") if name in patch}
+        for target in patch.children("targetJobs"):
+            yield target.text("name"), {"spec": {"template": pod}}
+
+
+def _patched(entry: dict[str, object], patches: Iterable[tuple[str, object]]) -> dict[str, object]:
+    for name, patch in patches:
+        if name == entry.get("name") and isinstance(patch, dict):
+            entry = {**entry, "template": over(entry.get("template", {}), patch)}
+    return entry
+
+
+def _trained(entry: dict[str, object], trainer: Fields, policy: Fields) -> dict[str, object]:
+    """A replicated job with the number of nodes, the resources and the image of the TrainJob."""
+    fields = Fields(entry)
+    trains = fields.child("template").child("metadata").child("labels").text(_ANCESTOR) == "trainer"
+    beside = "mpi" in policy and fields.text("name") == _NODE  # of the launcher, which is the trainer then
+    if beside and not policy.child("mpi").flag("runLauncherAsNode"):
+        return _sized(entry, trainer.raw("numNodes"))
+    if beside:
+        nodes = trainer.raw("numNodes")
+        return _sized(_equipped(entry, trainer), max(nodes - 1, 1) if isinstance(nodes, int) else nodes)
+    if not trains:
+        return entry
+    own = trainer.raw("numNodes") if "mpi" not in policy else None
+    nodes = policy.raw("numNodes") if own is None else own
+    return {**_sized(_equipped(entry, trainer), 1 if nodes is None else nodes), "replicas": 1}
+
+
+def _sized(entry: dict[str, object], nodes: object) -> dict[str, object]:
+    """With as many pods; what is no number is for the reader of the JobSet to tell."""
+    if nodes is None:
+        return entry
+    return _dict(over(entry, {"template": {"spec": {"parallelism": nodes, "completions": nodes}}}))
+
+
+def _equipped(entry: dict[str, object], trainer: Fields) -> dict[str, object]:
+    """With the trainer's image, program and resources, which replace those of the runtime."""
+    pod = Fields(entry).child("template").child("spec").child("template").child("spec")
+    given = {name: trainer.raw(name) for name in ("image", "command", "args", "env") if name in trainer}
+    given |= {"resources": trainer.raw("resourcesPerNode")} if "resourcesPerNode" in trainer else {}
+    if not given or all(one.text("name") != _NODE for one in pod.children("containers")):
+        return entry
+    cleared = over(entry, _of_container({"resources": None})) if "resources" in given else entry
+    return _dict(over(cleared, _of_container(given)))
+
+
+def _of_container(fields: Mapping[str, object]) -> dict[str, object]:
+    """These fields of the container that trains, within a replicated job."""
+    pod = {"containers": [{"name": _NODE, **fields}]}
+    return {"template": {"spec": {"template": {"spec": pod}}}}
+
+
+def over(base: object, patch: object) -> object:
+    """`patch` over `base`; a field that is null there is removed."""
+    if isinstance(base, dict) and isinstance(patch, dict):
+        kept = {name: value for name, value in base.items() if name not in patch or patch[name] is not None}
+        given = {name: value for name, value in patch.items() if value is not None}
+        return kept | {name: over(base[name], value) if name in kept else value for name, value in given.items()}
+    if isinstance(base, list) and isinstance(patch, list) and _named(base) and _named(patch):
+        new = {one["name"]: one for one in patch}
+        had = {one["name"] for one in base}
+        return [over(one, new.get(one["name"], {})) for one in base] + [one for one in patch if one["name"] not in had]
+    return patch
+
+
+def _named(entries: list[object]) -> bool:
+    return all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in entries)
+
+
+def _raw(fields: Fields) -> dict[str, object]:
+    return {name: fields.raw(name) for name in fields.names()}
+
+
+def _dict(value: object) -> dict[str, object]:
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,162 @@
+"""What a TrainJob and an LLMInferenceService leave to templates of the same files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from autoscaler.manifests.load import Loaded
+from autoscaler.manifests.merged import over
+from tests.unit.manifests.texts import loaded, messages
+
+GPU = "nvidia.com/gpu"
+TRAINS = {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}
+
+
+def job(name: str, gpus: int = 0, trains: bool = True) -> dict[str, Any]:
+    limits = {"resources": {"limits": {GPU: gpus, "cpu": 4}}} if gpus else {}
+    pod = {"spec": {"containers": [{"name": "node", "image": "i", **limits}, {"name": "side", "image": "i"}]}}
+    return {"name": name, "template": {"metadata": TRAINS if trains else {}, "spec": {"template": pod}}}
+
+
+def runtime(*jobs: dict[str, Any], kind: str = "ClusterTrainingRuntime", **policy: Any) -> str:
+    spec = {"mlPolicy": policy, "template": {"spec": {"replicatedJobs": list(jobs)}}}
+    return _text("trainer.kubeflow.org/v1alpha1", kind, "r", spec)
+
+
+def train_job(kind: str | None = None, **spec: Any) -> str:
+    reference = {"name": "r", **({"kind": kind} if kind else {})}
+    return _text("trainer.kubeflow.org/v1alpha1", "TrainJob", "t", {"runtimeRef": reference, **spec})
+
+
+def _text(version: str, kind: str, name: str, spec: object) -> str:
+    return json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+
+
+def asked(found: Loaded, resource: str = GPU) -> dict[str, str]:
+    """By pod, how much of the resource it asks for."""
+    return {
+        pod.name: str(amount)
+        for pod in found.snapshot.pods
+        for container in pod.containers
+        if (amount := container.requests.get(resource))
+    }
+
+
+@pytest.mark.parametrize("kind", ["ClusterTrainingRuntime", "TrainingRuntime"])
+def test_a_runtime_makes_the_pods_of_a_train_job(kind: str) -> None:
+    found = loaded(train_job(kind), runtime(job("node", 4), kind=kind, numNodes=2, torch={}))
+    assert found.ok
+    assert asked(found) == {"t-node-0-0": "4", "t-node-0-1": "4"}
+
+
+def test_what_the_train_job_says_replaces_nodes_and_resources_of_the_runtime() -> None:
+    trainer = {"numNodes": 3, "resourcesPerNode": {"limits": {GPU: 8}}}
+    found = loaded(train_job(trainer=trainer), runtime(job("data", 1, trains=False), job("node", 4), numNodes=2))
+    assert asked(found) == {"t-data-0-0": "1", **{f"t-node-0-{index}": "8" for index in range(3)}}
+    assert asked(found, "cpu") == {"t-data-0-0": "4"}
+
+
+@pytest.mark.parametrize(
+    ("launcher_trains", "expected"),
+    [
+        pytest.param(True, {"t-node-0-0": "2", "t-node-0-1": "2", "t-launcher-0-0": "2"}, id="the launcher is a node"),
+        pytest.param(False, {"t-launcher-0-0": "2"}, id="it is not: its nodes keep what the runtime says"),
+    ],
+)
+def test_the_nodes_of_mpi_are_beside_its_launcher(launcher_trains: bool, expected: dict[str, str]) -> None:
+    trainer = {"numNodes": 3, "resourcesPerNode": {"limits": {GPU: 2}}}
+    mpi = {"runLauncherAsNode": launcher_trains}
+    jobs = (job("node", trains=False), job("launcher"))
+    found = loaded(train_job(trainer=trainer), runtime(*jobs, numNodes=1, mpi=mpi))
+    assert asked(found) == expected
+    assert len(found.snapshot.pods) == (3 if launcher_trains else 4)
+
+
+@pytest.mark.parametrize(
+    "patches",
+    [
+        {
+            "runtimePatches": [
+                {
+                    "trainingRuntimeSpec": {
+                        "template": {
+                            "spec": {
+                                "replicatedJobs": [
+                                    {
+                                        "name": "node",
+                                        "template": {"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}},
+                                    }
+                                ]
+                            }
+                        }
+                    }
+                }
+            ]
+        },
+        {"podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"a": "b"}}}]},
+    ],
+)
+def test_patches_of_the_runtime(patches: dict[str, Any]) -> None:
+    found = loaded(train_job(**patches), runtime(job("node", 1), job("other", 1, trains=False)))
+    assert {pod.name: dict(pod.node_selector) for pod in found.snapshot.pods} == {
+        "t-node-0-0": {"a": "b"},
+        "t-other-0-0": {},
+    }
+
+
+def test_a_number_of_nodes_that_is_none_is_an_error() -> None:
+    found = loaded(train_job(trainer={"numNodes": "many"}), runtime(job("node", 1)))
+    assert any("parallelism" in text for text in messages(found))
+
+
+def test_a_train_job_names_the_runtime_that_is_missing() -> None:
+    (told,) = messages(loaded(train_job()))
+    assert "its pods are made of ClusterTrainingRuntime r, which the files lack" in told
+    assert loaded(train_job(), runtime(job("node"), kind="TrainingRuntime")).errors
+
+
+def config(name: str, namespace: str | None, **spec: Any) -> str:
+    value = json.loads(_text("serving.kserve.io/v1alpha2", "LLMInferenceServiceConfig", name, spec))
+    value["metadata"] |= {"namespace": namespace} if namespace else {}
+    return json.dumps(value)
+
+
+def service(*configs: str, **spec: Any) -> str:
+    spec = {"model": {"uri": "hf://a/b"}, "baseRefs": [{"name": name} for name in configs], **spec}
+    return _text("serving.kserve.io/v1alpha2", "LLMInferenceService", "s", spec)
+
+
+def main(**fields: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "main", "image": "i", **fields}]}
+
+
+def gpus(number: int) -> dict[str, Any]:
+    return {"limits": {GPU: number}}
+
+
+@pytest.mark.parametrize("namespace", [None, "kserve"])
+def test_a_service_has_what_its_configs_say(namespace: str | None) -> None:
+    first = config("a", namespace, replicas=2, template=main(resources=gpus(1)))
+    second = config("b", namespace, template={**main(resources=gpus(2)), "nodeSelector": {"x": "y"}})
+    found = loaded(service("a", "b", replicas=3), first, second)
+    assert found.ok
+    assert asked(found) == {f"s-kserve-{index}": "2" for index in range(3)}
+    assert {pod.node_selector.get("x") for pod in found.snapshot.pods} == {"y"}
+    assert any("nothing of KServe's own configs is read" in text for text in messages(found))
+
+
+def test_a_config_that_is_missing_is_named() -> None:
+    found = loaded(service("a", "b"), config("a", None, template=main(resources=gpus(1))))
+    assert found.ok
+    assert any("nothing of LLMInferenceServiceConfig b is read" in text for text in messages(found))
+    found = loaded(service("b"), config("a", None))
+    assert any("add LLMInferenceServiceConfig b to the files" in text for text in messages(found))
+
+
+def test_lists_merge_by_name_where_entries_have_names() -> None:
+    base = {"a": [{"name": "x", "v": 1, "w": 1}, {"name": "y"}], "b": [1], "c": 1}
+    patch = {"a": [{"name": "z"}, {"name": "x", "v": 2}], "b": [2], "c": None}
+    assert over(base, patch) == {"a": [{"name": "x", "v": 2, "w": 1}, {"name": "y"}, {"name": "z"}], "b": [2]}
