@@ -43,7 +43,9 @@ def test_no_type_is_near_to_what_the_catalog_lacks(key: str, required: bool) -> 
         pod("p", "c", affinity=affinity) if required else pod("p", "c", node_selector=FrozenMap({key: "unheard-of"}))
     )
     given = snapshot([wanting], [claim("c", gpus())])
-    catalog, policy = Catalog.of([PRICED]), Policy(considered=100)
+    # In both clouds: each label says in which of them the pod runs.
+    catalog = Catalog.of([PRICED, machine("theirs", SMALL, 1, "9.00", cloud="gcp")])
+    policy = Policy(considered=100)
     assert advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW) == ()
 
 
