@@ -147,11 +147,12 @@ def test_no_pool_is_labelled_with_a_model_that_the_catalog_lacks(key: str, value
     assert bool(list(node_labels(asked))) is labelled
 
 
-@pytest.mark.parametrize("by_affinity", [True, False])
-def test_the_model_is_kept_and_the_label_is_not_just_dropped(by_affinity: bool) -> None:
-    term = NodeSelectorTerm((Requirement(KEY, "In", ("Tesla-A100-80G", "NVIDIA-H20-SXM5-96GB")),))
+@pytest.mark.parametrize("other", ["NVIDIA-H20-SXM5-96GB", "gold", ""])
+def test_the_model_is_kept_and_the_label_is_not_just_dropped(other: str) -> None:
+    """Beside it, the affinity names a model that the catalog lacks or no model at all; or the nodeSelector has it."""
+    term = NodeSelectorTerm((Requirement(KEY, "In", ("Tesla-A100-80G", other)),))
     selecting = pod("p", "c", affinity=NodeSelector((term,)))
-    if not by_affinity:
+    if not other:
         selecting = pod("p", "c", node_selector=FrozenMap({KEY: "Tesla-A100-80G"}))
     given = snapshot([selecting], [claim("c", gpus())])
     policy = Policy(considered=1000)
