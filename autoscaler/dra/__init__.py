@@ -1,5 +1,5 @@
-"""Which devices would kube-scheduler give a claim on a node? Structured allocation as values, one file per concept.
+"""Finds the devices that kube-scheduler would give a claim on a node: structured allocation, one file per concept.
 
-`allocator.allocate` is the way in; `filter.filter_claims` is what the scheduler plugin DynamicResources does per node.
-Nothing here knows pods' other needs, prices, clouds or Kubernetes JSON.
+`allocator.allocate` is the entry point; `filter.filter_claims` does what the scheduler plugin DynamicResources does per
+node. Nothing here depends on other needs of pods, prices, clouds or Kubernetes JSON.
 """

@@ -1,8 +1,8 @@
-"""Which differences between predicted and published slices matter to a placement, and whether to avoid its type.
+"""Finds the differences between predicted and published slices that affect a placement, and decides on quarantine.
 
-Most differences matter to nobody's claims: a driver's patch version, an address. One matters when, applied alone to the
-prediction, it changes the answer of a claim's selector on some device, or the allocation.
-Pure; instance_catalog/drift/compare.py finds the differences.
+Most differences affect no claims: a driver's patch version, an address. One matters if, applied alone to the
+prediction, it changes the answer of a claim's selector on some device, or the allocation. Pure;
+instance_catalog/drift/compare.py finds the differences.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ V = TypeVar("V")
 
 
 class DriftPolicy(Enum):
-    """When a drifted (type, driver profiles) is quarantined."""
+    """The condition for a quarantine of a drifted (type, driver profiles)."""
 
     NEVER = "Never"  # drift is only reported
-    MATTERS = "Matters"  # when claims would be decided otherwise
+    MATTERS = "Matters"  # if it changes decisions about claims
     ALWAYS = "Always"  # on any difference
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What drift does to the claims of a placement.
+    """The effect of drift on the claims of a placement.
 
-    `decisive` are the differences that change an answer on their own, by driver, device and field; when only several
+    `decisive` are the differences that change an answer on their own, by driver, device and field; if only several
     together do, all are listed. The outcomes are those of an empty node.
     """
 
@@ -48,12 +48,12 @@ class Impact:
 
     @property
     def matters(self) -> bool:
-        """Whether anything about the claims is decided otherwise."""
+        """True if drift changes any decision about the claims."""
         return bool(self.decisive)
 
     @property
     def breaks(self) -> bool:
-        """Whether the claims were to fit and do not."""
+        """True if the claims fit with the predicted slices, but not with the published ones."""
         return isinstance(self.predicted, Allocated) and not isinstance(self.published, Allocated)
 
 
@@ -65,9 +65,9 @@ def matters(
     classes: Iterable[DeviceClass],
     profile: KubernetesProfile,
 ) -> Impact:
-    """What the differences do to `claims`, the placement's, on the node whose slices were unified.
+    """The effect of the differences on `claims`, the placement's, on the node whose slices were unified.
 
-    `node` is the node that published; allocations that the claims have by now are put aside.
+    `node` is the node that published; existing allocations of the claims are ignored.
     """
     asked = _Asked(tuple(replace(claim, allocation=None) for claim in claims), node, tuple(classes), profile)
     predicted, published = asked.decided(unified.predicted), asked.decided(unified.published)
@@ -84,7 +84,7 @@ def matters(
 
 
 def quarantines(policy: DriftPolicy, unified: Unified, impacts: Iterable[Impact]) -> bool:
-    """Whether the type is to be avoided with the drivers that published, as the policy says."""
+    """True if the policy requires quarantine of the type with the drivers that published."""
     match policy:
         case DriftPolicy.NEVER:
             return False
@@ -96,8 +96,8 @@ def quarantines(policy: DriftPolicy, unified: Unified, impacts: Iterable[Impact]
 
 @dataclass(frozen=True, slots=True)
 class _Decisions:
-    """The answers of selectors on each device that they do not refuse, the allocation, and what its devices take of the
-    node's own amounts."""
+    """The answers of selectors on each device that they do not refuse, the allocation, and the part of the node's own
+    amounts that its devices take."""
 
     outcome: AllocationOutcome
     answers: frozenset[tuple[str, ...]]
@@ -110,7 +110,7 @@ class _Decisions:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The question, to be asked of several sets of slices."""
+    """The claims to decide with several sets of slices."""
 
     claims: tuple[ResourceClaim, ...]
     node: Node
@@ -136,7 +136,7 @@ class _Asked:
                 yield from (published[result.driver, result.device].node_allocatable for result in allocation.devices)
 
     def _expressions(self) -> tuple[tuple[str, ...], ...]:
-        """By request, the selectors in the order in which they are asked: the class's, then its own."""
+        """By request, the selectors in the order of evaluation: the class's, then its own."""
         by_name = {device_class.name: device_class.selectors for device_class in self.classes}
         requests = (request for claim in self.claims for request in claim.exact_requests)
         return tuple(
@@ -146,7 +146,7 @@ class _Asked:
 
 
 def _answer(engine: SelectorEngine, expressions: Sequence[str], driver: str, device: Device) -> Answer:
-    """The first answer that is not yes ends the evaluation, as in the allocator."""
+    """The first answer other than yes, which ends the evaluation, as in the allocator; yes if there is none."""
     answers = (engine.evaluate(expression, driver=driver, device=device).answer for expression in expressions)
     return next((answer for answer in answers if answer is not Answer.YES), Answer.YES)
 
@@ -156,7 +156,7 @@ def _kind(outcome: AllocationOutcome) -> tuple[object, ...]:
 
 
 def _groups(differences: Sequence[Difference]) -> Iterator[tuple[Difference, ...]]:
-    """Attributes and capacities by their name; whatever else a driver publishes otherwise, together."""
+    """The differences of each attribute and capacity by name; all other differences of a driver together."""
     found: dict[tuple[str, Aspect | None, str], list[Difference]] = {}
     for difference in differences:
         by_name = difference.aspect in (Aspect.ATTRIBUTE, Aspect.CAPACITY)
@@ -201,7 +201,7 @@ def _with(wanted: Mapping[str, V], real: Mapping[str, V], name: str) -> FrozenMa
 
 
 def _with_known_facts(slice_: ResourceSlice, predicted: Mapping[tuple[str, str], Device]) -> ResourceSlice:
-    """A published slice in which devices that were predicted have the attributes and capacities of the prediction."""
+    """The published slice in which predicted devices have the attributes and capacities of the prediction."""
     devices = (
         replace(device, attributes=wanted.attributes, capacity=wanted.capacity)
         if (wanted := predicted.get((slice_.driver, device.name))) is not None

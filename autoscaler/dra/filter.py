@@ -1,6 +1,6 @@
-"""What kube-scheduler's plugin DynamicResources says about a pod on a node (Filter, v1.36), as a Verdict.
+"""The result of kube-scheduler's plugin DynamicResources for a pod on a node (Filter, v1.36), as a Verdict.
 
-With the gate DRANodeAllocatableResources, what claims take of the node's own amounts counts as well (Filter, v1.37.2).
+With the gate DRANodeAllocatableResources, the node's own amounts that claims take count as well (Filter, v1.37.2).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from instance_catalog.frozen_map import FrozenMap
 
-# Why the node's own amounts do not suffice for a pod whose claims take these shares; no reason if they do.
+# The reasons why the node's own amounts do not suffice for a pod whose claims take these shares; none if they do.
 Room: TypeAlias = Callable[[tuple[ClaimShare, ...]], tuple[Reason, ...]]
 
 
@@ -48,11 +48,11 @@ def filter_claims(
     room: Room = lambda _: (),
     budget: SearchBudget = DEFAULT_BUDGET,
 ) -> Verdict:
-    """Whether the pod's claims can be satisfied on the node; Fits carries the new allocations by claim key.
+    """The verdict on whether the node satisfies the pod's claims; Fits has the new allocations by claim key.
 
     `claims` is keyed by namespace/name; `extended_resources` is `extended_resource_classes` of the snapshot, empty if
-    none are served; `pod_groups` are the gangs of the snapshot by namespace/name; `room` is asked where devices take
-    of the node's own amounts. `budget` bounds the search; comparisons with kube-scheduler's code give a larger one.
+    none are served; `pod_groups` are the gangs of the snapshot by namespace/name; `room` is called if devices take of
+    the node's own amounts. `budget` limits the search; comparisons with kube-scheduler's code use a larger one.
     """
     mine = claims_of(pod, claims, devices.profile, devices.classes)
     if not isinstance(mine, tuple):
@@ -76,7 +76,8 @@ def filter_claims(
     if taking and isinstance(verdict, Fits):
         made_up = extra.name if extra else ""
         verdict = _with_amounts(verdict, pod, node, (*present, *wanted), devices=devices, room=room, made_up=made_up)
-    # The allocation is tried even if a claim is elsewhere: an error has to win over "not available here".
+    # The allocation is tried even if a claim is allocated elsewhere: an error takes precedence over "not available
+    # here".
     if elsewhere and not isinstance(verdict, Fatal):
         return DoesNotFit(elsewhere)
     return verdict
@@ -90,7 +91,7 @@ def _missing_group(pod: Pod, devices: ClusterDevices, pod_groups: Mapping[str, G
 
 
 def _shared(present: Iterable[ResourceClaim], pod: Pod, node: Node, devices: ClusterDevices) -> Verdict | None:
-    """The refusal to share the first claim that may not be, of those that can be used on the node."""
+    """The refusal for the first claim that cannot be shared, of those that can be used on the node."""
     for claim in present:
         why = unavailable(claim, node)
         if why is not None and why.code is Code.CLAIM_ALLOCATED_ELSEWHERE:
@@ -110,7 +111,7 @@ def _with_amounts(
     room: Room,
     made_up: str,
 ) -> Verdict:
-    """The verdict once the claims take of the node's own amounts; `made_up` is the name of the one for extended
+    """The verdict with the node's own amounts that the claims take. `made_up` is the name of the claim for extended
     resources."""
     new = verdict.allocations
     taken = [(claim, found) for claim in claims if (found := claim.allocation or new.get(claim.key))]

@@ -11,10 +11,10 @@ from instance_catalog.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """One allocation per claim, in the order asked.
+    """One allocation per claim, in the order of the claims.
 
-    `choices` holds the index of every firstAvailable alternative that was taken, in claim and request order.
-    `steps` is how often the search looked for a device, for benchmarks and tests.
+    `choices` holds the index of every chosen firstAvailable alternative, in claim and request order. `steps` is the
+    number of times that the search looked for a device, for benchmarks and tests.
     """
 
     allocations: tuple[Allocation, ...]
@@ -23,7 +23,7 @@ class Allocated:
 
     @property
     def preference(self) -> int:
-        """0 when every prioritized list got its first choice."""
+        """0 if every prioritized list got its first choice."""
         return sum(self.choices)
 
 
@@ -31,7 +31,7 @@ class Allocated:
 class NotAllocated:
     """No combination of devices of this node satisfies all claims.
 
-    `node_error` is upstream's ErrFailedAllocationOnNode: an invalid pool was in sight.
+    `node_error` is upstream's ErrFailedAllocationOnNode: the search encountered an invalid pool.
     """
 
     reasons: tuple[Reason, ...]
@@ -48,7 +48,7 @@ class FatalAllocation:
 
 @dataclass(frozen=True, slots=True)
 class UnknownAllocation:
-    """It depends on something that is not known before the node runs, or that this version does not understand."""
+    """The outcome depends on something that is unknown until the node runs, or that this version does not support."""
 
     reasons: tuple[Reason, ...]
 

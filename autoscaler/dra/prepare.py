@@ -1,7 +1,8 @@
-"""What a driver refuses after scheduling, when the kubelet prepares a claim.
+"""Claims that a driver refuses after scheduling, when the kubelet prepares them.
 
-kube-scheduler does not know these rules and would bind the pod; it would then never start. Foreslice buys no node for
-that. The rules are data of the driver profiles (instance_catalog/data/drivers), or of drivers that a catalog describes.
+kube-scheduler does not have these rules and would bind the pod, which would then never start. Foreslice launches no
+node for such a pod. The rules are data of the driver profiles (instance_catalog/data/drivers), or of drivers that a
+catalog describes.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def refusals(
 def _incomplete(
     allocations: Mapping[str, Allocation], node: Node, devices: ClusterDevices, described: Collection[CustomDriver]
 ) -> Iterator[Reason]:
-    """Claims for some of the devices of a node whose driver only gives all of them."""
+    """Claims for some of the devices of a node whose driver only allocates all of them."""
     for key, allocation in allocations.items():
         for driver, taken in _by_driver(allocation).items():
             rules = prepare_rules(driver, described)
@@ -57,7 +58,7 @@ def _second_domains(
 ) -> Iterator[Reason]:
     """Claims of a ComputeDomain on a node that belongs to another one (dra-driver-nvidia-gpu v0.4.1 device_state.go).
 
-    The node's label, which the driver sets with the first channel and removes with the domain, says to which.
+    The node's label names the domain; the driver sets it with the first channel and removes it with the domain.
     """
     wanted = {
         (key, driver): domain
@@ -74,9 +75,9 @@ def _second_domains(
 def _second_values(
     allocations: Mapping[str, Allocation], node: Node, devices: ClusterDevices, claims: Mapping[str, ResourceClaim]
 ) -> Iterator[Reason]:
-    """Claims for devices that differ from those in use, where a node has one value (k8s-gpu-dra-driver partition.go).
+    """Claims for devices that differ from those in use, if a node has one value (k8s-gpu-dra-driver partition.go).
 
-    Of claims that are allocated together, none is refused for another one that comes later.
+    Of claims that are allocated together, none is refused because of a later one.
     """
     earlier: list[Allocation] = []
     for key, allocation in allocations.items():
@@ -98,7 +99,7 @@ def _second_values(
 def _refused_configs(
     allocations: Mapping[str, Allocation], node: Node, claims: Mapping[str, ResourceClaim]
 ) -> Iterator[Reason]:
-    """Claims with a configuration that the driver finds invalid, or whose sharing strategy it was told to refuse."""
+    """Claims with a configuration that the driver finds invalid, or a sharing strategy that its options refuse."""
     for key, allocation in allocations.items():
         claim = claims.get(key)
         drivers = _by_driver(allocation)
@@ -113,14 +114,14 @@ def _refused_configs(
 
 
 def _values(ids: Collection[DeviceId], attribute: str, node: Node, devices: ClusterDevices) -> set[str]:
-    """What the devices publish of the attribute."""
+    """The values of the attribute that the devices publish."""
     pools, _ = devices.pools_of(node)
     found = (pooled.device.attributes.get(attribute) for pooled in pools.devices if pooled.id in ids)
     return {str(value) for value in found if value is not None}
 
 
 def _domains_on(node: Node, driver: str, claims: Mapping[str, ResourceClaim]) -> set[str]:
-    """The ComputeDomains whose claims hold devices of the node; the driver's pool is named like it."""
+    """The ComputeDomains whose claims have devices of the node, which is also the name of the driver's pool."""
     return {
         _domain(claim, driver)
         for claim in claims.values()
@@ -130,7 +131,7 @@ def _domains_on(node: Node, driver: str, claims: Mapping[str, ResourceClaim]) ->
 
 
 def _domain(claim: ResourceClaim | None, driver: str) -> str:
-    """The uid of the ComputeDomain that the claim's configuration names, or nothing."""
+    """The uid of the ComputeDomain that the claim's configuration names; "" if there is none."""
     for config in claim.config if claim else ():
         if config.driver == driver:
             parameters = json.loads(config.parameters)

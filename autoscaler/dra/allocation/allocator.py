@@ -1,6 +1,6 @@
-"""The way in: give devices to all unallocated claims of a pod on one node, as kube-scheduler would.
+"""The entry point: allocates devices to all unallocated claims of a pod on one node, like kube-scheduler.
 
-`ClusterDevices` and `AllocatedState` are the two values a caller keeps; `allocate` is a function of its arguments.
+Callers keep two values, `ClusterDevices` and `AllocatedState`; `allocate` is a function of its arguments.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ __all__ = [
 ]
 
 
-# Up to so many requests a search costs its steps; each further one some 30 µs for reading it and saying why it fails.
+# Up to this many requests are included in the steps of a search; each further one costs some 30 µs, for reading it and
+# for the reason why it fails.
 _FEW_REQUESTS: Final = 8
 _REQUEST: Final = 150
 
@@ -63,9 +64,9 @@ def allocate(
 ) -> AllocationOutcome:
     """Allocate all `claims` (a pod's unallocated ones, in pod order) in one search.
 
-    The search runs with every unknown answer read as no. If it fails and something was unknown, it runs again with
-    unknown read as yes: if that fails as well the claims do not fit, otherwise nobody can say.
-    Allocator of k8s.io/dynamic-resource-allocation (structured/internal/incubating, v0.36 and v0.37).
+    The search reads every unknown answer as no. If it fails and something was unknown, it runs again with unknown read
+    as yes: if that fails as well, the claims do not fit; otherwise the outcome is unknown. Allocator of
+    k8s.io/dynamic-resource-allocation (structured/internal/incubating, v0.36 and v0.37).
     """
     try:
         scene = AllocationContext.of(node, devices, allocated)
@@ -129,14 +130,14 @@ def _attempt(
         return FatalAllocation((error.reason,))
     except BudgetExceededError:
         if search.times_out_upstream:
-            # Whether there is a solution does not matter: kube-scheduler gives up before it could find one.
+            # It does not matter if there is a solution: kube-scheduler gives up before it could find one.
             aborts = scene.profile.allocator.deadline_is_error
             return NotAllocated((Reason.of(Code.SEARCH_TIMEOUT, subject, aborts_attempt=aborts),), steps=search.steps)
         return UnknownAllocation((Reason.of(Code.PLAN_BUDGET, subject, steps=budget.steps),))
 
 
 def unknown_reasons(plans: list[ClaimPlan], scene: AllocationContext) -> tuple[Reason, ...]:
-    """What was found to be unknown about devices, each once, as far as the search looked."""
+    """The reasons why answers about devices are unknown, each once, as far as the search evaluated them."""
     reasons: dict[Reason, None] = {}
     for claim in plans:
         for plan in claim.plans():
@@ -152,7 +153,7 @@ def unknown_reasons(plans: list[ClaimPlan], scene: AllocationContext) -> tuple[R
 
 
 def _gaps(plan: RequestPlan, pooled: PooledDevice, attributes: list[str]) -> Iterator[Reason]:
-    """What the catalog does not know about a device and a constraint or capacity request asks for."""
+    """Values of a device that a constraint or capacity request needs and the catalog lacks."""
     for attribute in attributes:
         value = attribute_of(pooled.device, pooled.driver, attribute)
         if isinstance(value, RuntimeOnly) and value.is_catalog_gap:

@@ -1,7 +1,7 @@
-"""Proofs that a search is vain, by counting: what no order of trying devices can change.
+"""Proves by counting that a search cannot succeed, whatever the order in which it tries devices.
 
-Only for searches that cannot reach an error, since upstream would report that instead of "does not fit". Every
-bound is a relaxation: it forgets some rule, so whatever it finds impossible is impossible.
+Only for searches that cannot reach an error, because upstream would report the error instead of "does not fit". Every
+bound is a relaxation: it drops some rule, so whatever it finds impossible is impossible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from autoscaler.dra.inventory.taints import tolerated
 
 
 class SearchState(Protocol):
-    """The part of a search's state that decides what can still be found."""
+    """The part of a search's state that determines what it can still find."""
 
     scene: AllocationContext
     plans: list[ClaimPlan]
@@ -40,7 +40,7 @@ class SearchState(Protocol):
 
 
 def provably_vain(position: SearchState) -> bool:
-    """Whether some request has too few devices even alone, or all requests together too few devices or counters."""
+    """True if a request alone has too few devices, or all requests together have too few devices or counters."""
     together: set[int] = set()
     wanted = 0
     drawn: dict[str, int] = {}
@@ -65,7 +65,7 @@ def provably_vain(position: SearchState) -> bool:
 
 
 def candidates(position: SearchState, plan: RequestPlan) -> list[PooledDevice]:
-    """The devices that a request could have if nothing else were asked for. Counters and capacity are not looked at."""
+    """The devices that a request could have if it were the only one. Ignores counters and capacity."""
     found = []
     for pooled in plan.everything if plan.everything is not None else position.scene.pools.devices:
         answer = plan.matches.of(pooled)
@@ -80,7 +80,7 @@ def candidates(position: SearchState, plan: RequestPlan) -> list[PooledDevice]:
 
 
 def _least_drawn(found: Sequence[PooledDevice], number: int) -> dict[str, int]:
-    """Per counter name, what the most frugal devices draw; a shareable one may have drawn its share before."""
+    """By counter name, the least that `number` of the devices draw. A shareable one may have drawn its share before."""
     draws: dict[str, list[int]] = {}
     for pooled in found:
         mine: dict[str, int] = {}
@@ -95,11 +95,11 @@ def _least_drawn(found: Sequence[PooledDevice], number: int) -> dict[str, int]:
 
 
 def _available(position: SearchState) -> dict[str, int]:
-    """Per counter name, what all counter sets of all pools still have."""
+    """By counter name, the sum that is left in all counter sets of all pools."""
     total: dict[str, int] = {}
     for pool in position.scene.pools.pools:
         if not pool.counters:
-            continue  # it would claim the table of a pool of the same name (0.36)
+            continue  # it would use the table of a pool of the same name (0.36)
         for (_, counter), amount in position.table(pool).available.items():
             total[counter] = total.get(counter, 0) + max(0, amount)
     return total

@@ -1,8 +1,8 @@
-"""Consumable capacity: what a request takes of a device, and whether that much is left.
+"""Consumable capacity: the amount that a request takes of a device, and the check that it is available.
 
 Upstream: consumable_capacity.go of k8s.io/dynamic-resource-allocation structured/internal (v0.36; v0.37 adds milli-unit
-arithmetic and turns negative or unrepresentable requests into errors). With the gate on this filters every device,
-shareable or not; only shareable ones record what was taken.
+arithmetic and turns negative or unrepresentable requests into errors). With the gate on, this filters every device,
+shareable or not; consumption is recorded only for shareable ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class CapacityError(ValueError):
-    """A request that upstream's arithmetic refuses; names the capacity and the problem."""
+    """A request that upstream's arithmetic refuses; has the name of the capacity and the problem."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"capacity {name}: {problem}")
@@ -39,10 +39,10 @@ def has_room(
     in_use: Requested = _NOTHING,
     profile: KubernetesProfile,
 ) -> bool:
-    """Whether the policies admit the request and its amounts are left beside `in_use`. May raise CapacityError."""
+    """True if the policies admit the request and its amounts are available beside `in_use`. May raise CapacityError."""
     if any(name not in capacities for name in requested):
         return False
-    # All amounts come first: an error counts wherever it is, not only where no other capacity is exceeded before it.
+    # Amounts are computed first: an error counts even if another capacity before it is exceeded.
     amounts = consumption(requested, capacities, profile)
     for name, capacity in capacities.items():
         amount = amounts[name]
@@ -51,7 +51,7 @@ def has_room(
                 return False
             if name in in_use:
                 amount = in_use[name] + amount
-        except QuantityError as error:  # an exponent that nobody means
+        except QuantityError as error:  # an exponent far out of range
             raise CapacityError(name, str(error)) from error
         if amount > capacity.value:
             return False
@@ -60,17 +60,17 @@ def has_room(
 
 @lru_cache(maxsize=4096)
 def plain(capacities: FrozenMap[str, Capacity]) -> bool:
-    """Whether no capacity has a policy or a negative value: who asks for nothing always finds room."""
+    """True if no capacity has a policy or a negative value: a request for nothing always fits."""
     return all(capacity.policy is None and capacity.value.sign >= 0 for capacity in capacities.values())
 
 
 def guessed(requested: Requested, capacities: Mapping[str, Capacity]) -> bool:
-    """Whether the request is for a capacity whose value is only a guess."""
+    """True if the request is for a capacity whose value the catalog estimates."""
     return any(name in capacities and capacities[name].guess for name in requested)
 
 
 def consumption(requested: Requested, capacities: Mapping[str, Capacity], profile: KubernetesProfile) -> Consumed:
-    """What an allocation records: every capacity of the device (GetConsumedCapacityFromRequest)."""
+    """The amounts that an allocation records, for every capacity of the device (GetConsumedCapacityFromRequest)."""
     return FrozenMap({name: taken(name, requested.get(name), c, profile) for name, c in capacities.items()})
 
 
@@ -97,7 +97,7 @@ def _taken(name: str, requested: Quantity | None, capacity: Capacity, profile: K
 
 
 def violates(name: str, amount: Quantity, policy: RequestPolicy | None, profile: KubernetesProfile) -> bool:
-    """Whether the policy refuses the amount (violatesPolicy): a default passes if it is written the same way."""
+    """True if the policy refuses the amount (violatesPolicy). A default passes if it is written the same way."""
     if policy is None or (policy.default is not None and amount.same_form(policy.default)):
         return False
     if policy.valid_range is not None:
@@ -120,7 +120,7 @@ def _raised_to_range(
     step, start = valid.step.int64_value(), low.int64_value()
     if step == 0:
         raise CapacityError(name, "the policy's step must not be 0")
-    # Go's division truncates and its sums wrap around; a huge request therefore ends up at an odd place.
+    # Go's division truncates and its sums overflow, so the result for a huge request is an unexpected value.
     gap = _wrapped(requested.int64_value() - start)
     steps = abs(gap) // abs(step) * (1 if (gap >= 0) == (step > 0) else -1)
     if gap - steps * step:

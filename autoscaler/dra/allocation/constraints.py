@@ -1,7 +1,7 @@
-"""matchAttribute and distinctAttribute: which further devices a claim's constraint admits.
+"""matchAttribute and distinctAttribute: the further devices that a claim's constraint admits.
 
-A constraint's state is an immutable value handed in and out, so the search can remember, compare and restore it
-(constraint.go and allocator_incubating.go of k8s.io/dynamic-resource-allocation, v0.36 and v0.37).
+A constraint's state is an immutable argument and result, so the search can store, compare and restore it (constraint.go
+and allocator_incubating.go of k8s.io/dynamic-resource-allocation, v0.36 and v0.37).
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ _SCALARS = (str, int, bool, Version, RuntimeOnly)
 
 
 def state_key(state: Hashable) -> Hashable:
-    """A state to be compared by: it holds attributes, and in Python 1 == True."""
+    """The state for comparisons: it contains attributes, and in Python 1 == True."""
     if type(state) is tuple:
         return tuple(map(state_key, state))
     return (bool, state) if type(state) is bool else state
 
 
 class ConstraintRule(Protocol):
-    """How one constraint judges devices; `request` is the base name (the parent's for a subrequest)."""
+    """The rule of one constraint. `request` is the base name (the parent's for a subrequest)."""
 
     @property
     def attribute(self) -> str:
         """The fully qualified attribute."""
 
     def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
-        """The state with one more device whose attribute is `value` (None: absent); None if it is not admitted.
+        """The state with one more device whose attribute is `value` (None: absent); None if the device is not admitted.
 
-        `lenient` admits what a gap in the catalog leaves open.
+        `lenient` also admits a device if the catalog lacks the value that decides.
         """
 
     def remove(self, state: State, request: str, before: State) -> State:
-        """The state after the device that led from `before` to `state` is taken away again."""
+        """The state after removal of the device that changed it from `before` to `state`."""
 
 
 def in_scope(requests: tuple[str, ...], *, request: str, subrequest: str) -> bool:
-    """Whether a constraint over `requests` covers a request, or a subrequest of it ("" for none)."""
+    """True if a constraint over `requests` covers a request, or a subrequest of it ("" for none)."""
     return not requests or request in requests or (bool(subrequest) and f"{request}/{subrequest}" in requests)
 
 
@@ -60,12 +60,12 @@ def attribute_of(device: Device, driver: str, attribute: str) -> AttributeValue 
 
 
 def same(left: AttributeValue, right: AttributeValue) -> bool:
-    """Equal scalars of one kind. Versions compare by text, run-time tokens by kind and group, anything else never."""
+    """True for equal scalars of one kind: versions by text, run-time tokens by kind and group; otherwise False."""
     return type(left) is type(right) and isinstance(left, _SCALARS) and left == right
 
 
 def undecided(left: AttributeValue, right: AttributeValue) -> bool:
-    """Whether a gap in the catalog leaves open if the two are equal."""
+    """True if the catalog lacks a value that decides if the two are equal."""
     gap = any(isinstance(value, RuntimeOnly) and value.is_catalog_gap for value in (left, right))
     return gap and not same(left, right) and _kind(left) == _kind(right)
 
@@ -75,7 +75,7 @@ def _clash(left: AttributeValue, right: AttributeValue, *, lenient: bool) -> boo
 
 
 class _Reversible:
-    """A rule whose state after a removal is the one before the addition."""
+    """A rule that restores the state before the addition when a device is removed."""
 
     __slots__ = ()
 
@@ -107,7 +107,7 @@ class MatchSets(_Reversible):
     attribute: str
 
     def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
-        """State: (the values common to all devices so far)."""
+        """The state is a tuple with one item: the values common to all devices so far."""
         values = _as_set(value)
         if state:
             values &= frozenset(state)
@@ -122,7 +122,7 @@ class Distinct(_Reversible):
     lists: bool = False
 
     def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
-        """With lists, value sets have to be disjoint."""
+        """With lists, the value sets must be disjoint."""
         if value is None:
             return None
         if self.lists:
@@ -136,7 +136,7 @@ class Distinct(_Reversible):
 
 @dataclass(frozen=True, slots=True)
 class DistinctPerRequest:
-    """Distinct as v0.35 and v0.36 have it: one value is remembered per base request, and forgotten on backtracking.
+    """Distinct in v0.35 and v0.36: one value is stored per base request, and deleted on backtracking.
 
     State: (number of devices, {request: value} as sorted pairs). Values 1, 2, 1 of one request pass.
     """
@@ -144,7 +144,7 @@ class DistinctPerRequest:
     attribute: str
 
     def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
-        """A new device is compared with all remembered values, then replaces its own request's."""
+        """A new device is compared with all stored values, then replaces the value of its own request."""
         if value is None:
             return None
         count, remembered = _remembered(state)
@@ -163,17 +163,17 @@ class DistinctPerRequest:
 
 @dataclass(frozen=True, slots=True)
 class DistinctIdentity(_Reversible):
-    """Distinct as v0.34 has it: values are compared by address, so different devices always differ."""
+    """Distinct in v0.34: values are compared by address, so different devices always differ."""
 
     attribute: str
 
     def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
-        """Only absence rejects; two shares of one device count as different here."""
+        """Only a missing value rejects a device; two shares of one device count as different."""
         return None if value is None else state
 
 
 def rule_for(constraint: Constraint, profile: KubernetesProfile) -> ConstraintRule | None:
-    """The rule as the profile's allocator judges it; None for a constraint that it does not know."""
+    """The rule of the profile's allocator; None for a constraint that this allocator does not support."""
     if isinstance(constraint, UnknownConstraint):
         return None
     lists = profile.gates.list_type_attributes and profile.allocator.list_constraints

@@ -16,7 +16,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 
 @dataclass(frozen=True, slots=True)
 class AllocationContext:
-    """Everything that stays fixed while claims are allocated on a node."""
+    """The input of an allocation that stays fixed while claims are allocated on a node."""
 
     node: Node
     pools: NodePools
@@ -35,11 +35,11 @@ class AllocationContext:
         return self.devices.profile
 
     def uses(self) -> Iterator[PoolUse]:
-        """What is allocated already in each pool of the node."""
+        """The devices and shares in use in each pool of the node."""
         return (self.allocated.use_of(pool.driver, pool.name) for pool in self.pools.pools)
 
     def exclusively_allocated(self) -> list[bool]:
-        """Per device of the node, in search order: whether a claim holds it alone.
+        """By device of the node, in search order: True if a claim has it exclusively.
 
         Without the gate DRAConsumableCapacity a share counts as the whole device.
         """
@@ -61,7 +61,7 @@ class AllocationContext:
         return use.exclusive.union(name for name, _ in use.shares) if shares_count else use.exclusive
 
     def drawn(self, pool: NodePool) -> Iterator[tuple[Draw, ...]]:
-        """What the allocated devices of a pool draw from its counters; shared ones count from v0.36.2 on."""
+        """The draws of allocated devices from a pool's counters; those of shared devices count from v0.36.2 on."""
         use = self.allocated.use_of(pool.driver, pool.name)
         names = set(use.exclusive)
         if self.profile.allocator.counters_of_shared_devices:

@@ -1,10 +1,9 @@
-"""Which devices are alike: the search cannot distinguish them.
+"""Finds devices that the search cannot distinguish.
 
-Partitions of two GPUs draw from different counter sets, and are alike all the same if the GPUs are: the devices around
-one counter set can change places with those around another that offers as much, device by device. Such sets, with
-their devices, are parts of one shape here. Whether two parts are alike at some moment depends on what was taken of
-them, which `Symmetry` compares. Within a part, counters can change places as well, along with the devices that draw
-from them.
+Partitions of two GPUs draw from different counter sets, but are alike if the GPUs are: the devices around one counter
+set are interchangeable with those around another that offers as much, device by device. Such sets with their devices
+are parts of the same shape. Whether two parts are alike at some moment depends on the use of their devices, which
+`Symmetry` compares. Within a part, counters are interchangeable as well, along with the devices that draw from them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ LocalCounter: TypeAlias = tuple[int, str]  # the place of a set among those of i
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Per device: its kind within its part, the part it belongs to; per part: its shape. Part 0 draws no counters."""
+    """By device: its kind within its part, and its part. By part: its shape. Part 0 draws no counters."""
 
     kinds: Sequence[int]
     parts: Sequence[int]
@@ -35,7 +34,7 @@ class Kinds:
 
 
 def find_kinds(position: SearchState, plans: Sequence[RequestPlan], *, renaming: bool) -> Kinds:
-    """Tell devices apart; with `renaming`, counters by what they offer and to whom, and not by their names."""
+    """Group devices by kind. With `renaming`, counters differ by amount and users, and not by name."""
     describe = _Description.of(position, plans)
     devices = position.scene.pools.devices
     descriptions = [describe(pooled) for pooled in devices]
@@ -53,7 +52,7 @@ def find_kinds(position: SearchState, plans: Sequence[RequestPlan], *, renaming:
         left = part.left(position)
         if left is None:
             continue
-        # What no request can have is in nobody's way.
+        # Devices that no request can have do not matter.
         part.devices = [pooled for pooled in part.devices if _wanted(position, plans, pooled)]
         census = frozenset(Counter(kinds[pooled.index] for pooled in part.devices).items())
         signature = part.sets[0][0], census, frozenset(left.items())
@@ -66,19 +65,19 @@ def find_kinds(position: SearchState, plans: Sequence[RequestPlan], *, renaming:
 
 
 def order_matters(position: SearchState) -> bool:
-    """Whether the order in which devices are taken can decide what fits: some constraints remember it."""
+    """True if the order in which devices are taken can decide if claims fit: some constraints depend on it."""
     rules = [rule for claim in position.plans for rule in claim.constraints]
     return bool(rules) and (position.lenient or not all(isinstance(rule, Match | MatchSets) for rule in rules))
 
 
 def verdict(plan: RequestPlan, pooled: PooledDevice, *, lenient: bool) -> Answer:
-    """What the selectors of a request say about a device, an error included."""
+    """The answer of a request's selectors for a device, an error included."""
     answer = plan.matches.of(pooled)
     return answer.lenient if lenient else answer.strict
 
 
 def _wanted(position: SearchState, plans: Sequence[RequestPlan], pooled: PooledDevice) -> bool:
-    """Whether the search may ever take the device."""
+    """True if the search may ever take the device."""
     return any(
         (plan.admin or not position.busy[pooled.index])
         and verdict(plan, pooled, lenient=position.lenient) is Answer.YES
@@ -94,15 +93,15 @@ class _Part:
     devices: list[PooledDevice] = field(default_factory=list)
 
     def draws(self, pooled: PooledDevice) -> tuple[tuple[LocalCounter, int], ...]:
-        """What a device draws, without the names of sets."""
+        """The draws of a device, with the position of each set instead of its name."""
         places = {name: place for place, (_, name) in enumerate(self.sets)}
         return tuple(((places[name], counter), amount) for (name, counter), amount in pooled.draws)
 
     def left(self, position: SearchState) -> Mapping[LocalCounter, int] | None:
-        """What its counters still have; None where more than its own devices in use decides that."""
+        """The amounts left in its counters; None if they depend on more than its own devices in use."""
         if not self.sets or any(pooled.shareable for pooled in self.devices):
             return None
-        if not self.devices[0].pool.counters:  # the gate DRAPartitionableDevices is off: nobody can have them
+        if not self.devices[0].pool.counters:  # the gate DRAPartitionableDevices is off: no request can have them
             return None
         table = position.table(self.devices[0].pool)
         places = {name: place for place, (_, name) in enumerate(self.sets)}
@@ -111,7 +110,7 @@ class _Part:
 
 
 def _parts(devices: Iterable[PooledDevice]) -> list[_Part]:
-    """The first is for devices without counters."""
+    """The parts; the first one is for devices without counters."""
     groups: dict[SetId, frozenset[SetId]] = {}
     for pooled in devices:
         drawn = _sets_of(pooled)
@@ -132,9 +131,9 @@ def _sets_of(pooled: PooledDevice) -> frozenset[SetId]:
 def _merged(
     part: _Part, kinds: Sequence[int], descriptions: Sequence[Hashable], left: Mapping[LocalCounter, int]
 ) -> Mapping[int, int]:
-    """One kind for devices that can change places if their counters do, as the memory slices of a GPU can.
+    """Kinds by kind: one for all devices that can change places if their counters do, like the memory slices of a GPU.
 
-    That is so where no other device distinguishes these counters.
+    Requires that no other device distinguishes these counters.
     """
     columns: dict[LocalCounter, Counter[int]] = {counter: Counter() for counter in left}
     for pooled in part.devices:
@@ -165,7 +164,7 @@ def _merged(
 
 @dataclass(frozen=True, slots=True)
 class _Description:
-    """Everything that the search looks at in a device, but for what it draws."""
+    """The properties of a device that the search reads, except for its draws."""
 
     position: SearchState
     plans: Sequence[RequestPlan]

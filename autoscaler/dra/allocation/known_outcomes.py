@@ -1,8 +1,8 @@
-"""Outcomes of allocations on nodes that have not changed, kept from one plan to the next.
+"""Caches outcomes of allocations on unchanged nodes from one plan to the next.
 
-A reconcile asks every node with room what it has for the pods that wait, and most nodes are as they were in the
-reconcile before. What is kept of a node lives as long as its pools: until one of its slices changes. Questions are the
-same if their claims ask for the same of the same devices in use, whoever asks; the answer names who asks.
+A reconcile allocates on every node with room for the pending pods, and most nodes are unchanged since the previous
+reconcile. Outcomes of a node are kept as long as its pools: until one of its slices changes. Two questions are the same
+if their claims request the same with the same devices in use, for any pod; the answer names the claims that ask.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import ResourceClaim
 from instance_catalog.dataclass import replace
 
-_MOST: Final = 8  # of one node: what is in use changes, and answers of before are of no use
+_MOST: Final = 8  # per node; answers for devices that were in use earlier are of no use
 
 
 def question(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Hashable | None:
-    """What the outcome depends on beside the node's pools; None where it is not kept.
+    """The cache key: everything that the outcome depends on beside the node's pools. None if it is not cached.
 
-    Quantities compare by value, and upstream's arithmetic depends on how they are written: requests for an amount of a
-    device, and devices of which amounts are in use, are asked again.
+    Quantities compare by value, but upstream's arithmetic depends on how they are written. Therefore, nothing is cached
+    for requests for an amount of a device, or while amounts of devices are in use.
     """
     if scene.devices.memory is None:
         return None
@@ -43,7 +43,7 @@ def question(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Hasha
 
 
 def kept(key: Hashable, claims: Sequence[ResourceClaim], scene: AllocationContext) -> AllocationOutcome | None:
-    """The outcome for these claims, if the question was asked before."""
+    """The cached outcome, with the names of these claims; None if there is none."""
     known = scene.memo.outcomes.get(key)
     if known is None:
         return None
@@ -51,7 +51,7 @@ def kept(key: Hashable, claims: Sequence[ResourceClaim], scene: AllocationContex
 
 
 def keep(key: Hashable, claims: Sequence[ResourceClaim], scene: AllocationContext, outcome: AllocationOutcome) -> None:
-    """Keep the outcome, if nothing but the question decided it: not how much work there was to spend."""
+    """Cache the outcome if only the question decided it, and not the work budget."""
     if isinstance(outcome, Allocated | NotAllocated):
         if len(scene.memo.outcomes) >= _MOST:
             scene.memo.outcomes.clear()
@@ -59,7 +59,7 @@ def keep(key: Hashable, claims: Sequence[ResourceClaim], scene: AllocationContex
 
 
 def named_after(reason: Reason, names: Mapping[str, str]) -> Reason:
-    """The same finding about other objects: a subject is one of the `names`, or starts with one and a comma."""
+    """The same reason about other objects: its subject is one of the `names`, or begins with one and a comma."""
     subject, comma, rest = reason.subject.partition(",")
     new = names.get(subject)
     return reason if new is None else Reason(reason.code, f"{new}{comma}{rest}", reason.detail)

@@ -1,8 +1,8 @@
-"""The nearest miss: why claims do not fit a node, counted per request. Worked out only after a search has failed.
+"""The nearest miss: the reasons why claims do not fit a node, counted per request. Computed only after a failed search.
 
-Each request is followed through the same sieves as in the search: class, selectors, in use, taints, capacity, counters.
-The first sieve that leaves fewer devices than wanted is the reason. Where every request alone could be satisfied, the
-constraints are left out one by one; if that does not help either, it is the combination.
+Each request passes the same steps as in the search: class, selectors, in use, taints, capacity, counters. The first
+step that leaves fewer devices than wanted is the reason. If every request alone could be satisfied, the constraints are
+left out one by one; if that does not help either, the combination is the reason.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _claim_reasons(plan: ClaimPlan, scene: AllocationContext, *, lenient: bool) 
 
 
 def _miss(claim: ResourceClaim, plan: RequestPlan, scene: AllocationContext, *, lenient: bool) -> Reason | None:
-    """Why one request cannot be satisfied even alone; None if it can."""
+    """The reason why a request cannot be satisfied even alone; None if it can."""
     wanted = plan.number
     if plan.everything is not None:
         wanted = max(1, wanted)
@@ -100,7 +100,7 @@ def _selects(plan: RequestPlan, pooled: PooledDevice, *, lenient: bool) -> bool:
 
 
 def _refusing(plan: RequestPlan, candidates: Sequence[PooledDevice]) -> tuple[str, ...]:
-    """The expressions of the request that said no, most frequent first."""
+    """The expressions of the request that returned false, most frequent first."""
     counts: dict[str, int] = {}
     for pooled in candidates:
         expression = plan.matches.of(pooled).expression
@@ -112,7 +112,7 @@ def _refusing(plan: RequestPlan, candidates: Sequence[PooledDevice]) -> tuple[st
 def _sieves(
     claim: ResourceClaim, plan: RequestPlan, scene: AllocationContext
 ) -> Iterator[tuple[Code, Callable[[PooledDevice], bool]]]:
-    """What else a device has to pass, in the order in which a person thinks of it."""
+    """The further checks of a device, in the order in which they explain a failure best."""
     busy = scene.exclusively_allocated()
     gates = scene.profile.gates
     yield Code.DEVICES_IN_USE, lambda pooled: plan.admin or not busy[pooled.index]
@@ -127,7 +127,7 @@ def _sieves(
 
 @dataclass(frozen=True, slots=True)
 class _Has:
-    """Whether a device has the attribute of a constraint at all."""
+    """A check that a device has the attribute of a constraint."""
 
     attribute: str
 

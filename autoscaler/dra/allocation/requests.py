@@ -1,6 +1,7 @@
-"""The validation pass: what each request needs, found out before the search (validateDeviceRequest, v0.36).
+"""Validates what each request needs before the search (validateDeviceRequest, v0.36).
 
-It runs to the end even if something earlier cannot be satisfied, and every error here beats any combination that fits.
+It continues to the end even if a request cannot be satisfied, and every error here takes precedence over any
+combination that fits.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class RequestPlan:
 
     @property
     def admin(self) -> bool:
-        """Whether administrative access is asked for; subrequests cannot."""
+        """True if the request has adminAccess; subrequests cannot have it."""
         return bool(self.request.admin_access) and not self.parent
 
     @property
@@ -47,7 +48,7 @@ class RequestPlan:
 
     @property
     def name(self) -> str:
-        """As allocation results name it."""
+        """The name in allocation results."""
         return f"{self.parent}/{self.request.name}" if self.parent else self.request.name
 
 
@@ -76,7 +77,7 @@ class ClaimPlan:
 
 @dataclass(slots=True)
 class Validation:
-    """The outcome of the pass: plans, and the reasons that make every verdict unknown."""
+    """The outcome of the validation: plans, and the reasons that make every verdict unknown."""
 
     plans: list[ClaimPlan] = field(default_factory=list)
     unknown: list[Reason] = field(default_factory=list)
@@ -153,7 +154,7 @@ class _Validator:
                 raise self._disabled(alternative.name, "DRAConsumableCapacity")
 
     def _check_alternatives(self, request: FirstAvailable) -> None:
-        """Up to v0.35 All beyond the first subrequest uses the selector answers and devices of an earlier one."""
+        """Up to v0.35, All after the first subrequest uses answers and devices of an earlier one: unsupported."""
         confused = self.scene.profile.allocator.all_alternatives_confused
         if confused and any(sub.allocation_mode == "All" for sub in request.subrequests[1:]):
             feature = f"allocationMode All in a later subrequest of firstAvailable, by {self.scene.profile.name}"
@@ -212,7 +213,7 @@ class _Validator:
         for pooled in scene.pools.devices:
             answer = plan.matches.of(pooled)
             if answer.unknown:
-                # Whether this device belongs to "all" changes what has to be free: no search can settle that.
+                # Whether this device belongs to "all" decides what has to be free: no search can settle that.
                 self.validation.unknown.extend(answer.reasons)
             if plan.matches.admits(pooled, lenient=False) and self._worth_taking(plan, pooled):
                 found.append(pooled)
@@ -247,7 +248,7 @@ class _Validator:
 
 
 def guess_reason(pooled: PooledDevice, plan: RequestPlan) -> Reason:
-    """The catalog has no sourced value for a capacity that is asked for."""
+    """The reason that the catalog has no sourced value for a requested capacity."""
     return Reason.of(Code.CATALOG_UNKNOWN, f"device {pooled.id}", capacities=tuple(plan.capacity))
 
 

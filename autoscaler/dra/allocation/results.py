@@ -1,4 +1,4 @@
-"""From the devices chosen to an AllocationResult in upstream's form (Allocate and createNodeSelector, v0.36)."""
+"""Converts the chosen devices to an AllocationResult in upstream's form (Allocate and createNodeSelector, v0.36)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def allocation_of(claim: ResourceClaim, choices: Sequence[Choice], scene: Alloca
 
 
 def owner_of_shares(claim: ResourceClaim) -> str:
-    """What the ids of a claim's shares begin with."""
+    """The prefix of the ids of a claim's shares."""
     return claim.uid or claim.key
 
 
 def with_shares_of(owner: str, allocation: Allocation) -> Allocation:
-    """The same allocation for another claim that asks for the same: its shares have other ids."""
+    """The same allocation for another claim with the same requests: its shares have other ids."""
     if all(device.share_id is None for device in allocation.devices):
         return allocation
     devices = (
@@ -49,7 +49,7 @@ def _result(claim: ResourceClaim, position: int, choice: Choice, scene: Allocati
         pool=pooled.pool.name,
         device=pooled.name,
         admin_access=choice.plan.admin,
-        # Upstream draws a random id; any will do as long as it is unique, and plans have to be reproducible.
+        # Upstream draws a random id. Any unique id works, and plans have to be reproducible.
         share_id=None if choice.consumed is None else _share_id(owner_of_shares(claim), position),
         consumed_capacity=choice.consumed or None,
         tolerations=request.tolerations if profile.allocator.tolerations_in_result else (),
@@ -59,7 +59,7 @@ def _result(claim: ResourceClaim, position: int, choice: Choice, scene: Allocati
 
 
 def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], scene: AllocationContext) -> NodeSelector | None:
-    """Where the allocation can be used: this node, the nodes that all devices reach, or None for everywhere."""
+    """The nodes where the allocation can be used: this one, those that all devices reach, or None for all nodes."""
     expressions: list[Requirement] = []
     fields: list[Requirement] = []
     for choice in choices:

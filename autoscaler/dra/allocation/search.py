@@ -1,8 +1,8 @@
-"""The search: depth first over claims, requests and devices; the first complete solution wins.
+"""Searches depth first over claims, requests and devices; the first complete solution wins.
 
 A port of allocateOne and allocateDevice (k8s.io/dynamic-resource-allocation structured/internal/incubating, v0.36 and
-v0.37): the same order of devices, and errors at the same moment. What `symmetry` proves to fail is skipped.
-Each call of upstream's recursion is a generator that yields the call it makes, so no depth exhausts the stack.
+v0.37): the same order of devices, and errors at the same moment. It skips what `symmetry` proves to fail. Each call of
+upstream's recursion is a generator that yields the calls it makes, so no depth exhausts the stack.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class BudgetExceededError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """`steps`: how often this search may look for a device before it gives up without an answer.
+    """`steps`: the number of times this search may look for a device before it gives up without an answer.
 
-    `upstream_steps`: what kube-scheduler manages before its filter timeout of 10 s, at about 5 µs a step; a search that
-    upstream would need more steps for counts as one that times out there.
+    `upstream_steps`: the number of steps that kube-scheduler manages before its filter timeout of 10 s, at about 5 µs
+    each. A search for which upstream needs more steps counts as one that times out there.
     """
 
     steps: int = 10_000
@@ -74,7 +74,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Undo:
-    """What has to be put back when a choice is withdrawn."""
+    """The values to restore when a choice is withdrawn."""
 
     states: tuple[State, ...]
     draws_from: CounterTable | None
@@ -94,8 +94,8 @@ class Search:
         self.chosen: dict[tuple[int, int], int] = {}  # (claim, request) -> index of the alternative taken
         self.devices = at.pools.devices
         self.busy = at.exclusively_allocated()
-        self.taken = [0] * len(self.devices)  # per device: bit i is set while claim i holds it
-        self.consumed: dict[int, Consumed] = {}  # per shareable device: what this search gave away
+        self.taken = [0] * len(self.devices)  # per device: bit i is set while claim i has it
+        self.consumed: dict[int, Consumed] = {}  # per shareable device: what this search has allocated
         self.states: list[list[State]] = [[START] * len(plan.constraints) for plan in plans]
         self.tables: dict[object, CounterTable] = {}
         self.requested = {plan: plan.capacity for claim in plans for plan in claim.plans()}
@@ -105,11 +105,11 @@ class Search:
         self.symmetry = Symmetry(self) if budget.prune and not self._remembers_history() else None
 
     def _remembers_history(self) -> bool:
-        """Whether known defects let rejected attempts change later answers, so that nothing may be skipped."""
+        """True if known defects let rejected attempts change later answers, so that nothing may be skipped."""
         allocator = self.scene.profile.allocator
         names = [pool.name for pool in self.scene.pools.pools if pool.counters]
         shared_table = not allocator.counters_keyed_by_driver and len(set(names)) < len(names)
-        # Beside another constraint, even a rejected device makes such a distinctAttribute forget.
+        # Beside another constraint, even a rejected device makes such a distinctAttribute delete its value.
         forgetful = any(
             len(plan.constraints) > 1 and any(isinstance(rule, DistinctPerRequest) for rule in plan.constraints)
             for plan in self.plans
@@ -117,7 +117,7 @@ class Search:
         return allocator.leaks_on_rejection or shared_table or forgetful or bool(self.aliased)
 
     def run(self) -> bool:
-        """Whether a solution was found; it is in `results` and `chosen`.
+        """True if a solution was found; it is in `results` and `chosen`.
 
         Raises FatalError, BudgetExceededError, BudgetSpentError.
         """
@@ -169,7 +169,7 @@ class Search:
         return (yield self._exact_count(i, j, plan, k, start))
 
     def _alternatives(self, i: int, j: int, alternatives: tuple[RequestPlan, ...]) -> Call:
-        """firstAvailable: the first alternative with which everything else can be found, too."""
+        """firstAvailable: take the first alternative with which everything else can be found, too."""
         only_too_many = True
         for index, plan in enumerate(alternatives):
             result = yield self._one(i, j, plan, 0, 0)
@@ -191,7 +191,7 @@ class Search:
         return result
 
     def _exact_count(self, i: int, j: int, plan: RequestPlan, k: int, start: int) -> Call:
-        """Try device after device from `start` on; within one request only combinations are tried, not permutations."""
+        """Try each device from `start` on; within one request only combinations are tried, not permutations."""
         symmetry = self.symmetry
         key = symmetry.key(i, plan, k, start, steps=self.steps) if symmetry is not None else None
         if key is not None and symmetry is not None and symmetry.known_vain(key):
@@ -260,11 +260,11 @@ class Search:
 
     @property
     def times_out_upstream(self) -> bool:
-        """Whether kube-scheduler would give up before it gets here."""
+        """True if kube-scheduler would give up before this step."""
         return self._effort() > self.budget.upstream_steps
 
     def _take(self, i: int, plan: RequestPlan, pooled: PooledDevice, *, must: bool) -> _Undo | None:
-        """Upstream's allocateDevice: check everything but selectors and mark the device. None if it cannot be had."""
+        """Upstream's allocateDevice: check everything but selectors, and mark the device. None if a check fails."""
         profile, index = self.scene.profile, pooled.index
         if plan.admin:
             if not pooled.shareable and self.taken[index] >> i & 1:
@@ -303,7 +303,7 @@ class Search:
         return undo
 
     def _give_back(self, i: int, plan: RequestPlan, pooled: PooledDevice, undo: _Undo) -> bool:
-        """Withdraw the latest choice. Whether everything is exactly as it was (v0.36's distinctAttribute forgets)."""
+        """Withdraw the latest choice. True if the state is as before (v0.36's distinctAttribute loses values)."""
         self.results[i].pop()
         return self._give_back_marks(i, plan, pooled, undo)
 
@@ -346,7 +346,7 @@ class Search:
         return True
 
     def _counted_already(self, pooled: PooledDevice) -> bool:
-        """A shareable device of which something is consumed already has drawn its counters."""
+        """True if the device has drawn its counters: it is shareable, and something of it is consumed already."""
         if not pooled.shareable:
             return False
         use = self.scene.allocated.use_of(pooled.driver, pooled.pool.name)
@@ -355,7 +355,7 @@ class Search:
         return self.scene.profile.allocator.share_id_alone_skips_counters and use.shared(pooled.name)
 
     def table(self, pool: NodePool) -> CounterTable:
-        """The counters of a pool. Up to v0.36.3 drivers that use one pool name share (and spoil) one table."""
+        """The counters of a pool. Up to v0.36.3, drivers with the same pool name share one table, a defect."""
         key = (pool.driver, pool.name) if self.scene.profile.allocator.counters_keyed_by_driver else pool.name
         found = self.tables.get(key)
         if found is None:
@@ -363,7 +363,7 @@ class Search:
         return found
 
     def _has_room(self, plan: RequestPlan, pooled: PooledDevice) -> bool:
-        """Whether the capacity that the request takes is left (CmpRequestOverCapacity)."""
+        """True if the capacity that the request takes is available (CmpRequestOverCapacity)."""
         capacities = pooled.device.capacity
         requested = self.requested[plan]
         giving = self.consumed.get(pooled.index)
@@ -384,7 +384,7 @@ class Search:
                 self._alias(plan, pooled, {name: giving[name] for name in giving if name not in (in_use or ())})
 
     def _alias(self, plan: RequestPlan, pooled: PooledDevice, giving: Mapping[str, Quantity]) -> None:
-        """Up to v0.36.3 the check adds what is in use to the claim's own request, where that is a big quantity."""
+        """Add this search's consumption to a big quantity of the claim's own request, like upstream up to v0.36.3."""
         requested = dict(self.requested[plan])
         for name, quantity in requested.items():
             capacity = pooled.device.capacity.get(name)

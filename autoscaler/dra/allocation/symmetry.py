@@ -1,13 +1,13 @@
-"""What the search need not try, because it has failed with something equal already.
+"""Skips parts of the search that fail because something equal has failed already.
 
-Two devices are alike if the search cannot distinguish them: swapping them maps solutions to solutions
-and errors to errors. So where one failed in a place, its likes fail in the same place; and a place that failed once
-fails again whenever the same kinds of devices are in use. Neither changes which solution is found first, nor which
-errors are reached: a search that fails has looked at every device that was open to it.
+Two devices are alike if the search cannot distinguish them: swapping them maps solutions to solutions and errors to
+errors. So if one failed in a place, all like it fail in the same place; and a place that failed once fails again
+whenever the same kinds of devices are in use. Neither changes which solution is found first, nor which errors are
+reached: a search that fails has tried every device that was available to it.
 
 Whole parts of a node (see `interchange`) change places only in searches without errors and without constraints that
-remember an order. A solution moved to the other part may then be one that the search would have met earlier, since
-devices of one request are taken in ascending order; but then it was met, and was none.
+remember an order. A solution moved to the other part may then be one that the search has tried earlier, because devices
+of one request are taken in ascending order; but then that one was no solution.
 
 Nothing is computed before the first failure: most searches succeed at once.
 """
@@ -34,7 +34,7 @@ class InfeasibleError(Exception):
 
 @dataclass(slots=True)
 class DeadEnd:
-    """A device that failed in a place after `effort` steps of upstream's; so many of its likes were skipped there."""
+    """A device that failed in a place after `effort` upstream steps. `skipped` is the number of devices like it."""
 
     effort: int
     skipped: int = 0
@@ -42,7 +42,7 @@ class DeadEnd:
 
 @dataclass(slots=True)
 class Symmetry:
-    """What one search has learned. `skipped_steps` estimates what upstream spends where this search spends nothing."""
+    """The parts that one search may skip. `skipped_steps` estimates the steps that upstream makes in its place."""
 
     position: SearchState
     skipped_steps: int = 0
@@ -53,15 +53,15 @@ class Symmetry:
     _chosen: dict[RequestPlan, list[int]] = field(default_factory=dict)  # devices that its selectors choose
 
     def learn(self) -> bool:
-        """Find out, at the first failure, which devices are alike. Whether anything may be skipped in this search.
+        """Find the devices that are alike, at the first failure. True if the search may skip anything.
 
-        Raises ProvenVainError.
+        Raises InfeasibleError.
         """
         if self._kinds is None and self._usable:
             plans = [plan for claim in self.position.plans for plan in claim.plans()]
             overflow = any(claim.most_devices > MAX_DEVICES_PER_CLAIM for claim in self.position.plans)
-            # All mode takes devices in order up to the first that is in use, or up to an error for a constraint; and
-            # where errors and the limit of devices meet, the order decides as well which of them is reached.
+            # All mode takes devices in order up to the first that is in use, or up to an error for a constraint. If
+            # both errors and the limit of devices are possible, the order also decides which of them is reached.
             ordered = any(plan.everything is not None and plan.constraints for plan in plans)
             raises = ordered or may_raise(self.position, plans)
             if not raises and provably_vain(self.position):
@@ -82,7 +82,7 @@ class Symmetry:
         return known[bisect_left(known, start) :]
 
     def equivalence_keys(self) -> Callable[[int], Hashable]:
-        """A function of devices, equal for those that are alike in the present state of the search."""
+        """A function whose results are equal for devices that are alike in the current state of the search."""
         kinds, position, used = self._kinds, self.position, self._used(0)
         assert kinds is not None
 
@@ -94,7 +94,7 @@ class Symmetry:
         return equivalence_key
 
     def _used(self, start: int) -> dict[int, tuple[int, ...]]:
-        """Per part that this search holds devices of: their kinds and uses, and which of them are from `start` on."""
+        """By part with devices of this search: their kinds and uses, and which of them are at `start` or later."""
         kinds, position, numbers = self._kinds, self.position, self._uses
         assert kinds is not None
         used: dict[int, list[int]] = {}
@@ -104,20 +104,20 @@ class Symmetry:
         return {part: tuple(sorted(uses)) for part, uses in used.items()}
 
     def key(self, claim: int, plan: RequestPlan, k: int, start: int, *, steps: int) -> Hashable | None:
-        """Equal for places of the search where the same can still be found.
+        """A key that is equal for places of the search where the same can still be found.
 
-        None as long as nothing was learned, and in the first `_PATIENCE` steps: short searches are cheaper repeated.
+        None before `learn`, and in the first `_PATIENCE` steps: short searches are cheaper to repeat.
         """
         kinds = self._kinds
         if kinds is None or steps < _PATIENCE:
             return None
-        # What counters still hold follows from the devices in use.
+        # The amounts left in counters follow from the devices in use.
         used = sorted((kinds.shapes[part], uses) for part, uses in self._used(start).items())
         held = len(self.position.held()[claim])
         return plan, k, start, held, tuple(used), tuple(map(state_key, self.position.states[claim]))
 
     def known_vain(self, key: Hashable) -> bool:
-        """Whether this place has failed before."""
+        """True if this place has failed before."""
         effort = self._vain.get(key)
         if effort is None:
             return False
@@ -125,13 +125,13 @@ class Symmetry:
         return True
 
     def remember_vain(self, key: Hashable, effort: int) -> None:
-        """This place has failed, after that many of upstream's steps."""
+        """Record that this place has failed after `effort` upstream steps."""
         self._vain[key] = effort
 
     def count_skipped(self, failures: Iterable[DeadEnd], wanted: int) -> None:
-        """Estimate what upstream spends on the likes of devices that failed, with `wanted` more to find each time.
+        """Estimate upstream's steps for the devices like those that failed, with `wanted` more to find each time.
 
-        Every further one leaves fewer to choose from, so the effort shrinks like the number of combinations.
+        Each further device leaves fewer to choose from, so the effort shrinks like the number of combinations.
         """
         for failure in failures:
             whole = _combinations(failure.skipped, wanted)
@@ -154,7 +154,7 @@ def chosen(position: SearchState, plan: RequestPlan) -> list[int]:
 
 
 def may_raise(position: SearchState, plans: Sequence[RequestPlan]) -> bool:
-    """Whether the search can reach an error."""
+    """True if the search can reach an error."""
     scene = position.scene
     if scene.pools.barrier is not None:
         return True

@@ -1,7 +1,7 @@
-"""Which devices of a node a request could be given one of, as things are there now.
+"""Finds the devices of a node of which a request could get one now.
 
-Each is answered by the search itself, with one device asked for and all others out of reach: selectors, taints,
-counters and capacity count as they do for a claim. Constraints do not: they are about several devices.
+The search itself answers, with one device requested and all others unavailable: selectors, taints, counters and
+capacity count as they do for a claim. Constraints do not count: they are about several devices.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def usable_groups(
     allocated: AllocatedState,
 ) -> Iterator[K]:
     """The groups of devices of which the request could get one now. None for a request with administrative access,
-    which holds nothing, and none where kube-scheduler aborts or something unknown decides. Raises BudgetSpentError."""
+    which reserves nothing, and none if kube-scheduler aborts or something unknown decides. Raises BudgetSpentError."""
     if request.admin_access:
         return
     one = replace(request, allocation_mode="ExactCount", count=1)

@@ -1,1 +1,1 @@
-"""From a pod to its ResourceClaims: references, PodGroups, extended resources, finished consumers."""
+"""The ResourceClaims of a pod: references, PodGroups, extended resources, finished consumers."""

@@ -1,8 +1,8 @@
-"""Extended resources served through DRA (KEP-5004): `nvidia.com/gpu: 1` becomes a request of a claim nobody wrote.
+"""Extended resources served through DRA (KEP-5004): `nvidia.com/gpu: 1` becomes a request in a generated claim.
 
-Rules of kube-scheduler's plugin dynamicresources, extendeddynamicresources.go, v1.36. Which class serves a resource is
-decided on the snapshot; the scheduler maintains that map by events (dynamic-resource-allocation,
-deviceclass/extendedresourcecache), with results that depend on history: `contested_resources`.
+Rules of kube-scheduler's plugin dynamicresources, extendeddynamicresources.go, v1.36. Here the snapshot determines
+which class serves a resource; the scheduler maintains that map by events (dynamic-resource-allocation,
+deviceclass/extendedresourcecache), with results that depend on history: see `contested_resources`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 EXTENDED_RESOURCE_GATE: Final = "DRAExtendedResource"  # alpha in 1.34, on by default from 1.36
-# Far above what a claim may ask for (32), and far below where sums overflow.
+# Far above what a claim may request (32), and far below where sums overflow.
 _TOO_MANY: Final = 1_000_000
 
 
 def extended_resource_classes(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
-    """Resource name to the class that serves it: every class under its implicit name, and under its explicit one.
+    """The class that serves each resource, by name of the resource: every class by its implicit and its explicit name.
 
-    Of several classes with one explicit name the newest wins, then the one first by name.
+    Of several classes with one explicit name the newest wins, then the first by name.
     """
     ordered = sorted(classes, key=lambda device_class: (-device_class.created, device_class.name))
     serving: dict[str, DeviceClass] = {}
@@ -37,10 +37,10 @@ def extended_resource_classes(classes: Iterable[DeviceClass]) -> dict[str, Devic
 
 
 def contested_resources(classes: Iterable[DeviceClass]) -> frozenset[str]:
-    """Implicit names that kube-scheduler may or may not serve, depending on the order in which it saw the classes.
+    """Implicit names that kube-scheduler may or may not serve, depending on the order in which it received the classes.
 
-    A class that appears after one that beats it for their explicit name gets neither name. Classes appear as they are
-    created, and by name after a restart of kube-scheduler; only a class that is first in both is certain of its
+    A class that appears after one that wins their explicit name gets neither name. Classes appear when they are
+    created, and by name after a restart of kube-scheduler; only a class that is first in both orders certainly has its
     implicit name.
     """
     sharing: dict[str, list[DeviceClass]] = {}
@@ -56,7 +56,7 @@ def contested_resources(classes: Iterable[DeviceClass]) -> frozenset[str]:
 
 
 def _may_come_first(winner: DeviceClass, loser: DeviceClass) -> bool:
-    """Whether `winner` takes the explicit name from `loser` and may have appeared before it."""
+    """True if `winner` takes the explicit name from `loser` and may have appeared before it."""
     if winner.created == loser.created:
         return winner.name < loser.name
     return winner.created > loser.created and winner.name < loser.name
@@ -67,7 +67,7 @@ def extended_resource_claim(
 ) -> ResourceClaim | None:
     """The claim that the scheduler would create for the pod on this node; None if the node serves nothing through DRA.
 
-    A node that has the resource itself (a device plugin) serves it alone, even when it has too little.
+    A node that has the resource itself (a device plugin) serves it alone, even if it has too little.
     """
     if not profile.gates.extended_resource or not class_map:
         return None
@@ -80,7 +80,7 @@ def extended_resource_claim(
     requests = [request for name in resources for request in _requests(pod, containers, name, class_map[name].name)]
     if not requests:
         return None
-    # The scheduler names it once it is written; until then the pod's name identifies the claim.
+    # The scheduler generates the claim's name when it creates it; until then the pod's name identifies the claim.
     return ResourceClaim(
         namespace=pod.namespace,
         name=f"{pod.name}-extended-resources",
@@ -95,7 +95,7 @@ def _available(node: Node, resource: str) -> bool:
 
 
 def _requests(pod: Pod, containers: tuple[Container, ...], resource: str, device_class: str) -> Iterable[DeviceRequest]:
-    """One request per long-lived container, and one for what short-lived init containers need on top."""
+    """One request per long-lived container, and one for what short-lived init containers need in addition."""
     short_lived = [i for i, container in enumerate(pod.init_containers) if not container.sidecar]
     lasting = {
         i: request
@@ -104,7 +104,7 @@ def _requests(pod: Pod, containers: tuple[Container, ...], resource: str, device
     }
     extra: DeviceRequest | None = None
     for i in short_lived:
-        # What containers after it will hold is free while it runs.
+        # The devices of later containers are free while it runs.
         reusable = sum(request.count for j, request in lasting.items() if j >= i)
         request = _request(i, containers[i], resource, device_class, reusable=reusable)
         if request is not None and (extra is None or request.count > extra.count):
@@ -125,7 +125,7 @@ def _request(
 
 
 def _amount(container: Container, resource: str) -> int:
-    """How many. What is no whole number of 64 bits is more than a claim may have, so nothing is bought for it."""
+    """The amount. If it is no whole number of 64 bits, it is more than a claim may have: no node is launched."""
     quantity = container.requests.get(resource)
     if quantity is None:
         return 0

@@ -1,6 +1,6 @@
-"""Claims as the resource claim controller will leave them within seconds (pkg/controller/resourceclaim, v1.36).
+"""Claims as the resource claim controller leaves them within seconds (pkg/controller/resourceclaim, v1.36).
 
-Until then kube-scheduler counts what finished pods held, and a node bought for that moment would not be needed.
+Until then kube-scheduler counts the devices of finished pods, but a node launched for that moment would not be needed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def without_finished_consumers(
     """The claims, by namespace/name, without the reservations of pods that will not run any more.
 
     A claim that loses its last consumer loses its devices, and so does one that is being deleted and has none. One that
-    was generated for such a pod is deleted. Consumers that nobody knows stay. `pod_groups` by namespace/name, where the
-    gate DRAWorkloadResourceClaims is on: those that were replaced by others of their name reserve nothing either.
+    was generated for such a pod is deleted. Unknown consumers stay. `pod_groups` by namespace/name, if the gate
+    DRAWorkloadResourceClaims is on: groups that others of the same name have replaced reserve nothing either.
     """
     done = {pod.uid for pod in pods if pod.finished or (pod.deleting and pod.node_name is None)}
     found = dict(claims.items())
@@ -32,7 +32,7 @@ def without_finished_consumers(
 
 
 def _stays(claim: ResourceClaim, done: Collection[str]) -> bool:
-    """Whether it is seen at a glance that the claim stays as it is: most do. Where no group may be replaced."""
+    """A fast check, true for most claims: the claim stays as it is. Only valid if no group may be replaced."""
     for one in claim.reserved_for:
         if one.uid in done:
             return False

@@ -1,7 +1,7 @@
-"""What a pod's claims take of the node's own amounts, such as cpu, once their devices are allocated (KEP-5517).
+"""The part of a node's own amounts, such as cpu, that a pod's claims take with their devices (KEP-5517).
 
 Upstream: kube-scheduler's plugin dynamicresources, nodeallocatabledynamicresources.go, v1.37.2, with the gate
-DRANodeAllocatableResources. Without it the API server drops the field of devices, and nothing here is asked.
+DRANodeAllocatableResources. Without it the API server drops the field of devices, and this module is not used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE: Final = Quantity.of(1)
 
 @dataclass(frozen=True, slots=True)
 class ClaimShare:
-    """What one claim takes for one pod, by name of the resource, as status.nodeAllocatableResourceClaimStatuses says.
+    """The amounts that one claim takes for one pod, by resource, as in status.nodeAllocatableResourceClaimStatuses.
 
     `containers` are those that name the claim, once for each time.
     """
@@ -42,15 +42,15 @@ class ClaimShare:
     per_container: Mapping[str, Quantity]
 
     def of_pod(self) -> dict[str, Quantity]:
-        """What comes on top of the pod's own requests."""
+        """The amounts in addition to the pod's own requests."""
         total = dict(self.mapped)
         add(total, self.per_pod)
-        references = Quantity.of(len(self.containers))  # 0 is an amount, which a node with less than nothing lacks
+        references = Quantity.of(len(self.containers))  # 0 is an amount, which a negative rest of a node does not cover
         add(total, {name: amount.times(references) for name, amount in self.per_container.items()})
         return total
 
     def of_container(self) -> dict[str, Quantity]:
-        """What comes on top of the limits of each container that names the claim."""
+        """The amounts in addition to the limits of each container that names the claim."""
         total = dict(self.mapped)
         add(total, self.per_pod)
         add(total, self.per_container)
@@ -58,7 +58,7 @@ class ClaimShare:
 
 
 def amounts_of(shares: Iterable[ClaimShare]) -> dict[str, Quantity]:
-    """What the shares take together."""
+    """The sum of the shares."""
     total: dict[str, Quantity] = {}
     for share in shares:
         add(total, share.of_pod())
@@ -66,10 +66,10 @@ def amounts_of(shares: Iterable[ClaimShare]) -> dict[str, Quantity]:
 
 
 def not_shareable(claim: ResourceClaim, pod: Pod, devices: ClusterDevices) -> DoesNotFit | Unknown | None:
-    """Why the pod cannot use an allocated claim that another one has: the claim's devices are a part of the node's own
-    amounts, which is counted for one pod. Devices that only have an overhead may be shared.
+    """The reason why the pod cannot use an allocated claim that another pod uses: the claim's devices are a part of the
+    node's own amounts, which counts for one pod. Devices that only have an overhead may be shared.
 
-    With claims of PodGroups it depends on whether both pods are scheduled in one cycle, which is not known.
+    Unknown for claims of PodGroups: it depends on whether both pods are scheduled in one cycle.
     """
     if not claim.reserved_for or claim.allocation is None or not _has_mapping(claim.allocation, devices):
         return None
@@ -84,10 +84,10 @@ def not_shareable(claim: ResourceClaim, pod: Pod, devices: ClusterDevices) -> Do
 def shares_of(
     pod: Pod, node: Node, allocated: Sequence[tuple[ResourceClaim, Allocation]], devices: ClusterDevices
 ) -> tuple[ClaimShare, ...]:
-    """What each of the pod's claims takes with these allocations, those that take nothing left out.
+    """The amounts that each of the pod's claims takes with these allocations, without claims that take nothing.
 
-    Raises FatalError, as kube-scheduler aborts the attempt, where a claim has such a device and another one that the
-    node does not see, or an allocation says nothing about the capacity that counts.
+    Raises FatalError, as kube-scheduler aborts the attempt, if a claim has such a device and another one that the node
+    cannot access, or if an allocation lacks the capacity that counts.
     """
     found = (_share(pod, node, claim, allocation, devices) for claim, allocation in allocated)
     return tuple(share for share in found if share is not None)
@@ -96,7 +96,7 @@ def shares_of(
 def guessed(
     node: Node, allocated: Sequence[tuple[ResourceClaim, Allocation]], devices: ClusterDevices
 ) -> Iterator[Reason]:
-    """Capacities of which the catalog has no exact figure, where an amount of the node follows from them."""
+    """Capacities that the catalog only estimates, if an amount of the node follows from them."""
     for _, allocation in allocated:
         for result in allocation.devices:
             device = _published(result, devices, node)
@@ -158,7 +158,7 @@ def _error(claim: ResourceClaim, result: AllocatedDevice, problem: str) -> Fatal
 
 
 def _published(result: AllocatedDevice, devices: ClusterDevices, node: Node | None = None) -> Device | None:
-    """The device of an allocation; None if no slice, or none that the `node` sees, has it.
+    """The device of an allocation; None if no slice has it, or none that is visible on `node`.
 
     While a pool is replaced, its newest generation counts, from which devices are allocated; upstream takes either.
     """

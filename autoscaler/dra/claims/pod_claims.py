@@ -1,7 +1,7 @@
-"""From a pod to its claims (kube-scheduler's plugin dynamicresources, PreEnqueue and PreFilter, v1.36).
+"""The claims of a pod (kube-scheduler's plugin dynamicresources, PreEnqueue and PreFilter, v1.36).
 
-A pod whose claims are missing, being deleted or somebody else's cannot be scheduled anywhere; that is said once, before
-any node is looked at.
+A pod whose claims are missing, being deleted or made for another pod cannot be scheduled on any node; this is reported
+once, before any node is checked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ClaimsOrVerdict: TypeAlias = tuple[ResourceClaim, ...] | DoesNotFit | Fatal
 def claims_of(
     pod: Pod, claims: Mapping[str, ResourceClaim], profile: KubernetesProfile, classes: Mapping[str, DeviceClass]
 ) -> ClaimsOrVerdict:
-    """The pod's claims in pod order, allocated ones included; or why the pod cannot be scheduled on any node.
+    """The pod's claims in pod order, allocated ones included; or the reason why no node can run the pod.
 
     `claims` is keyed by namespace/name, `classes` by name. Entries that intentionally have no claim are left out.
     """
@@ -63,7 +63,7 @@ def claims_of(
 
 
 def unavailable(claim: ResourceClaim, node: Node) -> Reason | None:
-    """Why an allocated claim cannot be used on a node.
+    """The reason why an allocated claim cannot be used on a node.
 
     Devices whose binding conditions are not yet true do not prevent it: kube-scheduler waits for them, and clears the
     allocation itself after its binding timeout. Raises BadSelectorError for a node selector that cannot be parsed.
@@ -82,7 +82,7 @@ def unavailable(claim: ResourceClaim, node: Node) -> Reason | None:
         if failed:
             return Reason.of(Code.BINDING_FAILED, _subject(claim), device=key, conditions=tuple(failed))
         if not all(condition in true for condition in device.binding_conditions):
-            break  # whatever the devices after it say
+            break  # the devices after it do not matter
     return None
 
 
@@ -100,7 +100,7 @@ def _problem(pod: Pod, entry: PodClaim, claim: ResourceClaim | None, profile: Ku
 
 
 def full(claim: ResourceClaim, pod: Pod, profile: KubernetesProfile) -> Reason | None:
-    """Why the pod cannot be one more consumer of an allocated claim. The API server says so when the pod is bound."""
+    """The reason why the pod cannot use an allocated claim: the API server would refuse its binding."""
     if len(claim.reserved_for) < MAX_CONSUMERS or reserved_for(claim, pod, profile):
         return None
     return Reason.of(Code.CLAIM_RESERVED_FULL, _subject(claim), limit=MAX_CONSUMERS)
@@ -109,7 +109,7 @@ def full(claim: ResourceClaim, pod: Pod, profile: KubernetesProfile) -> Reason |
 def _check_classes(
     claim: ResourceClaim, profile: KubernetesProfile, classes: Mapping[str, DeviceClass]
 ) -> DoesNotFit | Fatal | None:
-    """PreFilter looks at the classes of unallocated claims before the allocator does."""
+    """The result of PreFilter, which checks the classes of unallocated claims before the allocator does."""
     for request in claim.requests:
         if isinstance(request, FirstAvailable) and not profile.gates.prioritized_list:
             subject = f"{_subject(claim)}, request {request.name}"
@@ -129,7 +129,7 @@ def _subject(claim: ResourceClaim) -> str:
 
 
 def check_selectors(claims: Iterable[ResourceClaim]) -> Fatal | None:
-    """Allocated claims whose node selector cannot be parsed abort the attempt."""
+    """Fatal if the node selector of an allocated claim cannot be parsed: kube-scheduler aborts the attempt."""
     for claim in claims:
         selector = claim.allocation.node_selector if claim.allocation is not None else None
         if selector is None:

@@ -2,7 +2,7 @@
 
 Rules of k8s.io/dynamic-resource-allocation resourceclaim (IsForPod, IsReservedForPod, BindTo), v0.36.3. Such a claim is
 allocated with the first pod of the group that needs it, reserved for the group, and kept until the group is gone. A pod
-knows its group by name alone, so uids are not compared. Without the gate the API server drops these fields.
+refers to its group by name, so uids are not compared. Without the gate the API server drops these fields.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ def group_of(pod: Pod, profile: KubernetesProfile) -> str:
 
 
 def made_for(claim: ResourceClaim, pod: Pod, profile: KubernetesProfile) -> bool:
-    """Whether a generated claim is the pod's, or its group's."""
+    """True if a generated claim belongs to the pod or to its group."""
     group = group_of(pod, profile)
     return claim.controller == pod.uid or (group != "" and claim.pod_group == group)
 
 
 def reserved_for(claim: ResourceClaim, pod: Pod, profile: KubernetesProfile) -> bool:
-    """Whether the pod is a consumer of the claim already, itself or through its group."""
+    """True if the pod is already a consumer of the claim, itself or through its group."""
     group = group_of(pod, profile)
     return any(one.uid == pod.uid or (_is_group(one) and one.name == group != "") for one in claim.reserved_for)
 
 
 def consumer_of(pod: Pod, entry: PodClaim, groups: Mapping[str, Gang], profile: KubernetesProfile) -> Consumer:
-    """Who is written into status.reservedFor of the claim that `entry` names. `groups` are by namespace/name."""
+    """The entry for status.reservedFor of the claim that `entry` names. `groups` are by namespace/name."""
     name = group_of(pod, profile)
     group = groups.get(f"{pod.namespace}/{name}") if name else None
     if group is not None and group.shares(entry):
@@ -44,7 +44,7 @@ def consumer_of(pod: Pod, entry: PodClaim, groups: Mapping[str, Gang], profile: 
 
 
 def replaced(consumer: Consumer, namespace: str, groups: Mapping[str, Gang]) -> bool:
-    """Whether the consumer is a PodGroup that another one of the same name has replaced."""
+    """True if the consumer is a PodGroup that another one of the same name has replaced."""
     group = groups.get(f"{namespace}/{consumer.name}") if _is_group(consumer) else None
     return group is not None and group.uid != consumer.uid
 

@@ -37,13 +37,13 @@ UNUSED = PoolUse()
 
 @dataclass(frozen=True, slots=True)
 class AllocatedState:
-    """Devices in use in the cluster. It is a set, as upstream: a device held twice and freed once is free."""
+    """Devices in use in the cluster. It is a set, as upstream: a device added twice and removed once is free."""
 
     pools: Mapping[PoolKey, PoolUse] = field(default_factory=dict)
 
     @staticmethod
     def of(claims: Iterable[ResourceClaim]) -> AllocatedState:
-        """The state that the allocations of these claims make; claims without one count for nothing."""
+        """The state after the allocations of these claims; claims without one are ignored."""
         return AllocatedState().plus(c.allocation for c in claims if c.allocation is not None)
 
     def use_of(self, driver: str, pool: str) -> PoolUse:

@@ -1,4 +1,4 @@
-"""The production answer to `SelectorEngine`: Kubernetes CEL."""
+"""Implements `SelectorEngine` with Kubernetes CEL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORTEST: Final = 10
 _EXPRESSION: Final = 200
 _SIGN: Final = 50
 _CHARACTER: Final = 5
-_MOST: Final = 4096  # programs kept
+_MOST: Final = 4096  # cached programs
 
 
 class CelSelectors:
@@ -36,7 +36,7 @@ class CelSelectors:
         self._programs: dict[str, Program | CompileFailure] = {}
 
     def evaluate(self, expression: str, *, driver: str, device: Device) -> Match:
-        """As kube-scheduler's DeviceMatches (k8s.io/dynamic-resource-allocation cel/compile.go, v0.36)."""
+        """The answer of kube-scheduler's DeviceMatches (k8s.io/dynamic-resource-allocation cel/compile.go, v0.36)."""
         program = self._programs.get(expression) or self._compiled(expression)
         if isinstance(program, CompileFailure):
             return Match(Answer.INVALID, program.message)
@@ -77,7 +77,7 @@ class CelSelectors:
 
 
 def _work_of(program: Program) -> int:
-    """What compiling the program cost, in units of work."""
+    """The cost of compiling the program, in units of work."""
     text = program.expression
     signs = sum(not (character.isalnum() or character.isspace()) for character in text)
     return _EXPRESSION * program.nodes + _SIGN * signs + _CHARACTER * (_COMPILATION + len(text))

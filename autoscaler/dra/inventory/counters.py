@@ -1,4 +1,4 @@
-"""Shared counters: how much of each counter set the devices of a partitionable pool may still draw.
+"""Shared counters: the amount of each counter set that the devices of a partitionable pool may still draw.
 
 Amounts are integers in nano units, the finest that a quantity can hold, so sums are exact and cheap.
 """
@@ -14,14 +14,14 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import CounterConsumption, CounterSet
 
 Counter: TypeAlias = tuple[str, str]  # counter set, counter
-Draw: TypeAlias = tuple[Counter, int]  # what a device takes of one counter, nano units
+Draw: TypeAlias = tuple[Counter, int]  # the amount that a device takes of one counter, nano units
 
 _NANO = 9
 _MAX_SCALE = 40
 
 
 def nano(quantity: Quantity) -> int:
-    """The value in billionths, exact: no quantity is finer. Exponents that nobody means end at 10^40."""
+    """The value in billionths, exact: no quantity is finer. Exponents end at 10^40."""
     amount: int = quantity.digits * 10 ** (min(quantity.scale, _MAX_SCALE) + _NANO)
     return amount
 
@@ -35,7 +35,7 @@ def draws_of(consumes: tuple[CounterConsumption, ...]) -> tuple[Draw, ...]:
 
 
 def declared(sets: Iterable[CounterSet]) -> dict[Counter, int]:
-    """What the counter sets of a pool hold in total. A duplicate set name raises ValueError."""
+    """The total of each counter of a pool. A duplicate set name raises ValueError."""
     amounts: dict[Counter, int] = {}
     seen: set[str] = set()
     for counter_set in sets:

@@ -1,4 +1,4 @@
-"""ClusterDevices: all that allocation needs to know of a snapshot, indexed once and immutable from then on."""
+"""ClusterDevices: all parts of a snapshot that allocation needs, indexed once and then immutable."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _Key: TypeAlias = tuple[str, FrozenMap[str, str]]  # name and labels of a node: 
 
 _Question: TypeAlias = tuple[Hashable, tuple[int, ...]]
 
-_MOST: Final = 16_384  # nodes remembered; hypothetical ones are among them for a while
+_MOST: Final = 16_384  # cached nodes; hypothetical ones are among them for a while
 _MOST_OUTCOMES: Final = 4096  # a plan with many nodes must not leave a large cache behind
 
 
 @dataclass(frozen=True, slots=True)
 class SliceLayer:
-    """Slices by what a node asks for; each tuple keeps the input order.
+    """Slices by the key that a node looks them up with; each tuple keeps the input order.
 
-    Up to 0.36 slices with counters are for all nodes; `counters_are_local` makes them follow their nodeName.
-    `take_node_amounts`: whether a device takes of the node's own amounts.
+    Up to 0.36, slices with counters are for all nodes; `counters_are_local` makes them follow their nodeName.
+    `take_node_amounts`: True if a device takes of the node's own amounts.
     """
 
     counters_are_local: bool = False
@@ -72,7 +72,7 @@ class _Layers:
 
     below: SliceLayer
     above: SliceLayer
-    mixed: bool = False  # whether a hypothetical node adds to a pool of the cluster, or to what every node reaches
+    mixed: bool = False  # True if a hypothetical node adds to a pool of the cluster, or to slices for all nodes
 
     def plus(self, slices: Sequence[ResourceSlice]) -> _Layers:
         """The same with more slices of hypothetical nodes."""
@@ -90,7 +90,7 @@ class _Layers:
         return self.below.pools.get((driver, pool), ()) + self.above.pools.get((driver, pool), ())
 
     def only_below(self, node: str) -> bool:
-        """Whether nothing of hypothetical nodes is around the node."""
+        """True if no slice of a hypothetical node concerns the node."""
         return not self.mixed and node not in self.above.local
 
     def around(self, node: str) -> Slices:
@@ -102,7 +102,7 @@ class _Layers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Indexed:
-    """Slices of a snapshot under taint rules, indexed, and the pools of nodes with nothing but these around them."""
+    """Indexed slices of a snapshot under taint rules, and the pools of nodes that depend on nothing else."""
 
     profile: KubernetesProfile
     slices: Slices
@@ -111,14 +111,14 @@ class _Indexed:
     nodes: dict[_Key, _Gathered] = field(default_factory=dict)
 
     def is_of(self, profile: KubernetesProfile, slices: Slices, rules: tuple[DeviceTaintRule, ...]) -> bool:
-        """Whether it is made of exactly these objects."""
+        """True if it was built from exactly these objects."""
         same = self.profile is profile and self.rules == rules and len(self.slices) == len(slices)
         return same and all(map(is_, self.slices, slices))
 
 
 @dataclass(slots=True, eq=False)
 class SliceMemory:
-    """The slices of the snapshot before, indexed: most reconciles find every one of them unchanged.
+    """The indexed slices of the previous snapshot: in most reconciles they are unchanged.
 
     It belongs to one series of plans, and no two threads use it at once.
     """
@@ -128,21 +128,21 @@ class SliceMemory:
     def of(
         self, slices: Iterable[ResourceSlice], rules: tuple[DeviceTaintRule, ...], profile: KubernetesProfile
     ) -> _Indexed:
-        """The slices by what a node asks for, with what is known of nodes."""
+        """The indexed slices, with the cached pools of nodes."""
         found = tuple(slices)
         if self._last is None or not self._last.is_of(profile, found, rules):
             self._last = _indexed(found, rules, profile)
         return self._last
 
     def keep(self, nodes: Iterable[Node]) -> None:
-        """Forget all but these nodes, with the labels that they have."""
+        """Delete all cached nodes except these, with the labels that they have."""
         known = self._last.nodes if self._last else {}
         there = {(node.name, node.labels) for node in nodes} if known else set()
         for key in [key for key in known if key not in there]:
             del known[key]
 
     def __len__(self) -> int:
-        """How many nodes something is known of."""
+        """The number of cached nodes."""
         return len(self._last.nodes) if self._last else 0
 
 
@@ -153,31 +153,31 @@ def _indexed(slices: Slices, rules: tuple[DeviceTaintRule, ...], profile: Kubern
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeMemory:
-    """Pools and selector answers of nodes, for as long as exactly the same slices are around them.
+    """Pools and selector answers of nodes, for as long as exactly the same slices concern them.
 
-    Most nodes have not changed since the plan before. Slices are compared by identity: they never change, and those
-    of a watch are the same objects until the API server says otherwise. Nodes that are gone are forgotten: names do not
-    come again, and what is remembered of a node has all of its devices.
+    Most nodes have not changed since the previous plan. Slices are compared by identity: they are immutable, and a
+    watch keeps the same objects until the API server sends others. Nodes that are gone are deleted: names are not used
+    again, and the entry of a node has all of its devices.
     """
 
     engine: SelectorEngine
     _known: dict[_Key, tuple[Slices, _Gathered]] = field(default_factory=dict)
 
     def of(self, key: _Key, around: Slices) -> _Gathered | None:
-        """What was remembered of the node with these slices."""
+        """The cached entry of the node with these slices."""
         known, gathered = self._known.get(key, ((), None))
         same = len(known) == len(around) and all(map(is_, known, around))
         return gathered if same else None
 
     def remember(self, key: _Key, around: Slices, gathered: _Gathered) -> _Gathered:
-        """Keep it in place of what was known of the node; when there are too many nodes, all are forgotten."""
+        """Replace the entry of the node. If there are too many nodes, all are deleted."""
         if len(self._known) >= _MOST:
             self._known.clear()
         self._known[key] = around, gathered
         return gathered
 
     def keep(self, nodes: Iterable[Node]) -> None:
-        """Forget all but these nodes, with the labels that they have, and those that could be bought."""
+        """Delete all entries except those of these nodes, with their labels, and of nodes that could be launched."""
         there = {node.name: node.labels for node in nodes}
         there_no_more = [(n, found) for n, found in self._known if n != PLACEHOLDER_NODE and there.get(n) != found]
         for key in there_no_more:
@@ -189,7 +189,7 @@ class NodeMemory:
 
 @lru_cache(maxsize=2)
 def node_memory(profile: KubernetesProfile) -> NodeMemory:
-    """What this process remembers of nodes under a Kubernetes profile."""
+    """The cache of nodes in this process for a Kubernetes profile."""
     # Imported here because loading the CEL grammar is a good part of a command's start-up time.
     from autoscaler.dra.inventory.cel_selectors import CelSelectors
 
@@ -198,9 +198,9 @@ def node_memory(profile: KubernetesProfile) -> NodeMemory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllocationCache:
-    """Outcomes of earlier allocations in one snapshot: a plan asks many questions more than once.
+    """Outcomes of earlier allocations in one snapshot: a plan repeats many questions.
 
-    Questions are the same if they are about the same objects. Equality would not do: quantities compare by value, but
+    Questions are the same if they are about the same objects. Equality is not enough: quantities compare by value, but
     upstream's arithmetic depends on how they are written. Entries keep their objects, so that no identity is reused.
     """
 
@@ -212,7 +212,7 @@ class AllocationCache:
         return None if found is None else found[1]
 
     def remember(self, where: Hashable, asked: Sequence[object], outcome: AllocationOutcome) -> None:
-        """Stores an outcome; a full cache is emptied first."""
+        """Store an outcome; a full cache is emptied first."""
         if len(self._known) >= _MOST_OUTCOMES:
             self._known.clear()
         self._known[where, tuple(map(id, asked))] = asked, outcome
@@ -222,7 +222,7 @@ class AllocationCache:
 class ClusterDevices:
     """Devices, classes and the Kubernetes profile of a snapshot. Build with `of`, extend with `with_slices`.
 
-    Memos ride along: pools and selector answers per node, and whole outcomes. They hold what would be computed again.
+    It also has caches: pools and selector answers per node, and whole outcomes.
     """
 
     profile: KubernetesProfile
@@ -246,8 +246,8 @@ class ClusterDevices:
         memory: NodeMemory | None = None,
         kept: SliceMemory | None = None,
     ) -> ClusterDevices:
-        """Index a snapshot. `engine` answers selectors; that of `memory`, or Kubernetes CEL, unless given. `kept`: of
-        the snapshot before, for the same `engine`."""
+        """Index a snapshot. `engine` evaluates selectors; by default that of `memory`, or Kubernetes CEL. `kept`: the
+        memory of the previous snapshot, for the same `engine`."""
         if engine is None and memory is not None:
             engine = memory.engine
         if engine is None:
@@ -268,13 +268,13 @@ class ClusterDevices:
         )
 
     def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:
-        """A cluster that has these slices as well, at the cost of the extra slices only."""
+        """The cluster with these slices added, at the cost of the extra slices only."""
         layers = self.layers.plus([with_rules(slice_, self.taint_rules) for slice_ in extra])
         return replace(self, layers=layers, answers=AllocationCache(), _nodes={})
 
     @property
     def take_node_amounts(self) -> bool:
-        """Whether allocations of some devices take of a node's own amounts (KEP-5517)."""
+        """True if allocations of some devices take of a node's own amounts (KEP-5517)."""
         layers, counted = self.layers, self.profile.devices_take_node_amounts
         return counted and (layers.below.take_node_amounts or layers.above.take_node_amounts)
 

@@ -1,4 +1,4 @@
-"""The devices in use, worked out anew only for pools of which a claim has changed since the snapshot before."""
+"""The devices in use, computed again only for pools of which a claim has changed since the previous snapshot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from instance_catalog.dataclass import dataclass, field
 
 @dataclass(slots=True)
 class UseMemory:
-    """What the claims of the snapshot before hold. Claims never change, so one that is the same object holds the same.
+    """The devices of the previous snapshot's claims. Claims are immutable, so the same object has the same devices.
 
     It belongs to one series of plans, and no two threads use it at once.
     """
@@ -34,7 +34,7 @@ class UseMemory:
         return self._state
 
     def _moved(self, key: str, old: ResourceClaim | None, new: ResourceClaim | None) -> Iterator[PoolKey]:
-        """The pools of the claim before and now."""
+        """The pools of the claim in both snapshots."""
         for pool in _pools_of(old):
             yield pool
             holders = self._holders.get(pool, set())
@@ -46,7 +46,7 @@ class UseMemory:
             self._holders.setdefault(pool, set()).add(key)
 
     def _with(self, touched: Collection[PoolKey], claims: Mapping[str, ResourceClaim]) -> AllocatedState:
-        """The state with these pools worked out anew, in the order of the claims: sums are written as they came."""
+        """The state with these pools computed again, in the order of the claims: it affects how sums are written."""
         keys = {key for pool in touched for key in self._holders.get(pool, ())}
         fresh = AllocatedState.of(claim for key, claim in claims.items() if key in keys)
         pools = dict(self._state.pools)

@@ -22,7 +22,7 @@ from instance_catalog.kubernetes.taint import Taint
 
 
 class SliceIndex(Protocol):
-    """The slices that matter for a node, found without scanning the cluster; input order is kept in each answer."""
+    """The slices that matter for a node, found without a scan of the cluster; each answer keeps the input order."""
 
     def local(self, node: str) -> Sequence[ResourceSlice]:
         """Slices with this nodeName."""
@@ -31,14 +31,14 @@ class SliceIndex(Protocol):
         """Slices without nodeName; up to 0.36 also those with shared counters."""
 
     def of_pool(self, driver: str, pool: str) -> Sequence[ResourceSlice]:
-        """All slices of one pool, on whatever node."""
+        """All slices of one pool, on any node."""
 
 
 @dataclass(slots=True, eq=False)
 class PooledDevice:
-    """A device that may be given out on a node; `index` is its place in the order of the search.
+    """A device that may be allocated on a node; `index` is its place in the order of the search.
 
-    A node has many and a search looks at few, so that what is derived from a device is derived when asked for.
+    A node has many and a search reads few, so derived values are computed on access.
     """
 
     index: int
@@ -100,8 +100,8 @@ class NodePool:
 class NodePools:
     """All pools of a node in order, and the devices of the usable ones in the order of the search.
 
-    `barrier` is set when a pool after the last device ends a search that gets there (v0.34: an invalid pool is fatal).
-    `undecided` names a slice with counters of v0.34, which are counted per slice there and nowhere here.
+    `barrier` is set if a pool after the last device ends a search that gets there (v0.34: an invalid pool is fatal).
+    `undecided` names a slice with counters of v0.34, which counts them per slice; this is not implemented.
     """
 
     pools: tuple[NodePool, ...]
@@ -116,7 +116,7 @@ class NodePools:
 
     @property
     def any_invalid(self) -> bool:
-        """Whether a failed search ends as an error of the node."""
+        """True if a failed search ends as an error of the node."""
         return any(pool.invalid for pool in self.pools)
 
 
@@ -146,7 +146,7 @@ def gather(node: Node, slices: SliceIndex, profile: KubernetesProfile) -> NodePo
 
 
 def reaches(reach: NodeReach, node: Node) -> bool:
-    """Whether a slice or device is for the node (NodeMatches). Raises BadSelectorError."""
+    """True if a slice or device is for the node (NodeMatches). Raises BadSelectorError."""
     if reach.node_name:
         return reach.node_name == node.name
     if reach.all_nodes:
@@ -181,7 +181,7 @@ def _finish(
 ) -> NodePool | None:
     """The pool of a group of visible slices; None when its generation is obsolete."""
     if not profile.allocator.slices_sorted_by_name:
-        # Up to 0.35 nothing sorts slices, nor takes those of a node before others: they stay as they were listed.
+        # Up to 0.35 slices are not sorted, and those of a node are not taken before others: they keep the listed order.
         visible = {id(slice_) for slice_ in group}
         group = [slice_ for slice_ in everything if id(slice_) in visible]
     first = group[0]

@@ -1,7 +1,7 @@
-"""Which devices a request may have at all: class and request selectors, per-device node selection (isSelectable).
+"""The devices that a request may have at all: class and request selectors, per-device node selection (isSelectable).
 
-The answer for a device does not depend on what is allocated, so it is remembered as long as the node's pools live. It
-is worked out only when the search gets there: an error counts only then.
+The answer for a device does not depend on allocations, so it is cached as long as the node's pools. It is computed only
+when the search needs it, because errors of other devices do not count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from instance_catalog.kubernetes.resource_slice import RuntimeOnly
 class Selectability:
     """`strict` reads every unknown as no, `lenient` as yes; they differ only if something unknown decides.
 
-    `reasons` explains an error or what is unknown; `stage` says which selector said no ("class", "request", "node").
+    `reasons` explains an error or what is unknown; `stage` is the selector that refused ("class", "request", "node").
     """
 
     strict: Answer
@@ -39,7 +39,7 @@ class Selectability:
 
     @property
     def unknown(self) -> bool:
-        """Whether something unknown decides."""
+        """True if something unknown decides."""
         return self.strict is not self.lenient
 
 
@@ -47,17 +47,17 @@ class Selectability:
 _JUDGEMENT: Final = 20
 _YES: Final = Selectability(Answer.YES, Answer.YES)
 _NO_CEL: Final = Match(Answer.ERROR, "the selector has no cel")
-# Different requests, and answers for them, that are kept for one node: a node may live for months, and every claim may
-# select by what only it knows.
+# Different requests, and answers for them, that are cached for one node: a node may live for months, and every claim
+# may have selectors of its own.
 _MOST_REQUESTS: Final = 256
 _MOST: Final = 200_000
 
 
 @dataclass(slots=True, eq=False)
 class ClassMatches:
-    """What a class says of the devices of one node, as far as somebody asked: all its requests share it.
+    """The answers of a class for the devices of one node, as far as they were needed. All its requests share them.
 
-    `passed` holds what is unknown about a device that the class does not refuse.
+    `passed` has the unknown parts about a device that the class does not refuse.
     """
 
     refused: list[Selectability | None]
@@ -66,7 +66,7 @@ class ClassMatches:
 
 @dataclass(slots=True, eq=False)
 class RequestMatches:
-    """The answers for one (class, selectors) pair on one node, filled in as they are asked for."""
+    """The answers for one (class, selectors) pair on one node, computed when they are needed."""
 
     memo: SelectorMemo
     device_class: DeviceClass
@@ -84,7 +84,7 @@ class RequestMatches:
         return answer
 
     def admits(self, pooled: PooledDevice, *, lenient: bool) -> bool:
-        """Whether the device may be used. Raises FatalError if a selector that was reached fails."""
+        """True if the device may be used. Raises FatalError if a selector that was evaluated fails."""
         found = self.of(pooled)
         answer = found.lenient if lenient else found.strict
         if answer is Answer.ERROR:
@@ -105,7 +105,7 @@ class SelectorMemo:
         self._requests: dict[tuple[tuple[Selector, ...], tuple[Selector, ...]], RequestMatches] = {}
 
     def matches(self, device_class: DeviceClass, request: DeviceRequest) -> RequestMatches:
-        """The answers for a request; requests that select alike share them."""
+        """The answers for a request; requests with the same selectors share them."""
         key = (device_class.selectors, request.selectors)
         found = self._requests.get(key)
         if found is None:
@@ -122,7 +122,7 @@ class SelectorMemo:
     def judge(
         self, device_class: DeviceClass, request: DeviceRequest, pooled: PooledDevice, of_class: ClassMatches
     ) -> Selectability:
-        """Work out the answer for one device, in upstream's order. Raises BudgetSpentError."""
+        """Compute the answer for one device, in upstream's order. Raises BudgetSpentError."""
         pay(_JUDGEMENT)
         if not self._profile.gates.binding_conditions and pooled.device.binding_conditions:
             return Selectability(Answer.NO, Answer.NO, stage="binding")
@@ -152,7 +152,7 @@ class SelectorMemo:
     def _refusal(
         self, stage: str, selectors: tuple[Selector, ...], pooled: PooledDevice, unknown: list[Reason]
     ) -> Selectability | None:
-        """The answer if one of the selectors says no or fails; what is unknown is added to `unknown`."""
+        """The answer if one of the selectors refuses or fails. Unknown parts are added to `unknown`."""
         for selector in selectors:
             if selector.expression is None:
                 return self._failed(unknown, stage, "", Code.MALFORMED_REQUEST, pooled, _NO_CEL)
@@ -181,7 +181,7 @@ class SelectorMemo:
 
 @lru_cache(maxsize=1024)
 def _no(stage: str, expression: str) -> Selectability:
-    """Most devices are refused, all for the same reason."""
+    """The refusal, cached: most devices are refused, all for the same reason."""
     return Selectability(Answer.NO, Answer.NO, stage=stage, expression=expression)
 
 

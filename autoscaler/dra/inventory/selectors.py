@@ -1,6 +1,6 @@
-"""The seam to CEL: the question "does this device match this expression" and its possible answers.
+"""The interface to CEL: the question "does this device match this expression" and its possible answers.
 
-The allocator needs no more than this, so tests can answer without CEL; `cel_selectors` has the production answer.
+The allocator needs only this, so tests can answer without CEL; `cel_selectors` implements it with CEL.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Protocol, TypeAlias
 from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.resource_slice import Device
 
-# A field of a device, as the engine names it.
+# A field of a device, with the name that the engine uses.
 Path: TypeAlias = tuple[str, str, str]
 
 
 class Answer(Enum):
-    """What one expression says about one device."""
+    """The answer of one expression for one device."""
 
     YES = "yes"
     NO = "no"
@@ -30,7 +30,7 @@ class Answer(Enum):
 class Match:
     """An answer; `message` explains ERROR and INVALID, `attributes` names what made it UNKNOWN.
 
-    `missing_key` is the attribute or capacity that the device does not have, where that is the ERROR.
+    `missing_key` is the attribute or capacity that the device lacks, if that is the ERROR.
     """
 
     answer: Answer
@@ -47,10 +47,12 @@ class SelectorEngine(Protocol):
     """Evaluates expressions; answers depend on the arguments alone."""
 
     def evaluate(self, expression: str, *, driver: str, device: Device) -> Match:
-        """Whether the device, published by `driver`, matches."""
+        """The answer for the device, which `driver` publishes."""
 
     def reads(self, expressions: Iterable[str]) -> frozenset[Path] | None:
-        """What these expressions may read of a device; None where their text does not say. Raises BudgetSpentError."""
+        """The fields that these expressions may read; None if their text does not show them. Raises
+        BudgetSpentError."""
 
     def seen(self, reads: frozenset[Path], *, driver: str, device: Device) -> Hashable | None:
-        """Equal for devices that expressions with these reads cannot tell apart; None for one like no other."""
+        """A value that is equal for devices which expressions with these reads cannot distinguish; None for a device
+        that equals no other."""

@@ -1,4 +1,4 @@
-"""Device taints: which of them keep a request away, and what DeviceTaintRules add to published slices."""
+"""Device taints: those that a request does not tolerate, and those that DeviceTaintRules add to published slices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> boo
 
 
 def rules_in_force(rules: Iterable[DeviceTaintRule], profile: KubernetesProfile) -> tuple[DeviceTaintRule, ...]:
-    """The rules, if the profile's gate says that they count: DRADeviceTaintRules, in v1.34 DRADeviceTaints.
+    """The rules if the profile's gate is on: DRADeviceTaintRules, in v1.34 DRADeviceTaints.
 
     From v1.37.1 on a rule without deviceSelector selects nothing; before, everything (resourceslice/tracker).
     """
