@@ -7,9 +7,9 @@ containers, volumes and variables by name, and other lists as a whole.
 """
 
 from __future__ import annotations
+from instance_catalog.dataclass import replace
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
 
 from autoscaler.kube.fields import Fields

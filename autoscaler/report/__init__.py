@@ -1,1 +1,1 @@
-"""Every text a person reads, rendered in one place from closed enums and data. Pure."""
+"""All texts for people, rendered in one place from closed enums and data. Pure."""

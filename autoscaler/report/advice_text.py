@@ -1,4 +1,4 @@
-"""Changes that would help, in sentences and as data."""
+"""Advice, the changes that would help, in sentences and as data."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.DROP_CONDITION: "drop {condition}",
     ChangeKind.DROP_CONSTRAINT: "drop the constraint on {attribute}",
 }
-# Where no CapacityPool exists: what to give to a plan …
+# Without a CapacityPool: the options for a plan …
 _WITHOUT_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "allow {capacity_type} capacity: --allow {allow}",
 }
-# … or to write into the pool that somebody will create.
+# … or the fields of a new pool.
 _OF_NEW_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "spec.capacityTypes [{allow}]",
     ChangeKind.ALLOW_PARTS: "spec.fractional Allow, so that {share} is offered",
@@ -83,7 +83,7 @@ _OF_NEW_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.ADD_LABELS: "{labels} in spec.labels",
     ChangeKind.SET_DRIVERS: "spec.drivers.profiles [{drivers}]",
 }
-# Of what is never sold on demand, or is asked for as flex-start or Spot.
+# For types that are never sold on demand, or that pods request as flex-start or Spot.
 _SOLD_OTHERWISE: Final[dict[ChangeKind, str]] = {
     ChangeKind.SET_PRICE: (
         "say what {instance_type} costs as {sold_as}, of which no price is shipped (`foreslice catalog set "
@@ -102,16 +102,16 @@ _DAEMON_SET: Final = " (a plan knows of it by its DaemonSet, given with -f or re
 
 
 def change_text(change: Change, *, nodes: int = 0) -> str:
-    """ "pool gpu: add spot to spec.capacityTypes"; what is changed together in one object is one sentence.
+    """ "pool gpu: add spot to spec.capacityTypes". Changes of one object that belong together are one sentence.
 
-    A pool that somebody creates needs a limit: the `nodes` that are launched with the change, or more.
+    A new pool needs a limit: the `nodes` that are launched with the change, or more.
     """
     objects: dict[str, list[str]] = {}
     parts = change.parts or (change,)
     plugins = [part for part in parts if part.kind is ChangeKind.RUN_PLUGIN]
     created = [part for part in parts if not part.subject and part.kind in _OF_NEW_POOL]
     if all(part.kind is ChangeKind.ALLOW_CAPACITY_TYPE for part in created):
-        created = []  # an option of the command line says it without a pool
+        created = []  # as an option of the command line it needs no pool
     for part in parts:
         new = part in created
         texts = objects.setdefault(CREATE_POOL if new else part.subject and f"{part.subject}:", [])
@@ -123,7 +123,7 @@ def change_text(change: Change, *, nodes: int = 0) -> str:
 
 
 def _part_text(change: Change, *, new: bool) -> str:
-    """What is changed, without the object; `new`: in a pool that somebody creates."""
+    """The change without the object; `new`: in a new pool."""
     of_none = _OF_NEW_POOL if new else _WITHOUT_POOL
     template = _TEXTS[change.kind] if change.subject else of_none.get(change.kind, _TEXTS[change.kind])
     template = _SOLD_OTHERWISE[change.kind] if "sold_as" in change.detail else template
@@ -168,12 +168,12 @@ def _changed(advice: Advice) -> str:
 
 
 def _needed(result: Result) -> str:
-    """What people have to see to besides, for each instance type that needs it."""
+    """The further steps that people have to take, for each instance type that needs them."""
     return "".join(f"; {name} needs more: {each.problem}; {each.next_step}" for name, each in result.needs)
 
 
 def _guessed(advice: Advice) -> str:
-    """That the machine is the cheapest one, where a pool gets labels of which only people know what they stand for."""
+    """The note that the machine is the cheapest one, if a pool gets labels whose meaning only their owner knows."""
     parts = advice.change.parts or (advice.change,)
     labels = {str(label) for part in parts if part.kind is ChangeKind.ADD_LABELS for label in _texts(part, "labels")}
     clouds = tuple(cloud_facts().values())
@@ -194,7 +194,7 @@ def _guessed(advice: Advice) -> str:
 
 
 def _read(advice: Advice) -> str:
-    """That the name of a group of nodes says which machine it has, where nothing else does."""
+    """The note that only the name of a node pool shows which machine it has."""
     parts = advice.change.parts or (advice.change,)
     names = [str(name) for part in parts for name in _texts(part, "read")]
     if not names or not advice.result.launches:
@@ -206,7 +206,7 @@ def _read(advice: Advice) -> str:
 
 
 def _of_karpenter(advice: Advice) -> str:
-    """That another autoscaler launches for such pods, by an object that a plan does not read."""
+    """The note that Karpenter launches for such pods, by an object that a plan does not read."""
     if not (names := _node_pools(advice)):
         return ""
     return (
@@ -216,7 +216,7 @@ def _of_karpenter(advice: Advice) -> str:
 
 
 def _of_kueue(result: Result) -> str:
-    """What the pods still wait for that Kueue holds, where machines are bought for them."""
+    """The condition for pods that Kueue has not admitted, if machines are launched for them."""
     if not (result.queue and result.launches):
         return ""
     held = (

@@ -1,6 +1,6 @@
-"""What ProvisioningRequests and CapacityBuffers are answered, as text: the messages of their conditions.
+"""The messages of the conditions of ProvisioningRequests and CapacityBuffers.
 
-Kueue shows the message of Provisioned to whoever waits for a job, so it says what the job waits for. It names no pods
+Kueue shows the message of Provisioned to users who wait for a job, so it names what the job waits for. It names no pods
 of other namespaces.
 """
 
@@ -16,8 +16,8 @@ from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import of_namespace, redacted
 from autoscaler.report.words import counted, few, money
 
-# A condition takes 32768, and so does the state of Kueue's check, which adds words of its own (0.19: "Retrying after
-# booking expired: "). Kueue does not shorten the sum: what is too long would keep it from writing anything.
+# A condition takes 32768 characters, and so does the state of Kueue's check, which adds words of its own (0.19:
+# "Retrying after booking expired: "). Kueue does not shorten the sum: with a longer one it cannot write anything.
 _LONGEST = 32000
 
 
@@ -35,7 +35,7 @@ def _message(said: Said, about: ProvisioningRequest | CapacityBuffer) -> str:
 
 
 def _miss(said: Said, namespace: str, why: str) -> str:
-    """The nearest miss; without its words where the reasons say them already."""
+    """The nearest miss; without its text if the reasons have it already."""
     if said.miss is None:
         return ""
     (reason,) = redacted([said.miss.reason], of_namespace(namespace))
@@ -45,7 +45,7 @@ def _miss(said: Said, namespace: str, why: str) -> str:
 
 
 def _as_written(text: str, about: ProvisioningRequest | CapacityBuffer) -> str:
-    """Claims under the names that the pod template gives them. Those of pods that exist only in a plan help nobody."""
+    """The text with claims named as in the pod template: people cannot look up claims that exist only in a plan."""
     for pod in _pods(about):
         # The pod's index, then the claim's name: resourceclaim_controller.go names claims after pod and entry.
         text = re.sub(re.escape(f"{about.namespace}/{pod.removesuffix('0')}") + r"\d+-", "", text)
@@ -53,7 +53,7 @@ def _as_written(text: str, about: ProvisioningRequest | CapacityBuffer) -> str:
 
 
 def _pods(about: ProvisioningRequest | CapacityBuffer) -> Iterator[str]:
-    """The first pod of each set; the longest names first, of which others may be the beginning."""
+    """The first pod of each set; the longest names first, because others may be a prefix of them."""
     if isinstance(about, CapacityBuffer):
         yield buffer_pod(about.name, 0)
         return

@@ -1,4 +1,4 @@
-"""Selectors as people read them: on one line, the usual forms in short, and not longer than a row allows."""
+"""Selectors for people: on one line, the usual forms abbreviated, and not longer than a row allows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def one_line_cel(expression: str) -> str:
 
 
 def short_cel(expression: str, most: int = 60) -> str:
-    """`memory >= 40Gi` of a comparison of capacities; no more than `most` characters."""
+    """`memory >= 40Gi` for a comparison of capacities; at most `most` characters."""
     text = _FIELD.sub(r"\2", one_line_cel(expression))
     text = _COMPARED.sub(lambda m: f"{m[1]} {m['sign']} {m['amount']}", text)
     text = _LESS.sub(lambda m: f"{m[1]} {'<' if m['way'] == 'LessThan' else '>'} {m['amount']}", text)

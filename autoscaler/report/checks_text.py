@@ -1,4 +1,4 @@
-"""What the checks before buying found, and what is wrong with overlays, as conditions and in sentences."""
+"""The results of the checks before launches, and the defects of overlays, as conditions and in sentences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def verdict_of(finding: PoolCondition) -> tuple[str, str, str]:
 
 
 def what_is_wrong(finding: PoolCondition) -> str:
-    """All that is wrong; drivers that nobody runs are listed together, for what to do about them is the same."""
+    """All defects. Missing drivers are listed together, because the next step is the same for all."""
     missing = [reason for reason in finding.reasons if reason.code is Code.NO_DRIVER]
     others = tuple(reason for reason in finding.reasons if reason.code is not Code.NO_DRIVER)
     if len(missing) < _MANY:
@@ -40,6 +40,6 @@ def what_is_wrong(finding: PoolCondition) -> str:
 
 
 def refusal_text(refused: RefusedLayer) -> str:
-    """Why an InstanceTypeOverlay does not count, and what does instead."""
+    """The reason why an InstanceTypeOverlay does not count, and which version counts instead."""
     instead = "its last good version counts" if refused.kept else "nothing of it counts"
     return f"{instead}; {'; '.join(str(problem) for problem in refused.problems)}"[:_LONGEST]

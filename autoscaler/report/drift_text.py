@@ -1,4 +1,4 @@
-"""Drift as tables: what a node published differently, devices with the same difference in one row."""
+"""Drift as tables: the differences in what a node published, devices with the same difference in one row."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def drift_rows(differences: Iterable[Difference]) -> list[tuple[str, ...]]:
 
 
 def drift_text(differences: Iterable[Difference]) -> str:
-    """The first differences in one line, as many as fit into an event, and how many more there are."""
+    """The first differences in one line, as many as an event has room for, and the number of the others."""
     rows = drift_rows(differences)
     shown_rows: list[str] = []
     for change, what, driver, devices, predicted, published in rows[:_MOST_NAMED]:
@@ -61,7 +61,7 @@ def drift_data(differences: Iterable[Difference]) -> list[dict[str, str]]:
 
 
 def shown(value: Compared) -> str:
-    """A value as a person reads it."""
+    """A value as text."""
     match value:
         case None:
             return "-"

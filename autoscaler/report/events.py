@@ -1,7 +1,7 @@
-"""Kubernetes Events, with the reasons that people know from other autoscalers.
+"""Kubernetes Events, with the reasons that other autoscalers use.
 
-Pure factories: a plan and a snapshot in, event values out. Equal events are one event, whoever sends them. Events of a
-namespace do not name pods of other namespaces, because their readers may not be allowed to read those.
+Pure factories: a plan and a snapshot in, event values out. Equal events are one event, whichever process sends them.
+Events of a namespace do not name pods of other namespaces, because their readers may not be allowed to read those.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from instance_catalog.diagnostic import Diagnostic
 
 
 class Subject(NamedTuple):
-    """The object that an Event is about. `namespace` is "" for objects of the cluster, `uid` "" where it is unknown."""
+    """The object of an Event. `namespace` is "" for cluster-scoped objects, `uid` "" if it is unknown."""
 
     kind: str
     name: str
@@ -40,13 +40,13 @@ class Subject(NamedTuple):
 
     @staticmethod
     def of(kind: str, key: str, uid: str = "") -> Subject:
-        """By namespace/name, or by the name of an object of the cluster."""
+        """The subject for namespace/name, or for the name of a cluster-scoped object."""
         namespace, _, name = key.rpartition("/")
         return Subject(kind, name, namespace, uid)
 
     @property
     def key(self) -> str:
-        """namespace/name, or the name of an object of the cluster."""
+        """namespace/name, or the name of a cluster-scoped object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
@@ -87,7 +87,7 @@ def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
                 yield _of_pod(placement.pod, placed, waiting.pop(placement.pod, []))
     for left in plan.left_out:
         if left.reasons and all(reason.code is Code.AWAITS_BINDING for reason in left.reasons):
-            continue  # its node is there, and kube-scheduler will say so
+            continue  # its node exists, and kube-scheduler will write the event
         missing = partial(_left_out, left, uids.get(left.pod, ""))
         if owner := owner_of(left.pod):
             yield from _of_owner(owner, "", missing, told, owners)
@@ -116,7 +116,7 @@ def _of_pod(pod: str, create: Callable[[], Event], claims: Iterable[ResourceClai
 
 
 def _owners(snapshot: Snapshot) -> Iterator[tuple[VirtualOwner, str]]:
-    """What virtual pods stand for, with uids."""
+    """The owners of virtual pods, with uids."""
     for request in snapshot.provisioning_requests:
         yield VirtualOwner("ProvisioningRequest", request.namespace, request.name), request.uid
     for buffer in snapshot.capacity_buffers:
@@ -130,7 +130,7 @@ def _of_owner(
     told: set[tuple[VirtualOwner, str]],
     uids: Mapping[VirtualOwner, str],
 ) -> Iterator[ObjectEvents]:
-    """The event of a pod that exists only in the plan, on what it stands for: once for each node, not for each pod."""
+    """The event of a virtual pod, on its request or buffer: once for each node, not for each pod."""
     if (owner, node) not in told:
         told.add((owner, node))
         about = Subject(owner.kind, owner.name, owner.namespace)
@@ -138,7 +138,7 @@ def _of_owner(
 
 
 def on_owner(event: Event, uid: str = "") -> Event:
-    """An event of a pod; if that exists only in the plan, as one of the request or buffer that it stands for."""
+    """The event of a pod; if the pod exists only in the plan, the event of its request or buffer."""
     owner = owner_of(event.about.key) if event.about.kind == "Pod" else None
     if owner is None:
         return event
@@ -165,7 +165,7 @@ def _of_decision(
 
 
 def _claims_by_hand(snapshot: Snapshot) -> dict[str, list[ResourceClaim]]:
-    """By pod, the claims that wait with it and that a person created; for generated claims the pod's event is enough.
+    """By pod, its unallocated claims that were created by hand; for generated claims the pod's event is enough.
 
     A claim of several pods gets the event of the first of them.
     """
@@ -181,12 +181,12 @@ def _claims_by_hand(snapshot: Snapshot) -> dict[str, list[ResourceClaim]]:
 
 
 def _of_claim(claim: ResourceClaim, pod: Event) -> Event:
-    """The event of a pod, on a claim that waits with it."""
+    """The event of a pod, on a claim of it that is not allocated."""
     about = Subject("ResourceClaim", claim.name, claim.namespace, claim.uid)
     return Event(about, pod.type, pod.reason, f"{pod.about.name}: {pod.message}")
 
 
-# Nodes that stay only because pods run on them.
+# Reasons of nodes that stay only because pods run on them.
 _BROKEN = (Code.NODE_FAILED, Code.NODE_UNHEALTHY)
 _CONSOLIDATION = {
     Code.NODE_DISPENSABLE: "CheaperElsewhere",
@@ -208,7 +208,7 @@ def offering_text(offering: OfferingRef) -> str:
 
 
 def misprediction_event(wrong: Misprediction) -> Event:
-    """A pod that its node does not take, although it was bought for it."""
+    """The event for a pod that a node refuses although it was launched for the pod."""
     node = wrong.node
     message = (
         f"node {node.node_name} ({offering_text(node.offering)}) was bought for this pod and does not take it; "
@@ -219,12 +219,12 @@ def misprediction_event(wrong: Misprediction) -> Event:
 
 
 def invalid_event(kind: str, key: str, uid: str, problem: Diagnostic) -> Event:
-    """An object of which something cannot be read; `key` is its namespace/name, or its name."""
+    """The event for an object with a part that cannot be read; `key` is its namespace/name, or its name."""
     return Event(Subject.of(kind, key, uid), "Warning", "Invalid", str(problem))
 
 
 def drift_event(drift: Drift) -> Event:
-    """A node whose drivers published something else than its type was believed to have."""
+    """The event for a node whose drivers published other devices than predicted for its type."""
     node = drift.node
     instance_type = node.offering.instance_type
     follows = f"; {instance_type} is quarantined in pool {node.pool}" if drift.avoided else ""
@@ -238,20 +238,20 @@ def drift_event(drift: Drift) -> Event:
 
 
 def trouble_event(kind: str, namespace: str, name: str, uid: str, *, reason: str, text: str) -> Event:
-    """Something that could not be done for an object, and what to do about it."""
+    """The event for an action on an object that failed, with the next step."""
     return on_owner(Event(Subject(kind, name, namespace, uid), "Warning", reason, text))
 
 
 def withheld_event(kind: str, name: str, uid: str, *, pool: str, would: str) -> Event:
-    """What is not done to something that exists, because its pool observes."""
+    """The event for an action on an existing object that is not carried out, because its pool observes."""
     observes = f"pool {pool} only observes" if pool else "no pool acts"
     return Event(Subject(kind, name, uid=uid), "Normal", "Observing", f"{observes}: it would {would}")
 
 
 def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:
-    """A pod whose node is not launched, because what comes before the launch could not be written down.
+    """The event for a pod whose node is not launched, because the LaunchBatch could not be written.
 
-    `pod` is its namespace/name. What was refused may name pods of others, so only the event of the LaunchBatch says it.
+    `pod` is its namespace/name. The refusal may name pods of others, so only the event of the LaunchBatch has it.
     """
     message = (
         f"no node is launched for this pod: LaunchBatch {batch} was refused ({reason}); its events say why: "
@@ -267,13 +267,13 @@ def _placed(placement: Placement, launch: PlannedNode, uid: str, pool: CapacityP
     acts = pool is not None and pool.acts
     reason = "TriggeredScaleUp" if acts else "ProposedScaleUp"
     did = "pod triggered scale-up" if acts else f"pod would trigger scale-up, but pool {launch.pool} {_idle(pool)}"
-    # How long it boots is not said here: it changes with each boot that is seen, and so would the event.
+    # The boot time is left out: it changes with each observed boot, and so would the event.
     message = f"{did}: node {launch.name}, {offering_text(launch.offering)}{price}"
     return Event(about, "Normal", reason, f"{message}: {why}" if why else message)
 
 
 def _idle(pool: CapacityPool | None) -> str:
-    """Why a pool does not act."""
+    """The reason why a pool does not act."""
     if pool is not None and pool.deleting:
         return "is being deleted"
     if pool is not None and pool.held_back:
@@ -294,7 +294,7 @@ def _left_out(left: LeftOut, uid: str) -> Event:
 
 
 def _failed(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Event:
-    """Why a node never became usable, as the last edge of its life says, with what the provider answered."""
+    """The event for a node that never became usable: its last edge as reason, with the provider's answer."""
     why = last_edge(node) or node.phase.value
     resting = (one for one in backoffs if one.pool == node.pool and one.covers(node.offering) and one.message)
     answer = next(resting, None) if why == Why.NO_OFFERING_LEFT.value else None
@@ -304,7 +304,7 @@ def _failed(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Event:
 
 
 def _only_considered(decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None) -> bool:
-    """Whether the drain is not written down: a pod that is found may end it, or its pool observes."""
+    """True if the drain is not recorded: a pod that is found may end it, or the pool of the node observes."""
     if decision.action is not NodeAction.DRAIN or is_leaving(node):
         return False
     looks = checked_first(decision.reasons) or not evicts(decision.reasons)
@@ -321,7 +321,7 @@ def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
 
 
 def _consolidation(decision: NodeDecision, node: ProvisionedNode) -> Iterator[Event]:
-    """What consolidation does next with its pods, or would do if its pool acted; or why they stay."""
+    """The event for the next step of consolidation, carried out or only proposed, or for the reason why pods stay."""
     about = Subject("ProvisionedNode", node.name, uid=node.uid)
     for reason in decision.reasons:
         if reason.code in _CONSOLIDATION:

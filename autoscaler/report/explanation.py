@@ -1,6 +1,6 @@
-"""Why one pod waits: what it waits for, what was looked at for it, what was done. The data of `foreslice explain`.
+"""The data of `foreslice explain` for one pod: what it waits for, the offerings considered, and the actions.
 
-Made from a snapshot and a plan, so it is the same whether a controller runs in the cluster or not.
+Computed from a snapshot and a plan, so it is the same whether a controller runs in the cluster or not.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def explanation_of(
     *,
     scheduled: bool = True,
 ) -> dict[str, Any]:
-    """Everything that is known of the pod, as plain data; docs/explain.md has the fields.
+    """The explanation of the pod, as plain data; docs/explain.md has the fields.
 
-    `checked` are the conditions of the pools: one that stops keeps its pool from acting. `advice` are changes that
-    were tried and place the pod.
+    `checked` are the conditions of the pools: one that stops keeps its pool from acting. `advice` are changes that were
+    tried and place the pod.
     """
     left = next((entry for entry in (*plan.left_out, *plan.outside) if entry.pod == pod.key), None)
     placement = next((entry for entry in plan.placements if entry.pod == pod.key), None)
@@ -88,7 +88,7 @@ def _claim(pod: Pod, entry: str, name: str | None, snapshot: Snapshot) -> dict[s
 def _decision(
     placement: Placement | None, left: LeftOut | None, snapshot: Snapshot, plan: Plan, checked: Iterable[PoolCondition]
 ) -> dict[str, Any] | None:
-    """What the plan makes of the pod; None for a pod that looks for no node."""
+    """The plan's decision about the pod; None for a pod that needs no node."""
     if placement is not None:
         launch = next((node for node in plan.launches if node.name == placement.node), None)
         found: dict[str, Any] = {"outcome": placement.target.value, "node": placement.node}
@@ -112,7 +112,7 @@ def _decision(
 
 
 def _offerings(pod: Pod, plan: Plan) -> Iterator[dict[str, Any]]:
-    """What was looked at, counted by outcome and reason; what was chosen and what fits first."""
+    """The offerings considered, counted by outcome and reason: the chosen one first, then those that fit."""
     groups: dict[tuple[object, ...], list[Considered]] = {}
     for demand in plan.demands:
         if pod.key in demand.pods:
@@ -132,7 +132,7 @@ def _offerings(pod: Pod, plan: Plan) -> Iterator[dict[str, Any]]:
 
 
 def _cause(entry: Considered, pod: Pod) -> tuple[object, ...]:
-    """What offerings with the same reason have in common: of a resource not how much is missing."""
+    """The key that is equal for offerings with the same reason, whatever the amount that is missing of a resource."""
     for reason in _decisive(entry):
         if reason.code in SHORT_AMOUNTS:
             return entry.outcome, reason.subject, reason.detail["resource"]
@@ -140,13 +140,13 @@ def _cause(entry: Considered, pod: Pod) -> tuple[object, ...]:
 
 
 def _free(entry: Considered) -> int:
-    """The amount that was there of what was too little."""
+    """The free amount of the resource that is insufficient."""
     found = [reason.detail.get("free") for reason in _decisive(entry)]
     return next((amount for amount in found if isinstance(amount, int)), 0)
 
 
 def _decisive(entry: Considered) -> Iterator[Reason]:
-    """The reason that decided: the first, which a check found before looking further; without the offering's name."""
+    """The decisive reason: the first one, because a check stops there. Without the offering's name."""
     own = f"offering {entry.offering.instance_type}"
     yield from (replace(reason, subject="") if reason.subject == own else reason for reason in entry.reasons[:1])
 
@@ -156,7 +156,7 @@ def _why(entry: Considered, pod: Pod) -> str:
 
 
 def _of(pod: Pod, reason: Reason) -> Reason:
-    """A reason as it reads where everything is about the pod."""
+    """The reason without the pod as subject, for a text that is about the pod."""
     return replace(reason, subject="") if reason.subject == f"pod {pod.key}" else reason
 
 
@@ -192,7 +192,7 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
         "Nearest misses",
         (f"{counted(m['types'], 'type')}: {m['text']} (e.g. {m['example']})" for m in found["nearestMisses"]),
     )
-    # For a pod that no pool is meant to serve nothing was tried.
+    # No change was tried for a pod that no pool serves.
     asked = found["wouldHelp"] or (found["decision"] and found["decision"]["outcome"] != LeftOutVerdict.OUT_OF_SCOPE)
     if asked and found["decision"] and found["decision"]["outcome"] not in _PLACED and not _waits(found["decision"]):
         yield from section("Smallest changes that place it", _advice_lines(found["wouldHelp"]))
@@ -219,7 +219,7 @@ _NO_NODE: Final = {
 
 
 def _waits(decision: Mapping[str, Any]) -> bool:
-    """Whether there is nothing to change: the wait ends by itself."""
+    """True if no change is needed: the wait ends by itself."""
     codes = {reason["code"] for reason in decision["reasons"]}
     return codes == {Code.WAITS_FOR_BLOCK.value}
 

@@ -1,7 +1,7 @@
 """The status page and the explanation of one pod as values; serve/ renders them as HTML.
 
-It holds plain text only, nothing of which is trusted: names and messages come from whoever may create objects. With a
-namespace, pods of others are counted and not named; the explanation of a pod names no other.
+It has plain text only, and none of it is trusted: names and messages come from anyone who may create objects. With a
+namespace, pods of others are counted and not named; the explanation of a pod names no other pod.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class WaitingPod:
     state: str
     why: str
     age: str = ""
-    bad: bool = False  # nothing is on the way for it
+    bad: bool = False  # no node is planned or starting for it
 
 
 @dataclass(frozen=True, slots=True)
 class StatusPage:
-    """Everything on the page, in reading order. `as_of` is the moment of the reconcile that it shows."""
+    """The page in reading order. `as_of` is the time of the reconcile that it shows."""
 
     as_of: datetime
     namespace: str
@@ -59,7 +59,7 @@ class StatusPage:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one pod waits, or which node it gets."""
+    """The reason why one pod waits, or its node."""
 
     as_of: datetime
     pod: str
@@ -70,7 +70,7 @@ class Explanation:
 
 
 def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str = "") -> StatusPage:
-    """The page as of a reconcile; of one namespace's pods, or of all."""
+    """The page after a reconcile, for the pods of one namespace or of all."""
     fates, readable = _Fates.of(snapshot, plan), of_namespace(namespace)
     pending = [pod for pod in snapshot.pods if pod.key in fates.told and pod.node_name is None]
     shown = [pod for pod in pending if namespace in ("", pod.namespace)]
@@ -93,7 +93,7 @@ def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str
 
 
 def explanation(snapshot: Snapshot, plan: Plan, now: datetime, *, pod: str) -> Explanation | None:
-    """What is known of a pod (namespace/name); None when there is no such pod."""
+    """The explanation of a pod (namespace/name); None if there is no such pod."""
     found = next((each for each in snapshot.pods if each.key == pod), None)
     if found is None:
         return None
@@ -114,7 +114,7 @@ def explanation(snapshot: Snapshot, plan: Plan, now: datetime, *, pod: str) -> E
 
 @dataclass(frozen=True, slots=True)
 class _Fates:
-    """What a plan says of each pod, by its key; launches by name; names of the pools that act."""
+    """The plan's results by key of the pod; launches by name; names of the pools that act."""
 
     placements: Mapping[str, Placement]
     left: Mapping[str, LeftOut]
@@ -134,7 +134,7 @@ class _Fates:
 
     @property
     def told(self) -> Set[str]:
-        """The pods that the plan speaks of."""
+        """The pods in the plan."""
         return self.placements.keys() | self.left.keys()
 
 
@@ -145,14 +145,14 @@ def _waiting(pod: Pod, fates: _Fates, readable: Readable, now: datetime) -> Wait
 
 
 def _state(pod: Pod, fates: _Fates, readable: Readable) -> tuple[str, tuple[str, ...]]:
-    """In a few words where the pod stands, and the sentences that say why."""
+    """The pod's state in a few words, and the reasons as sentences."""
     if pod.node_name is not None:
         return f"runs on node {pod.node_name}", ()
     placement = fates.placements.get(pod.key)
     if placement is not None:
         launch = fates.launches.get(placement.node)
         reasons = placement.reasons or (launch.reasons if launch else ())
-        # The state says already what kind of node it is.
+        # The state already shows the kind of node.
         telling = joined(redacted(tuple(r for r in reasons if r.code not in _SAID), readable))
         return _destination(placement, launch, fates), tuple(map(text_of, telling))
     left = fates.left.get(pod.key)
@@ -248,7 +248,7 @@ def _summary(snapshot: Snapshot, plan: Plan, now: datetime, readable: Readable, 
     yield f"{counted(waiting, 'pending pod')}{shown}"
     if snapshot.spending and snapshot.spending.binding:
         yield f"spending limits that block launches: {', '.join(snapshot.spending.binding)}"
-    # What names a pod of others helps nobody without the name.
+    # A text about a pod of others is of no use without the name.
     yield from (text_of(reason) for reason in plan.warnings if redacted([reason], readable) == (reason,))
 
 
@@ -332,14 +332,14 @@ def _acting(snapshot: Snapshot) -> set[str]:
 
 
 def _cost(offering: OfferingRef, price: Decimal | None) -> str:
-    """What a node costs an hour from now on; a prepaid one nothing."""
+    """The cost of a node per hour from now on; nothing for a prepaid one."""
     if offering.block:
         return "prepaid"
     return money(price, "unpriced")
 
 
 def _pods(keys: tuple[str, ...], namespace: str) -> str:
-    """Some of them by name; those of other namespaces, and those beyond a handful, as a number."""
+    """Some pods by name; those of other namespaces, and those beyond a handful, as a number."""
     named = [key for key in keys if namespace in ("", key.partition("/")[0])][:_SHOWN_PODS]
     rest = len(keys) - len(named)
     return ", ".join((*named, *([f"{rest} more"] if rest else [])))

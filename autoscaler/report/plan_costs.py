@@ -1,7 +1,7 @@
-"""What a plan costs by namespace, workload or the value of a pod label.
+"""The cost of a plan by namespace, workload or the value of a pod label.
 
-A node's price is divided among the pods that the plan puts on it, by the number of devices that each of them gets (of
-the driver of which it gets most); equally where none gets a device. What stays unused is paid by those who are there.
+A node's price is divided among the pods that the plan puts on it, by the number of devices of each (of the driver of
+which it gets most); equally if no pod gets a device. The pods of the node also pay for unused devices.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ USAGE: Final = "namespace, workload or label=KEY"
 
 
 def cost_key(by: str) -> Callable[[Pod], str] | None:
-    """What pods are grouped by; None for what nobody groups by."""
+    """The grouping of pods; None for an unknown one."""
     if by == "namespace":
         return lambda pod: pod.namespace
     if by == "workload":
@@ -33,7 +33,7 @@ def cost_key(by: str) -> Callable[[Pod], str] | None:
 
 
 def costs_document(plan: Plan, snapshot: Snapshot, by: str, key: Callable[[Pod], str]) -> dict[str, Any]:
-    """Groups, dearest first; `podsPlaced` on nodes that are there cost nothing more."""
+    """Groups, the most expensive first. `podsPlaced` counts pods on existing nodes as well, which cost nothing more."""
     pods = {pod.key: pod for pod in snapshot.pods}
     costs = pod_costs(plan)
     groups: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""The difference of two plans, by the documents that `plan -o json` prints: nodes, places of pods, cost."""
+"""The difference between two plans, by the documents that `plan -o json` prints: nodes, places of pods, cost."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _CENT: Final = Decimal("0.01")  # amounts of a document are rounded
 
 
 class NotAPlanError(ValueError):
-    """A document that is no Plan of this version; the message says what is missing."""
+    """A document that is no Plan of this version; the message names what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What two plans are compared by. Names of new nodes differ from plan to plan, so their kinds stand for them."""
+    """The parts of a plan that are compared. Names of new nodes differ between plans, so nodes are compared by kind."""
 
     nodes: Counter[Kind]
     prices: Mapping[Kind, Decimal | None]
-    places: Mapping[str, str]  # by pod: a kind of new node, or the name of a node that is there
+    places: Mapping[str, str]  # by pod: a kind of new node, or the name of an existing node
     left: frozenset[str]
     usd_per_hour: Decimal = field(default=Decimal(0))
 
@@ -50,7 +50,7 @@ def _facts(document: Mapping[str, Any]) -> PlanFacts:
     prices: dict[Kind, Decimal | None] = {}
     names: dict[str, str] = {}
     for launch in document["launches"]:
-        # v1alpha1 repeats the offering in each launch, v1alpha2 names it.
+        # v1alpha1 repeats the offering in each launch, v1alpha2 refers to it.
         named = launch["offering"]
         offering = document["offerings"][named] if isinstance(named, str) else named
         facts = (offering["instanceType"], offering["zone"], offering["capacityType"], launch["pool"])
@@ -80,14 +80,14 @@ def _text(value: object) -> str:
 
 
 def _dollars(value: object) -> Decimal:
-    """An amount as `plan` writes it: anything else might be a number with a billion digits."""
+    """An amount in the form that `plan` writes: any other form might be a number with a billion digits."""
     if not isinstance(value, str) or not _AMOUNT.fullmatch(value):
         raise NotAPlanError(f"expected an amount such as '6.88', found {value!r:.60}")
     return Decimal(value)
 
 
 def diff_document(before: PlanFacts, after: PlanFacts) -> dict[str, Any]:
-    """Everything that differs, as plain data."""
+    """All differences, as plain data."""
     return {
         "nodes": list(_nodes(before, after)),
         "pods": list(_pods(before, after)),
@@ -119,7 +119,7 @@ def _nodes(before: PlanFacts, after: PlanFacts) -> Iterator[dict[str, Any]]:
 
 
 def _pods(before: PlanFacts, after: PlanFacts) -> Iterator[dict[str, str]]:
-    """Pods whose place differs; what is in one plan only is new or gone."""
+    """Pods whose place differs; pods in one plan only are new or gone."""
     names = before.places.keys() | after.places.keys() | before.left | after.left
     for pod in sorted(names):
         was = before.places.get(pod, NOWHERE if pod in before.left else "")

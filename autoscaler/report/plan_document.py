@@ -1,6 +1,6 @@
-"""Plan → the documented, versioned `Plan` object that `-o json|yaml` prints (docs/plan.md lists its fields).
+"""The documented, versioned `Plan` object that `-o json|yaml` prints (docs/plan.md lists its fields).
 
-Offerings and reasons are written once, under an id, and named by it. Numbers of dollars are decimal strings, so that no
+Offerings and reasons are written once, with an id, and referenced by it. Dollar amounts are decimal strings, so that no
 reader rounds them.
 """
 
@@ -59,7 +59,7 @@ def document_of(plan: Plan) -> Document:
 
 
 def _bound(plan: Plan) -> Document:
-    """The lower bound where there is one, and by how many percent the plan costs more."""
+    """The lower bound if there is one, and the percentage by which the plan costs more."""
     if plan.at_least_usd_per_hour is None:
         return {}
     above = plan.above_least
@@ -81,7 +81,7 @@ def reasons_document(reasons: Iterable[Reason]) -> list[Document]:
 
 
 def dollars(amount: Decimal | None) -> str | None:
-    """A price as decimal text without trailing zeros beyond two places; None when there is none."""
+    """A price as decimal text without trailing zeros beyond two places; None if there is none."""
     if amount is None:
         return None
     text = f"{amount:.6f}".rstrip("0")
@@ -90,7 +90,7 @@ def dollars(amount: Decimal | None) -> str | None:
 
 
 def offering_document(offering: OfferingRef) -> Document:
-    """An offering by its coordinates, and where and when its price was read."""
+    """An offering by its coordinates, with source and date of its price."""
     document: Document = {
         "instanceType": offering.instance_type,
         "zone": offering.zone,
@@ -113,7 +113,7 @@ def _handed_out(node: PlannedNode) -> Document:
 
 
 def _ready_in(times: BootTimes | None) -> Document:
-    """How long such machines took in this cluster until pods could run on them."""
+    """The time that such machines took in this cluster until pods could run on them."""
     if times is None:
         return {}
     slow = {} if times.slow is None else {"p90Seconds": int(times.slow.total_seconds())}
@@ -121,7 +121,7 @@ def _ready_in(times: BootTimes | None) -> Document:
 
 
 class _Shared:
-    """Offerings, reasons and candidates (an offering of a pool, with drivers) by id, in the order of their naming."""
+    """Offerings, reasons and candidates (an offering of a pool, with drivers) by id, in the order of first use."""
 
     def __init__(self) -> None:
         self.offerings: dict[str, Document] = {}
@@ -196,7 +196,7 @@ class _Shared:
         }
 
     def demands(self, demands: Iterable[Demand]) -> list[Document]:
-        """Demands for which the same was considered are one entry."""
+        """Demands with the same considered offerings are one entry."""
         found: dict[str, Document] = {}
         for demand in demands:
             considered = self._considered_for(demand)
@@ -205,7 +205,7 @@ class _Shared:
         return list(found.values())
 
     def _considered_for(self, demand: Demand) -> list[Document]:
-        """What was considered, offerings with the same outcome and reasons together."""
+        """The considered offerings; those with the same outcome and reasons together."""
         subjects = (reason.subject.partition(", ")[0] for entry in demand.considered for reason in entry.reasons)
         claims = {subject for subject in subjects if subject.startswith("claim ")}
         only = next(iter(claims)) if len(claims) == 1 else None
@@ -244,7 +244,7 @@ class _Shared:
 
 
 def _own(entry: LeftOut, reasons: Iterable[Reason] | None = None) -> Iterable[Reason]:
-    """Reasons of a pod without its own name, or that of its only claim, as the subject: equal pods then share them."""
+    """Reasons of a pod without its own name or that of its only claim as the subject: equal pods then share them."""
     claim = f"claim {entry.claims[0]}" if len(entry.claims) == 1 else None
     own = (f"pod {entry.pod}", claim)
     return [_without(reason, own) for reason in (entry.reasons if reasons is None else reasons)]

@@ -1,7 +1,7 @@
-"""Text as a terminal may have it: characters that steer it, or that make text look like other text, are written out.
+"""Escapes characters in text for a terminal that control it, or that make text look like other text.
 
-Names, CEL texts, annotations and messages of providers come from people who may not see this terminal's secrets, and
-from files. Escape sequences set titles, move the cursor and hide lines; bidirectional controls reorder what is read
+Names, CEL texts, annotations and messages of providers may come from people who must not control this terminal, and
+from files. Escape sequences set titles, move the cursor and hide lines; bidirectional controls reorder the visible text
 (CVE-2021-42574); characters without width make two names look the same.
 """
 
@@ -22,7 +22,7 @@ _STEERING: Final = (
 
 @cache
 def _steering(further: str = "") -> re.Pattern[str]:
-    """The pattern, compiled for the first text that needs it: that takes milliseconds, which `--help` does not have."""
+    """The pattern, compiled for the first text that needs it: this takes milliseconds, too long for `--help`."""
     return re.compile(f"[{_STEERING}{further}]")
 
 
@@ -32,18 +32,18 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same for text that has one line, such as a name: line breaks and tabs are written out, too."""
+    """The same for text of one line, such as a name: line breaks and tabs are escaped, too."""
     return text if text.isprintable() else _steering("\t\n").sub(_escaped, text)
 
 
 def steers(text: str) -> bool:
-    """Whether anything in it would be written out."""
-    # Python calls none of these characters printable, and knows that sooner than the pattern does.
+    """True if `printable` would escape anything."""
+    # Python calls none of these characters printable, and checks faster than the pattern.
     return not text.replace("\n", "").replace("\t", "").isprintable() and _steering().search(text) is not None
 
 
 def printable_json(text: str) -> str:
-    """JSON text with such characters as JSON's own escapes; what a program reads from it is the same."""
+    """JSON text with such characters as JSON's own escapes; a program reads the same from it."""
     return _steering().sub(_escaped_in_json, text) if steers(text) else text
 
 

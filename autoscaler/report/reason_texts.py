@@ -1,5 +1,5 @@
-"""Templates of reasons.py: why a node takes a pod, why one that was launched here stays or is removed, and what is said
-about capacity that is asked for without pods (ProvisioningRequests and CapacityBuffers)."""
+"""Templates of reasons.py: why a node accepts a pod, why a launched one stays or is removed, and the texts about
+capacity that is requested without pods (ProvisioningRequests and CapacityBuffers)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from autoscaler.model.reason import Code
 from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL
 
-# Of a machine that would have IMEX channels, of which no container would get one.
+# For a machine that would have IMEX channels, of which no container would get one.
 NO_LINK: Final = "no {needs}, without which NVIDIA's driver gives a container no IMEX channel"
 NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {

@@ -1,6 +1,7 @@
-"""Reason → sentence, a template over the reason's `detail`: of a code's templates, the first whose facts are all known.
+"""Sentences for reasons, from templates over a reason's `detail`: of a code's templates, the first whose facts all
+exist.
 
-Facts that it does not name follow in brackets, so that nothing a decision was based on is hidden.
+Facts that a template does not name follow in brackets, so that no basis of a decision is hidden.
 """
 
 from __future__ import annotations
@@ -320,7 +321,7 @@ _AMOUNTS = frozenset({"wanted", "of_claims", "free"})
 _SELECTORS = frozenset({"expression", "expressions"})
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 _READABLE = 10**30  # greater numbers are written as powers of two
-# Facts that the sentence says in other words already.
+# Facts that the sentence has in other words.
 _IMPLIED = frozenset(
     {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests", "pods"}
     | {"keys", "missing_key"}  # `message` names it
@@ -340,18 +341,18 @@ def text_of(reason: Reason, *, short: bool = False) -> str:
     template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
     rest = [f"{key} {facts[key]}" for key in facts if key not in _fields(template) and key not in _IMPLIED]
     sentence = template.format_map(_Shown(facts)) + (f" ({', '.join(rest)})" if rest else "")
-    # A device of a node that does not exist yet is told by its driver and name.
+    # A device of a node that does not exist yet has only driver and name.
     subject = reason.subject.replace(f"/{PLACEHOLDER_NODE}/", "/")
     return one_line(f"{subject}: {sentence}" if subject else sentence)
 
 
 def texts_of(reasons: tuple[Reason, ...], *, short: bool = False) -> str:
-    """All reasons on one line; what is said of several devices alike is said once."""
+    """All reasons on one line; equal reasons of several devices appear once."""
     return "; ".join(text_of(reason, short=short) for reason in joined(reasons))
 
 
 def joined(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
-    """One reason for what is said of several devices alike."""
+    """One reason for each group that differs only in the subject."""
     alike: dict[tuple[Code, object], list[Reason]] = {}
     for reason in reasons:
         alike.setdefault((reason.code, reason.detail), []).append(reason)
@@ -366,7 +367,7 @@ def _joined(group: list[Reason]) -> Reason:
 
 
 def amount_text(resource: str, units: Fact) -> str:
-    """An amount in scheduler units (thousandths of a core, bytes) as people write it."""
+    """An amount in scheduler units (thousandths of a core, bytes) in the usual units."""
     assert isinstance(units, int), f"{resource}: {units!r} is not a number of units"
     if abs(units) > _READABLE:
         return _whole(units)
@@ -378,12 +379,12 @@ def amount_text(resource: str, units: Fact) -> str:
 
 
 def _whole(number: int) -> str:
-    """A whole number in digits; what has more than anybody reads, and Python writes, as a power of two."""
+    """A whole number in digits; as a power of two if it is too long to read, or for Python to write."""
     return str(number) if abs(number) <= _READABLE else f"more than 2^{number.bit_length() - 1}"
 
 
 class _Shown(dict[str, str]):
-    """Facts for a template; one that a producer forgot shows as "?" rather than failing the whole report."""
+    """Facts for a template. A missing one shows as "?", so that the rest of the report is still printed."""
 
     def __missing__(self, key: str) -> str:
         return "?"
@@ -394,7 +395,7 @@ def _fields(template: str) -> set[str]:
 
 
 def fact_text(value: Fact) -> str:
-    """A fact as it stands in sentences."""
+    """A fact as text for sentences."""
     if isinstance(value, tuple):
         return ", ".join(value)
     if isinstance(value, bool):

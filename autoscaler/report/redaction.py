@@ -1,7 +1,7 @@
-"""Reasons as they may be shown to somebody who may not read every pod: without the names of the others.
+"""Reasons for readers who may not read every pod: without the names of the others.
 
-A reason may name another pod (its devices would make that pod's selector fail), and findings about equal pods speak of
-the first of them. Codes and amounts stay. Who may read what is decided in serve/access.py and not known here.
+A reason may name another pod (its devices would make that pod's selector fail), and findings about equal pods name the
+first of them. Codes and amounts stay. serve/access.py decides who may read what.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from autoscaler.planning.demand.demand import claim_keys
 from instance_catalog.frozen_map import FrozenMap
 
 Readable: TypeAlias = Callable[[str], bool]
-"""Whether the name (namespace/name) of a pod, claim or gang may be shown."""
+"""True if the name (namespace/name) of a pod, claim or gang may be shown."""
 
-# Kinds whose objects belong to namespaces, in subjects; and how one is called that may not be named.
+# Kinds of namespaced objects in subjects, with the text for one that may not be named.
 _UNNAMED = {"pod": "a pod like it", "claim": "its claim", "gang": "its gang", "PodGroup": "its PodGroup"}
 # Facts that are names of such objects.
 _NAMES = frozenset({"pod", "claim"})
 
 
 def everything(key: str) -> bool:
-    """Readable by somebody who may read all pods."""
+    """For readers of all pods."""
     return True
 
 
 def of_namespace(namespace: str) -> Readable:
-    """Readable by somebody who may read the pods of a namespace; "" is all of them."""
+    """For readers of the pods of a namespace; "" is all of them."""
     return everything if not namespace else lambda key: key.partition("/")[0] == namespace
 
 
 def of_pod(pod: Pod) -> Readable:
-    """Readable by somebody who may read this pod, and perhaps no other."""
+    """For readers of this pod, and perhaps no other."""
     own = {pod.key, *claim_keys(pod), *([pod.gang.key] if pod.gang else [])}
     return own.__contains__
 
 
 def redacted(reasons: Iterable[Reason], readable: Readable) -> tuple[Reason, ...]:
-    """The same reasons, with the names that are not readable left out."""
+    """The same reasons, without the names that are not readable."""
     return tuple(_without_names(reason, readable) for reason in reasons)
 
 

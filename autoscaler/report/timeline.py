@@ -1,4 +1,4 @@
-"""What happens in a simulated cluster, as values, and the lines that describe it.
+"""The events of a simulated cluster as values, and the lines that describe them.
 
 The demo's text and its JSON are two renderings of the same values. `event` is the name of an occurrence in the JSON.
 """
@@ -27,7 +27,7 @@ from instance_catalog.dataclass import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A pod came in. `title` says what it shows, `asks` what its claims ask for."""
+    """A pod was created. `title` describes what it shows, `asks` what its claims request."""
 
     event: ClassVar[str] = "Arrived"
     pod: str
@@ -37,7 +37,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Reused:
-    """A pod needs no new node: one that is there or coming takes it."""
+    """A pod needs no new node: it fits on one that exists or is starting."""
 
     event: ClassVar[str] = "Reused"
     pod: str
@@ -47,7 +47,7 @@ class Reused:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Equal nodes were decided on for `pods`, before anything was launched."""
+    """Equal nodes were planned for `pods`, before any launch."""
 
     event: ClassVar[str] = "Chosen"
     nodes: tuple[str, ...]
@@ -61,7 +61,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class NotPlaced:
-    """No node is bought for a pod."""
+    """No node is launched for a pod."""
 
     event: ClassVar[str] = "Refused"
     pod: str
@@ -71,7 +71,7 @@ class NotPlaced:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """The provider gave a machine."""
+    """The provider launched a machine."""
 
     event: ClassVar[str] = "Launched"
     node: str
@@ -134,7 +134,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """A node is on its way out."""
+    """A node is being drained."""
 
     event: ClassVar[str] = "Draining"
     node: str
@@ -164,7 +164,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class PodResult:
-    """How a pod fared. `waited` is the time from its arrival until it ran; None: it never did."""
+    """The result of a pod. `waited` is the time from its arrival until it ran; None if it never ran."""
 
     pod: str
     result: str
@@ -175,13 +175,13 @@ class PodResult:
 
     @property
     def as_expected(self) -> bool:
-        """Whether the scenario came out as it should."""
+        """True if the result is the expected one."""
         return self.result == self.expected
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The end of the story. `running` are machines that still run."""
+    """The result of the scenario. `running` are machines that still run."""
 
     launched: int
     terminated: int
@@ -191,7 +191,7 @@ class Summary:
 
     @property
     def succeeded(self) -> bool:
-        """Whether everything came out as expected."""
+        """True if all results are as expected."""
         return all(pod.as_expected for pod in self.pods)
 
 
@@ -210,7 +210,7 @@ def chosen_of(launches: Sequence[PlannedNode], rejected: Sequence[str]) -> Chose
 
 
 def not_placed_of(left: LeftOut) -> NotPlaced:
-    """The refusal of a pod, with the condition that came nearest to being met."""
+    """The refusal of a pod, with its nearest miss."""
     nearest = _nearest(left.near_misses[0]) if left.near_misses else ""
     return NotPlaced(left.pod, texts_of(left.reasons), nearest)
 
@@ -220,7 +220,7 @@ def _nearest(miss: NearMiss) -> str:
 
 
 def asked_lines(claim: ResourceClaim) -> tuple[str, ...]:
-    """What a claim asks for, a line for each request, alternative and constraint."""
+    """The requests of a claim: a line for each request, alternative and constraint."""
     lines: list[str] = []
     for request in claim.requests:
         if isinstance(request, FirstAvailable):
@@ -247,7 +247,7 @@ def _choice(index: int) -> str:
 
 
 def lines_of(occurrence: Occurrence) -> list[str]:
-    """The lines that describe it; the first is the headline, the others belong to it."""
+    """The lines that describe it; the first is the headline."""
     match occurrence:
         case Arrived(pod, title, asks):
             return [f"pod {pod} is pending: {title}" if title else f"pod {pod} is pending", *asks]
@@ -285,7 +285,7 @@ def lines_of(occurrence: Occurrence) -> list[str]:
 
 
 def summary_lines(summary: Summary) -> list[str]:
-    """The end of the story as lines: nodes, money, and how each pod fared."""
+    """The result as lines: nodes, money, and the result of each pod."""
     nodes = f"{counted(summary.launched, 'node')} launched"
     rest = f"{summary.terminated} terminated, {summary.running} still running; {summary.usd:.2f} $ spent"
     lines = [f"{nodes}, {rest}", ""]
@@ -304,7 +304,7 @@ def _shortened(devices: tuple[str, ...], shown: int) -> str:
 
 
 def order_of(occurrence: Occurrence) -> int:
-    """Its place among what happens at the same moment: causes before effects."""
+    """Its order among occurrences at the same time: causes before effects."""
     return _ORDER.index(type(occurrence))
 
 

@@ -1,4 +1,4 @@
-"""Why a plan uses an instance type for a pod or does not, in sentences and as data: `--why TYPE`."""
+"""The reason why a plan uses an instance type for a pod or does not, in sentences and as data: `--why TYPE`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OUTCOMES: Final = {ConsideredOutcome.DOES_NOT_FIT: "does not fit"}
 
 
 def type_answer_document(answer: TypeAnswer) -> dict[str, Any]:
-    """Everything as plain data; the lines are made of it."""
+    """The answer as plain data; the lines are made from it."""
     return {
         "instanceType": answer.instance_type.name,
         "pod": answer.pod,
@@ -81,7 +81,7 @@ def _verdict(answer: TypeAnswer) -> str:
 
 
 def _farness(entry: Considered) -> int:
-    """Other preparations of a machine, as MIG layouts, lack devices of a class that the plain machine has."""
+    """The sort key: other layouts of a machine, such as MIG, lack devices of a class that the plain machine has."""
     return int(any(reason.code is Code.NO_DEVICE_OF_CLASS for reason in entry.reasons[:1]))
 
 
@@ -150,14 +150,14 @@ def _offerings(answer: TypeAnswer) -> Iterator[dict[str, Any]]:
 
 
 def _first(entry: Considered) -> str:
-    """The reason that decides, without the name of the offering; nothing for one that is praised."""
+    """The decisive reason, without the name of the offering; "" if there is none."""
     if entry.outcome is ConsideredOutcome.CHOSEN:
         return text_of(entry.reasons[0]) if entry.reasons else ""
     found = joined(entry.reasons)[:1]
     return "; ".join(text_of(reason).removeprefix(f"offering {entry.offering.instance_type}: ") for reason in found)
 
 
-# -- facts and where they come from
+# -- facts and their sources
 
 
 def _facts(found: InstanceType) -> Iterator[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Numbers, spans of time and advice as people read them."""
+"""Numbers, durations and advice as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def money(amount: Decimal | str | None, otherwise: str = "no price") -> str:
-    """Dollars with two digits: nobody compares thousandths of a dollar by eye."""
+    """Dollars with two digits: people do not compare thousandths of a dollar."""
     if amount is None:
         return otherwise
     exact = Decimal(amount)
@@ -27,19 +27,19 @@ def money(amount: Decimal | str | None, otherwise: str = "no price") -> str:
 
 
 def few(names: Sequence[str], most: int = 3) -> str:
-    """The first names and how many more there are."""
+    """The first names and the number of the others."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def advised(wrong: str, step: str) -> str:
-    """What is wrong and what to do about it, in one line without a full stop at the end."""
+    """The problem and the next step, in one line without a full stop at the end."""
     wrong, step = wrong.rstrip("."), step.rstrip(".")
     return f"{wrong}{'. ' if step[:1].isupper() else '; '}{step}" if step else wrong
 
 
 def age_text(span: timedelta) -> str:
-    """ "3d4h", "5h7m", "12m5s", "40s": the two largest units, as kubectl shortens ages; "0s" for what has passed."""
+    """ "3d4h", "5h7m", "12m5s", "40s": the two largest units, as kubectl shortens ages; "0s" for times in the past."""
     seconds = max(int(span.total_seconds()), 0)
     units: Sequence[tuple[str, int]] = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
     parts: list[str] = []
@@ -53,14 +53,14 @@ def age_text(span: timedelta) -> str:
 
 
 def waiting_text(span: timedelta) -> str:
-    """Where a node stands whose request the provider has held for `span` without starting its machine."""
+    """The state of a node whose request the provider has held for `span` without starting its machine."""
     return (
         f"requested {age_text(span)} ago; the provider starts it when it has capacity, and charges nothing until then"
     )
 
 
 def ready_text(times: BootTimes | None) -> str:
-    """When a new machine will be usable, by what others of its kind took; "" where none was launched yet."""
+    """The time until a new machine is usable, from others of its kind; "" if none was launched yet."""
     if times is None:
         return ""
     slow = "" if times.slow is None else f", 9 in 10 within {_minutes(times.slow)}"
@@ -68,5 +68,5 @@ def ready_text(times: BootTimes | None) -> str:
 
 
 def _minutes(span: timedelta) -> str:
-    """Rounded up: a promise of less would be broken more often than kept."""
+    """Minutes, rounded up: a shorter estimate would often be too short."""
     return f"{max(1, ceil(span / timedelta(minutes=1)))} min"

@@ -1,1 +1,1 @@
-"""The data and the lines of `foreslice explain` for what is no pod: claims, nodes, requests and buffers."""
+"""The data and the lines of `foreslice explain` for objects other than pods: claims, nodes, requests and buffers."""

@@ -1,4 +1,4 @@
-"""What a plan does with one claim or one node. The data of `foreslice explain` for anything that is no pod."""
+"""The effect of a plan on one claim or one node: the data of `foreslice explain` for claims and nodes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def claim_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def node_explanation(name: str, snapshot: Snapshot, plan: Plan) -> dict[str, Any] | None:
-    """A node that exists, is starting, or would be launched; None when there is no such node."""
+    """A node that exists, is starting, or would be launched; None if there is no such node."""
     launch = next((node for node in plan.launches if node.name == name), None)
     if launch is not None:
         return _planned(launch)

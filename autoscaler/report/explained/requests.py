@@ -1,4 +1,4 @@
-"""What a ProvisioningRequest or a CapacityBuffer gets: the data of `foreslice explain`, and its lines."""
+"""The answer to a ProvisioningRequest or a CapacityBuffer: the data of `foreslice explain`, and its lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from instance_catalog.dataclass import replace
 
 
 def request_explanation(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: datetime) -> dict[str, Any]:
-    """Its class, what it says itself, and what Foreslice would say now. A class of others has only the former."""
+    """Its class, its status, and the status that Foreslice would write now if it serves the class."""
     alone = replace(snapshot, provisioning_requests=(request,))
     answers = request_answers(alone, plan, now, {request.key: plan})
     return {
@@ -35,7 +35,7 @@ def request_explanation(request: ProvisioningRequest, snapshot: Snapshot, plan: 
 
 
 def buffer_explanation(buffer: CapacityBuffer, snapshot: Snapshot, plan: Plan) -> dict[str, Any]:
-    """Its strategy, what it says itself, and what Foreslice would say now, with its cost an hour."""
+    """Its strategy, its status, and the status that Foreslice would write now, with its cost per hour."""
     alone = replace(snapshot, capacity_buffers=(buffer,))
     answers = buffer_answers(alone, plan)
     prices = [answer.usd_per_hour for answer in answers]
@@ -61,7 +61,7 @@ def _said(said: Said, message: str) -> dict[str, Any]:
 
 
 def _left_out(plan: Plan, kind: str, key: str) -> list[str]:
-    """The pods of it without a place, by their keys."""
+    """The keys of its pods without a place."""
     entries = ((entry.pod, owner_of(entry.pod)) for entry in (*plan.left_out, *plan.outside))
     return [pod for pod, owner in entries if owner is not None and (owner.kind, owner.key) == (kind, key)]
 

@@ -1,4 +1,4 @@
-"""A tick of the loop → the values of its metrics. Pure: what was counted before is kept by serve/recorder.py."""
+"""The values of the metrics after a reconcile. Pure: serve/recorder.py keeps the counters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PLACED = {Target.EXISTING: "ExistingNode", Target.COMING: "ComingNode", Target.
 
 
 def gauges_of(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Sample, ...]:
-    """What is so at this moment."""
+    """The values of the gauges at this moment."""
     return (
         *_pending(plan),
         Sample(PLAN_WORK, (), plan.work),
@@ -60,13 +60,13 @@ def gauges_of(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Sample, ..
 
 
 def increments_of(before: Snapshot, after: Snapshot, elapsed_hours: Decimal) -> tuple[Sample, ...]:
-    """What happened between two ticks of one process: by how much its counters grow."""
+    """The increments of the counters between two reconciles of one process."""
     recreated = _recreated(before, after)
     return (*_steps(before, after), *recreated, *_mispredictions(before, after), *claim_costs(before, elapsed_hours))
 
 
 def begun(pools: Iterable[CapacityPool]) -> Iterator[Sample]:
-    """Counters of what alerts watch for begin with 0: of a series that begins with 1, increase() does not see the 1."""
+    """Zeros for counters that alerts use: if a series begins with 1, increase() does not count the 1."""
     for pool in pools:
         yield Sample(MISPREDICTIONS, (pool.name,), 0)
         yield Sample(RECREATED, (pool.name,), 0)
@@ -75,7 +75,7 @@ def begun(pools: Iterable[CapacityPool]) -> Iterator[Sample]:
 
 
 def boots_of(before: Snapshot, after: Snapshot) -> Iterator[Sample]:
-    """How long nodes took that became Ready for the first time between two ticks: observations of a histogram."""
+    """The boot times of nodes that became Ready first between two reconciles: observations of a histogram."""
     known = {node.name for node in before.provisioned if boot_time(node) is not None}
     for node in after.provisioned:
         if node.name not in known and (boot := boot_time(node)) is not None:
@@ -84,10 +84,10 @@ def boots_of(before: Snapshot, after: Snapshot) -> Iterator[Sample]:
 
 
 def claim_costs(snapshot: Snapshot, elapsed_hours: Decimal) -> Iterator[Sample]:
-    """What the claims cost that held devices of priced nodes for so long.
+    """The cost of claims that have devices of priced nodes, for this time.
 
-    Of each driver's devices on a node a claim holds a share; the largest of these is the claim's share of the node, so
-    that a NIC beside a GPU changes nothing. Shares of more than one in sum are scaled down to one.
+    On each node, a claim has a share of the devices of each driver. The largest of these is its share of the node, so a
+    NIC beside a GPU changes nothing. Shares with a sum above one are scaled down to one.
     """
     nodes = {node.node_name: node for node in snapshot.provisioned if has_machine(node)}
     cost: dict[tuple[str, str], Decimal] = {}
@@ -107,7 +107,7 @@ def claim_costs(snapshot: Snapshot, elapsed_hours: Decimal) -> Iterator[Sample]:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """One physical device: a device of a slice, or all that draw on the same set of counters."""
+    """One physical device: a device of a slice, or all devices that draw from the same set of counters."""
 
     node: str
     driver: str
@@ -130,7 +130,7 @@ def _units(slices: Iterable[ResourceSlice]) -> Mapping[tuple[str, str, str], _Un
 
 
 def _product(device: Device) -> str:
-    """What people call it; drivers without product names publish at least a type."""
+    """The product name; if a driver publishes none, the type."""
     names = (device.attributes.get(name) for name in ("productName", "type"))
     return next((name for name in names if isinstance(name, str)), "")
 
@@ -143,7 +143,7 @@ def _held(claim: ResourceClaim, units: Mapping[tuple[str, str, str], _Unit]) -> 
 
 
 def _shares(snapshot: Snapshot) -> Mapping[str, Mapping[str, Decimal]]:
-    """By node and claim, the share of the node that the claim holds."""
+    """By node and claim, the claim's share of the node."""
     units = _units(snapshot.slices)
     of_driver = Counter((unit.node, unit.driver) for unit in set(units.values()))
     shares: dict[str, dict[str, Decimal]] = {}
@@ -161,7 +161,7 @@ def _devices(snapshot: Snapshot) -> Iterator[Sample]:
     taken = {unit for claim in snapshot.claims.values() for unit in _held(claim, units)}
     counts: Counter[tuple[str, ...]] = Counter()
     for unit in set(units.values()):
-        # Both states of a product are told, so that a ratio of them never lacks a series.
+        # Both states of a product have a sample, so that a ratio of them never lacks a series.
         counts[unit.driver, unit.product, "allocated"] += unit in taken
         counts[unit.driver, unit.product, "free"] += unit not in taken
     yield from _counted(DEVICES, counts)
@@ -173,7 +173,7 @@ def _devices(snapshot: Snapshot) -> Iterator[Sample]:
 def _pending(plan: Plan) -> Iterator[Sample]:
     reasons = [_PLACED[placement.target] for placement in plan.placements]
     reasons += [left.reasons[0].code.value for left in (*plan.left_out, *plan.outside) if left.reasons]
-    # Known ones are told with 0, so that an alert on them is not an alert on a missing series.
+    # Known reasons are reported with 0, so that an alert does not fire because of a missing series.
     yield from _counted(
         PENDING_PODS, Counter({(name,): 0 for name in _PLACED.values()} | Counter((r,) for r in reasons))
     )

@@ -1,1 +1,1 @@
-"""What a simulated workload cost and how long it waited: the values, tables and the page that show it."""
+"""The cost and waiting times of a simulated workload: values, tables and the page that shows them."""

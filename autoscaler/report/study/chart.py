@@ -1,5 +1,5 @@
-"""Pictures of a study as SVG text: lines and stacked areas over hours, with axes. No script, no font, no colour by name
-alone: every series is named beside the picture, and dashes tell lines apart."""
+"""Charts of a study as SVG text: lines and stacked areas over hours, with axes. No script and no font. Colour alone
+identifies no series: each has its name beside the chart, and lines differ by dashes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEPS: Final = (1, 2, 5)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A named line: its values at the hours of the picture, None where it has ended."""
+    """A named line: its values at the hours of the chart, None after its end."""
 
     name: str
     hours: Sequence[float]

@@ -1,4 +1,4 @@
-"""How much of the way from the best greedy run to the least that a study can cost each run goes."""
+"""The share of the gap between the best greedy run and the lower bound of a study that each run closes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GREEDY: Final = "greedy"
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """`at_least`: what the study costs at least in dollars; `greedy`: the cheapest greedy run in which every pod has
+    """`at_least`: the lower bound of the study's cost in dollars; `greedy`: the cheapest greedy run in which every pod
     started, None if there is none."""
 
     at_least: Decimal
@@ -27,16 +27,17 @@ class Gap:
         return Gap(at_least, min(complete, key=lambda outcome: outcome.usd, default=None))
 
     def closed(self, outcome: Outcome) -> float | None:
-        """The share of the gap that the run closes: 0 for the best greedy one, 1 at the bound, negative if dearer.
+        """The share of the gap that the run closes: 0 for the best greedy one, 1 at the bound, negative if more
+        expensive.
 
-        None where it says nothing: nobody was greedy, there is no gap, or pods of the run never started.
+        None without meaning: no run was greedy, there is no gap, or pods of the run never started.
         """
         if self.greedy is None or outcome.never_started or self.greedy.usd <= self.at_least:
             return None
         return float((self.greedy.usd - outcome.usd) / (self.greedy.usd - self.at_least))
 
     def as_quick(self, outcome: Outcome) -> bool:
-        """Whether 95 % of its pods wait no longer than 95 % of those of the best greedy run."""
+        """True if the 95th percentile of its waiting times is not above that of the best greedy run."""
         if self.greedy is None:
             return False
         wait, least = outcome.wait(95), self.greedy.wait(95)

@@ -1,4 +1,4 @@
-"""How a simulated workload came out under one policy, as values that tables, JSON and pictures are made of."""
+"""The outcome of a simulated workload under one policy, as values for tables, JSON and charts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from instance_catalog.dataclass import dataclass
 
-# Waiting times are shown at these shares of the pods.
+# The percentiles of waiting times that are shown.
 QUANTILES: Final = (50, 95, 99)
 
 
@@ -19,8 +19,8 @@ class Point:
     at: float
     usd: float  # spent since the beginning, at the end of the stretch
     starting: float  # GPUs of machines that are paid and have not joined yet
-    allocated: float  # GPUs that pods hold
-    idle: float  # GPUs of nodes that no pod holds
+    allocated: float  # GPUs that pods have
+    idle: float  # GPUs of nodes that no pod has
     waiting: float  # pods that have arrived and do not run
 
 
@@ -62,7 +62,7 @@ class Outcome:
 
     @property
     def gpu_hours_idle(self) -> float:
-        """Paid and on a node, but held by no pod."""
+        """Paid and on a node, but not allocated."""
         return self.gpu_hours_paid - self.gpu_hours_allocated - self.gpu_hours_starting
 
     @property
@@ -72,18 +72,18 @@ class Outcome:
 
     @property
     def utilization(self) -> float:
-        """Allocated GPU-hours as a share of those paid; 0 where nothing was paid."""
+        """Allocated GPU-hours as a share of those paid; 0 if none were paid."""
         return self.gpu_hours_allocated / self.gpu_hours_paid if self.gpu_hours_paid else 0.0
 
     @property
     def fragmentation(self) -> float:
-        """Fragmented GPU-hours as a share of those paid; 0 where nothing was paid."""
+        """Fragmented GPU-hours as a share of those paid; 0 if none were paid."""
         return self.gpu_hours_fragmented / self.gpu_hours_paid if self.gpu_hours_paid else 0.0
 
     def wait(self, percent: int) -> float | None:
-        """The waiting time in seconds that so many percent of the pods do not exceed (nearest rank); None without any.
+        """The percentile of the waiting times in seconds (nearest rank); None without any.
 
-        Pods that never started count as having waited longest: then there is no figure for the ranks they take.
+        Pods that never started count as the longest waits: then there is no figure for the ranks they take.
         """
         total = len(self.waits) + self.never_started
         rank = -(-percent * total // 100)

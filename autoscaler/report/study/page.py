@@ -1,4 +1,4 @@
-"""A study as one HTML file without anything outside it: a table, and pictures of cost, GPUs and waiting over time."""
+"""A study as one HTML file without external parts: a table, and charts of cost, GPUs and waiting over time."""
 
 from __future__ import annotations
 

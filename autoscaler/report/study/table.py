@@ -29,7 +29,7 @@ COLUMNS: Final = (
 
 
 def outcome_rows(outcomes: Sequence[Outcome], gap: Gap) -> list[tuple[str, ...]]:
-    """One row a variant, in the order in which they were asked for."""
+    """One row for each variant, in the given order."""
     return [_row(outcome, gap) for outcome in outcomes]
 
 
@@ -53,7 +53,7 @@ def _row(outcome: Outcome, gap: Gap) -> tuple[str, ...]:
 
 
 def wait_text(seconds: float | None) -> str:
-    """ "45s", "2m30s", "1h05m"; "-" where a pod that never started is at that rank."""
+    """ "45s", "2m30s", "1h05m"; "-" if a pod that never started is at that rank."""
     if seconds is None:
         return "-"
     whole = round(seconds)
@@ -65,7 +65,7 @@ def wait_text(seconds: float | None) -> str:
 
 
 def summary_lines(name: str, outcomes: Sequence[Outcome], gap: Gap) -> Iterator[str]:
-    """What the table does not say: the size of the study, what it costs at least, and which variant is cheapest."""
+    """The facts that the table lacks: the size of the study, its lower bound, and the cheapest variant."""
     if not outcomes:
         return
     first = outcomes[0]
@@ -88,7 +88,7 @@ def summary_lines(name: str, outcomes: Sequence[Outcome], gap: Gap) -> Iterator[
 
 
 def _best_of_others(outcomes: Sequence[Outcome], gap: Gap) -> Iterator[str]:
-    """The run that closes most of the gap without longer waiting, if there is one beside greedy ones."""
+    """The run that closes most of the gap without longer waiting, if a run that is not greedy does."""
     shares = [(outcome, gap.closed(outcome)) for outcome in outcomes if outcome.policy != "greedy"]
     found = [(share, outcome) for outcome, share in shares if share is not None and gap.as_quick(outcome)]
     if gap.greedy is None or not found:

@@ -1,1 +1,1 @@
-"""What the commands print: tables for people, entries for programs."""
+"""The output of the commands: tables for people, entries for programs."""

@@ -1,4 +1,4 @@
-"""A selector tried on devices → what `foreslice cel` prints: equal answers are one line."""
+"""The output of `foreslice cel`, which evaluates a selector on devices: equal answers are one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _LINE = 120  # characters shown of a line of an expression
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Devices with the same answer. `values` are what was read, several where they differ; `places` where they are.
+    """Devices with the same answer. `values` are the values read, several if they differ; `places` are where the
+    devices are.
 
     `cost` is the least and the greatest.
     """
@@ -37,13 +38,13 @@ class Tried:
 def tried_apart(program: Program, devices: Iterable[Specimen]) -> tuple[Tried, ...]:
     """One entry for each distinct answer and set of values: for the devices of one node.
 
-    Raises EffortExceededError, as `tried_together` does.
+    Raises EffortExceededError.
     """
     return _tried_by(program, devices, lambda one, answer: (one.driver, answer, _read(program, one)))
 
 
 def tried_together(program: Program, devices: Iterable[Specimen]) -> tuple[Tried, ...]:
-    """One entry for each driver and kind of answer: for the whole catalog."""
+    """One entry for each driver and kind of answer: for the whole catalog. Raises EffortExceededError."""
     return _tried_by(program, devices, lambda one, answer: (one.driver, answer.outcome, answer.message))
 
 
@@ -86,7 +87,7 @@ def table_apart(tried: Sequence[Tried]) -> Table:
 
 
 def table_together(tried: Sequence[Tried]) -> Table:
-    """Devices by instance type. Those of several driver profiles of a type are not added up: a node runs one."""
+    """Devices by instance type. Driver profiles of a type are not added up, because a node runs one of them."""
     return _table(tried, ("types", "for example"), lambda one: (str(len(one.places)), _several(one.places)))
 
 
@@ -117,7 +118,7 @@ def entries_of(tried: Sequence[Tried]) -> list[dict[str, Any]]:
 
 
 def pointed_at(failure: CompileFailure) -> str:
-    """Why an expression does not compile, with a caret below the place."""
+    """The compile error of an expression, with a caret below its position."""
     line = failure.expression.split("\n")[failure.line - 1].replace("\t", " ")
     start = max(failure.column - 1 - _LINE // 2, 0) if len(line) > _LINE else 0
     shown = f"{'…' if start else ''}{line[start : start + _LINE]}{'…' if start + _LINE < len(line) else ''}"

@@ -1,6 +1,6 @@
-"""What Foreslice has in a cluster, as entries for programs and tables for people: pools, nodes, capacity blocks.
+"""Foreslice's objects in a cluster, as entries for programs and tables for people: pools, nodes, capacity blocks.
 
-It reads a snapshot; where that came from and how it is printed is the business of others.
+It reads a snapshot, and does not depend on its origin or on the output format.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from autoscaler.report.words import age_text, counted, money, waiting_text
 
 
 def block_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
-    """One entry per CapacityBlock, by name; moments as RFC 3339."""
+    """One entry per CapacityBlock, by name; times as RFC 3339."""
     return [_block(block, snapshot, now) for block in snapshot.blocks]
 
 
@@ -53,7 +53,7 @@ def _block(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> dict[str,
 
 
 def blocks_table(entries: Iterable[Mapping[str, Any]]) -> Table:
-    """`left` is the time to the start of a block that has not begun, else to the moment its machines are taken."""
+    """The table. `left` is the time to the start of a block that has not begun, else to the end of its machines."""
     columns = ("name", "phase", "type", "zone", "nodes", "hold", "left", "reservation", "note")
     rows = tuple(
         (
@@ -101,7 +101,7 @@ def _node(node: ProvisionedNode, snapshot: Snapshot, now: datetime) -> dict[str,
 
 
 def nodes_table(entries: Iterable[Mapping[str, Any]]) -> Table:
-    """`why` is the reason of the last change, or that the provider holds the request."""
+    """The table. `why` is the reason of the last change, or that the provider holds the request."""
     columns = ("name", "phase", "age", "pool", "type", "zone", "capacity", "$/h", "pods", "why")
     rows = tuple(
         (
@@ -122,7 +122,7 @@ def nodes_table(entries: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[PoolCondition], now: datetime) -> dict[str, Any]:
-    """The pools with what they have, propose and lack; the spending; how many pods wait."""
+    """The pools with their nodes, proposals and problems; the spending; the number of pending pods."""
     conditions = tuple(found)
     return {
         "pools": [
@@ -165,7 +165,7 @@ def _condition(condition: PoolCondition) -> dict[str, str]:
 
 
 def status_tables(found: Mapping[str, Any]) -> list[Table]:
-    """Pools, what they would launch, and what keeps them from acting."""
+    """Pools, their proposed launches, and the conditions that keep them from acting."""
     pools = tuple(
         (
             pool["name"],
@@ -194,7 +194,7 @@ def status_tables(found: Mapping[str, Any]) -> list[Table]:
 
 
 def status_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """What is said below the tables."""
+    """The lines below the tables."""
     if not found["pools"]:
         yield "no CapacityPools; `foreslice plan --live` shows what the pending pods need"
     yield (

@@ -1,4 +1,4 @@
-"""Plan → how fragmented the free devices are, and which moves would make room: as lines and as data."""
+"""The fragmentation of free devices, and the moves that would make room, as lines and as data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from autoscaler.model.plan import Fragmentation, Plan, RoomMade
 from autoscaler.report.words import counted, few, money
 
-_MOVES: Final = 8  # that one line names
+_MOVES: Final = 8  # named by one line
 
 
 def fragmentation_lines(plan: Plan) -> Iterator[str]:
@@ -32,7 +32,7 @@ def _how_much(found: Fragmentation) -> str:
 
 
 def room_lines(plan: Plan, pods: frozenset[str] | None = None) -> Iterator[str]:
-    """A line for each proposal; with `pods`, for those that are for one of them."""
+    """A line for each proposal; with `pods`, only for proposals that serve one of them."""
     for found in plan.room:
         if pods is None or pods.intersection(found.pods):
             yield _proposal(found)
@@ -46,12 +46,12 @@ def _proposal(found: RoomMade) -> str:
 
 
 def number(amount: Fraction) -> str:
-    """A number of devices, with one digit where it is not whole."""
+    """A number of devices, with one digit if it is not whole."""
     return f"{float(amount):.1f}".removesuffix(".0")
 
 
 def fragmentation_data(plan: Plan) -> list[dict[str, Any]]:
-    """What `summary.fragmentation` has: numbers of devices, and the share in percent."""
+    """The value of `summary.fragmentation`: numbers of devices, and the share in percent."""
     return [
         {
             "accelerator": found.accelerator,
@@ -67,7 +67,7 @@ def fragmentation_data(plan: Plan) -> list[dict[str, Any]]:
 
 
 def room_data(plan: Plan, price: Callable[[Decimal], str | None]) -> list[dict[str, Any]]:
-    """What `room[]` has; `price` writes dollars."""
+    """The value of `room[]`; `price` writes dollars."""
     return [
         {
             "pods": list(found.pods),

@@ -1,6 +1,6 @@
-"""The findings of `foreslice doctor`: one line for each thing that was looked at, and what to do about it.
+"""The findings of `foreslice doctor`: one line for each check, with the next step.
 
-It only words what the checks found; an item is data, so that programs read the same.
+It only phrases what the checks found; an item is data, so that programs read the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from instance_catalog.kubernetes.feature_gates import feature_gates_text
 
 
 class Level(Enum):
-    """How an item stands."""
+    """The result of an item."""
 
     OK = "ok"
     INFO = "info"
@@ -34,9 +34,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that was looked at, right or wrong. `area` groups items; `message` says what was found, and what to do
-    if it is bad.
-    """
+    """One result, good or bad. `area` groups items; `message` is the finding, with the next step if it is bad."""
 
     level: Level
     area: str
@@ -45,7 +43,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class GatesTried:
-    """Feature gates that could not be tried, with the reason, and those that are otherwise than would be assumed."""
+    """Feature gates that could not be tried, with the reason, and those that differ from the assumption."""
 
     unproven: Mapping[str, str]
     contradicted: Mapping[str, bool]
@@ -64,9 +62,9 @@ def items_of(
     problems: Iterable[tuple[str, str, Diagnostic]],
     gates: GatesTried = NO_GATES,
 ) -> tuple[Item, ...]:
-    """Everything that was looked at, in reading order. `missing` None: the rights could not be asked for.
+    """All results, in reading order. `missing` is None if the rights could not be checked.
 
-    `gates`: what trying them out came to.
+    `gates`: the results of trying them.
     """
     return (
         *_versions(snapshot, gates, installed=installed),
@@ -105,8 +103,8 @@ def _versions(snapshot: Snapshot, tried: GatesTried, *, installed: bool) -> Iter
 
 
 def _stored_amounts(snapshot: Snapshot) -> Iterator[Item]:
-    """What devices take of their node, where it is assumed that nobody counts it: an API server that keeps the field
-    has its gate on, or had it when the field was written."""
+    """The drivers whose devices take of their node, if this is assumed not to count: an API server that keeps the field
+    has its gate on, or had it on when the field was written."""
     profile = snapshot.profile
     known = profile.scheduler.node_allocatable_of_devices and NODE_ALLOCATABLE_GATE not in profile.proven
     taking = {piece.driver for piece in snapshot.slices if any(device.node_allocatable for device in piece.devices)}
@@ -164,7 +162,7 @@ def _pools(snapshot: Snapshot, found: Iterable[PoolCondition]) -> Iterator[Item]
 
 
 def _level(finding: PoolCondition) -> Level:
-    """Nodes that others have started keep nothing from working."""
+    """The level of a finding: nodes that others have started keep nothing from working."""
     if finding.good:
         return Level.OK
     return Level.WARNING if {reason.code for reason in finding.reasons} == {Code.FOREIGN_NODES} else Level.ERROR

@@ -1,7 +1,7 @@
-"""Findings → SARIF 2.1.0 (OASIS Static Analysis Results Interchange Format), for code scanning.
+"""Findings as SARIF 2.1.0 (OASIS Static Analysis Results Interchange Format), for code scanning.
 
-One run with the whole table of rules. Fingerprints leave out lines, so that a finding stays the same one when the
-file above it changes.
+One run with the whole table of rules. Fingerprints leave out lines, so that a finding stays the same if the file above
+it changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Findings → what `foreslice lint` prints: lines that editors can jump to, and plain data for programs."""
+"""The output of `foreslice lint`: lines that editors can jump to, and plain data for programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Plan → what comes first: how much, of what price, what is wrong, which pods cannot be placed and which are ignored.
+"""The first lines of a plan: nodes and price, problems, pods that cannot be placed, and ignored pods.
 
-Pods that cannot be placed read like kube-scheduler's events, with instance types in the place of nodes.
+Pods that cannot be placed read like kube-scheduler's events, with instance types instead of nodes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from instance_catalog.drivers.facts import classes_without_prediction, profiles_
 from instance_catalog.types.instance_type import CapacityType
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
-_LISTED_MISSES: Final = Policy().near_misses  # with fewer, what was not listed fits
+_LISTED_MISSES: Final = Policy().near_misses  # if there are fewer, types that are not listed fit
 _NO_DEVICES: Final = frozenset(
     {
         Code.SELECTOR_FALSE,
@@ -37,21 +37,21 @@ _NO_DEVICES: Final = frozenset(
         Code.NO_COMBINATION,
     }
 )
-# A type with one of these misses the class, or would not be bought whatever its devices.
+# A type with one of these lacks the class, or would not be launched whatever its devices.
 _NEVER_ANYTHING: Final = frozenset(
     {Code.NO_DEVICE_OF_CLASS, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS}
 )
 _UNDECIDED: Final = frozenset({Code.RUNTIME_ATTRIBUTE, Code.CATALOG_UNKNOWN})
 _NAME_AS_DOMAIN: Final = re.compile(r"""device\.(?:attributes|capacity)\[["']([^"'/]+)/([^"'/]+)["']\]""")
-# Reasons that the counts below say in more words.
+# Reasons that the counts below give in more words.
 _COUNTED: Final = frozenset({Code.NO_CANDIDATE})
 
-# Types that the pod does not select, or that nobody would buy for it: the others say what it lacks.
+# Types that the pod does not select, or that are never launched for it: the others show what it lacks.
 _NOT_ASKED_FOR: Final = frozenset(
     {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED}
     | {Code.NOT_IN_GROUPS}
 )
-# What other pods decide says nothing about which machine comes near.
+# Reasons because of other pods do not show which machine is near.
 _NEVER_NEAR: Final = _NOT_ASKED_FOR | {Code.POD_AFFINITY, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD}
 # Smaller gaps to the lower bound are not worth a line.
 _TOLD_ABOVE: Final = Decimal("0.0005")
@@ -68,8 +68,8 @@ class Line:
 def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incomplete: int = 0) -> list[Line]:
     """The first lines: the totals, every warning, every ignored pod.
 
-    `pools`: whether there is a CapacityPool; `daemons`: whether there is a DaemonSet; `incomplete`: how many objects
-    look like patches.
+    `pools`: True if there is a CapacityPool; `daemons`: True if there is a DaemonSet; `incomplete`: the number of
+    objects that look like patches.
     """
     nodes = len(plan.launches)
     price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
@@ -106,14 +106,14 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incompl
 
 
 def _ready_lines(plan: Plan) -> Iterator[str]:
-    """When the new nodes will be usable, as far as such machines were launched in this cluster before."""
+    """The time until the new nodes are usable, if such machines were launched in this cluster before."""
     for node in plan.launches:
         if text := ready_text(node.ready_in):
             yield f"{node.offering.instance_type} with {', '.join(node.drivers)}: {text}"
 
 
 def _price_source(plan: Plan) -> str:
-    """Where and when the prices of the total were read."""
+    """The sources and dates of the prices in the total."""
     sources = {
         (node.offering.price_region, node.offering.price_date) for node in plan.launches if node.offering.price_region
     }
@@ -125,7 +125,7 @@ def _price_source(plan: Plan) -> str:
 
 
 def ignored_lines(outside: Sequence[LeftOut]) -> Iterator[str]:
-    """Which pods no pool serves, why, and what would change that: one line for each reason."""
+    """The pods that no pool serves, with the reason and the change that would help: one line for each reason."""
     groups: dict[str, list[str]] = {}
     for entry in outside:
         own = tuple(replace(reason, subject="") for reason in entry.reasons)
@@ -134,17 +134,17 @@ def ignored_lines(outside: Sequence[LeftOut]) -> Iterator[str]:
         yield f"{counted(len(pods), 'pod')} ignored: {few(pods)} ({why})"
 
 
-# What a verdict means that its name does not say.
+# Explanations of verdicts whose names do not suffice.
 _MEANING: Final = {LeftOutVerdict.FATAL: " (kube-scheduler stops at the error, whatever other nodes there are)"}
 
-# What a pod waits for that is no node.
+# Reasons of pods that wait for something other than a node.
 _WAITING: Final = frozenset({Code.PROVISIONING_REQUEST, Code.SCHEDULING_GATED, Code.SCALE_UP_DELAYED})
-# What is nothing to correct, and ends by itself.
+# Reasons that need no correction: the wait ends by itself.
 _PATIENT: Final = frozenset({Code.WAITS_FOR_BLOCK})
 
 
 def left_out_table(plan: Plan, *, wide: bool = False) -> Table | None:
-    """Every pod that cannot be placed; those with the same reasons together."""
+    """All pods that cannot be placed; those with the same reasons together."""
     groups: dict[tuple[object, ...], list[LeftOut]] = {}
     for entry in plan.left_out:
         key: object = entry.pod if wide else tuple(_impersonal(entry))
@@ -170,7 +170,7 @@ def _verdict_text(entry: LeftOut) -> str:
 
 
 def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
-    """Why one pod cannot be placed."""
+    """The reasons why one pod cannot be placed."""
     counts = _counts(entry.near_misses, short=not wide)
     told = {_plain(miss.reason, short=not wide) for miss in entry.near_misses}
     absent = {name for miss in entry.near_misses for name in none_of_it(miss.reason)}
@@ -200,7 +200,7 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
 
 
 def _of_every_node(entry: LeftOut) -> bool:
-    """Whether no type comes nearer than another: the nearest lacks what all that the pod selects lack."""
+    """True if no type is nearer than another: the nearest lacks what all types lack that the pod selects."""
     reason, codes = entry.near_misses[0].reason, {miss.reason.code for miss in entry.near_misses}
     if reason.code is Code.INSUFFICIENT_RESOURCE:
         return reason.detail.get("free") == 0
@@ -211,7 +211,7 @@ def _of_every_node(entry: LeftOut) -> bool:
 
 
 def _class_of_nothing(entry: LeftOut) -> str:
-    """The sentence for a pod whose class has no device on any type, where counting types would say nothing more."""
+    """The sentence for a pod whose class has no device on any type, if counts of types would add nothing."""
     codes = {miss.reason.code for miss in entry.near_misses}
     listed = sum(miss.types for miss in entry.near_misses)
     if Code.NO_DEVICE_OF_CLASS not in codes or codes - _NEVER_ANYTHING or listed < entry.types:
@@ -245,7 +245,7 @@ def _class_of_nothing(entry: LeftOut) -> str:
 
 
 def _bar_text(reason: Reason, *, short: bool) -> str:
-    """A reason of the whole verdict; of a reservation that is missing it says that all else would do."""
+    """A reason of the whole verdict; for a missing reservation, with the note that everything else fits."""
     text = text_of(_of_any_device(reason), short=short)
     if reason.code is Code.NO_PRICE and reason.subject.startswith("offering "):
         return f"{reason.subject.removeprefix('offering ')} would fit, but {text}"
@@ -260,7 +260,7 @@ def _bar_text(reason: Reason, *, short: bool) -> str:
 
 
 def _what_would_decide(entry: LeftOut) -> Iterator[str]:
-    """How many types hang on a value that nobody knows yet, and on which; the counts tell it among all the rest."""
+    """The number of types that depend on an unknown value, and the names of the values."""
     open_ = [
         miss for miss in entry.near_misses if miss.reason.code in _UNDECIDED and "attributes" in miss.reason.detail
     ]
@@ -293,13 +293,13 @@ def _counts(misses: Sequence[NearMiss], *, short: bool) -> dict[str, int]:
 
 
 def _everywhere(misses: Sequence[NearMiss]) -> bool:
-    """Whether the types that the pod asks for lack all the same: what some lack, others may have."""
+    """True if all types that the pod asks for fail for the same reason: otherwise some have what others lack."""
     asked = [miss.reason for miss in misses if miss.reason.code not in _NOT_ASKED_FOR]
     return len({(reason.code, reason.detail.get("resource")) for reason in asked}) <= 1
 
 
 def _selected_first(counts: Mapping[str, int], misses: Sequence[NearMiss], *, short: bool) -> dict[str, int]:
-    """The most frequent reasons first, and last those of types that it does not ask for."""
+    """The most frequent reasons first; those of types that the pod does not ask for last."""
     others = {failure_text(miss.reason, short=short) for miss in misses if miss.reason.code in _NOT_ASKED_FOR}
     return dict(sorted(counts.items(), key=lambda entry: (entry[0] in others, -entry[1])))
 
@@ -313,7 +313,7 @@ def _listed(counts: Mapping[str, int], types: int, nearest: str, example: str, *
 
 
 def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True) -> str:
-    """A failed condition in the words of kube-scheduler's events; `everywhere`: no type that is asked for meets it."""
+    """A failed condition in the words of kube-scheduler's events; `everywhere`: on all types that are asked for."""
     detail = reason.detail
     match reason.code:
         case Code.INSUFFICIENT_RESOURCE:
@@ -348,14 +348,14 @@ def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True)
 
 
 def _unqualified(reason: Reason) -> str:
-    """What to write for capacities that are named with a domain: drivers publish their own without."""
+    """The name to write for capacities that are named with a domain: drivers publish their own without."""
     found = reason.detail.get("missing", reason.detail.get("capacities", ()))
     names = [name for name in (found if isinstance(found, tuple) else (str(found),)) if "/" in name]
     return f"; drivers publish their own without a domain: {names[0].rpartition('/')[2]}" if names else ""
 
 
 def _plain(reason: Reason, *, short: bool) -> str:
-    """The sentence without the names of pod, claim and device, which the line says already or which do not matter."""
+    """The sentence without the names of pod, claim and device, which are in the line already or do not matter."""
     _, _, request = reason.subject.partition(", request ")
     named = reason.subject.startswith(("pod ", "claim ", "device ", "offering "))
     subject = f"request {request}" if request else "" if named else reason.subject
@@ -363,8 +363,8 @@ def _plain(reason: Reason, *, short: bool) -> str:
 
 
 def _of_any_device(reason: Reason) -> Reason:
-    """What is said of a device of a node that does not exist holds for its equals, what is said of a price for all
-    types of the region: the name of one says nothing."""
+    """The reason without its subject if that is a device of a node that does not exist, which is like its equals, or an
+    offering without a price, like all types of the region."""
     of_all = reason.code is Code.NO_PRICE or reason.subject.startswith("device ")
     return replace(reason, subject="") if of_all else reason
 

@@ -1,7 +1,7 @@
-"""Plan → the tables `foreslice plan` prints: nodes to launch, pods, and the offerings considered.
+"""The tables of `foreslice plan`: nodes to launch, pods, and the offerings considered.
 
-Tables are values (columns and rows of text); cli/output decides how they look. Equal nodes, and pods that go to equal
-nodes, share a row; `wide` shows each by itself.
+Tables are values (columns and rows of text); cli/output decides how they look. Equal nodes, and pods on equal nodes,
+share a row; `wide` shows each by itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Table:
 
 
 def tables_of(plan: Plan, *, wide: bool = False) -> list[Table]:
-    """The tables that have something to say, in reading order."""
+    """The tables that have content, in reading order."""
     groups = [[node] for node in plan.launches] if wide else _alike(plan.launches)
     tables = [_launches(groups, wide=wide), _placements(plan, groups, wide=wide), _nodes(plan)]
     tables += _considerations(plan.demands, wide=wide)
@@ -54,7 +54,7 @@ def _cut(table: Table, *, wide: bool) -> Table:
 
 
 def _alike(nodes: Iterable[PlannedNode]) -> list[list[PlannedNode]]:
-    """Nodes that differ in nothing but their names and those of their pods."""
+    """Groups of nodes that differ only in their names and those of their pods."""
     groups: dict[tuple[object, ...], list[PlannedNode]] = {}
     for node in nodes:
         devices = (len(node.devices_used), node.devices_total, node.handed_out)
@@ -64,7 +64,7 @@ def _alike(nodes: Iterable[PlannedNode]) -> list[list[PlannedNode]]:
 
 
 def _names(group: Sequence[PlannedNode]) -> str:
-    """A node's name; "new-node-1 … 73" for nodes that are counted, "pool-1b2c and 72 more" for others."""
+    """A node's name; "new-node-1 … 73" for numbered nodes, "pool-1b2c and 72 more" for others."""
     first, last = group[0].name, group[-1].name
     if len(group) == 1:
         return first
@@ -99,7 +99,7 @@ def _launch(group: Sequence[PlannedNode]) -> tuple[str, ...]:
 
 
 def _used_and_free(node: PlannedNode) -> str:
-    """ "1/7"; devices of several drivers and of device plugins are counted apart: "gpu 1/7, dra.net 1/5"."""
+    """ "1/7"; devices of several drivers and of device plugins are counted separately: "gpu 1/7, dra.net 1/5"."""
     if not node.handed_out:
         return _published(node)
     plugged = [(found.resource.rpartition("/")[2], f"{found.used}/{found.free}") for found in node.handed_out]
@@ -112,7 +112,7 @@ def _used_and_free(node: PlannedNode) -> str:
 
 
 def _published(node: PlannedNode) -> str:
-    """The same of devices that drivers publish."""
+    """The same for devices that drivers publish."""
     used = Counter(device.driver for device in node.devices_used)
     if len(used) < 2:
         return f"{used.total()}/{max(node.devices_total - used.total(), 0)}"
@@ -126,13 +126,13 @@ def _published(node: PlannedNode) -> str:
 
 
 def _driver_text(driver: str) -> str:
-    """ "gpu" of gpu.nvidia.com, and dra.net as it is: its first word says nothing."""
+    """ "gpu" for gpu.nvidia.com, and dra.net unchanged: its first word means nothing."""
     first, _, rest = driver.partition(".")
     return first if "." in rest and first != "dra" else driver
 
 
 def _drivers(groups: Sequence[Sequence[PlannedNode]]) -> Iterator[str]:
-    """Which driver profiles the nodes run: what a pool must have, where none is given."""
+    """The driver profiles of the nodes, which a pool must have if none is given."""
     names: dict[str, list[str]] = {}
     for group in groups:
         names.setdefault(", ".join(group[0].publishing), []).append(_names(group))
@@ -144,7 +144,7 @@ def _drivers(groups: Sequence[Sequence[PlannedNode]]) -> Iterator[str]:
 
 
 def place_text(offering: OfferingRef) -> str:
-    """The zone where one is known, else the region, else "any"."""
+    """The zone if it is known, else the region, else "any"."""
     return offering.region if offering.zone == "any" and offering.region else offering.zone
 
 
@@ -200,7 +200,7 @@ def _nodes(plan: Plan) -> Table:
 
 
 def _considerations(demands: Sequence[Demand], *, wide: bool) -> list[Table]:
-    """A table for each demand; those for which the same was considered share one."""
+    """A table for each demand; demands with the same considered offerings share one."""
     tables: dict[tuple[object, ...], tuple[Table, list[str]]] = {}
     for demand in demands:
         table = _considered(demand, wide=wide)
@@ -218,7 +218,7 @@ def _considered(demand: Demand, *, wide: bool) -> Table:
     hidden = len(entries) - len(shown)
     title = f" ({hidden} more; -o wide shows all)" if hidden else ""
     optional: Mapping[str, Sequence[str]] = {
-        # The same offering of several pools would look like one that is listed twice.
+        # The same offering of several pools would look like a duplicate.
         "pool": [entry.pool for entry in shown],
         "drivers": [", ".join(entry.drivers) for entry in shown],
     }
@@ -231,7 +231,7 @@ def _considered(demand: Demand, *, wide: bool) -> Table:
 
 
 def _worth_showing(entry: Considered) -> bool:
-    """Chosen, or fitting and for sale without further ado; reservations nobody declared are noise."""
+    """True if the offering is chosen, or fits and needs no reservation that is not declared."""
     undeclared = any(reason.code is Code.NEEDS_RESERVATION for reason in entry.reasons)
     return entry.outcome.fits and not undeclared
 

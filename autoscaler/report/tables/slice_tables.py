@@ -1,6 +1,6 @@
-"""Predicted ResourceSlices → the tables `foreslice slices` prints, one per driver.
+"""The tables of `foreslice slices` for predicted ResourceSlices, one per driver.
 
-Dozens of devices differ in few attributes: what all devices of a driver have in common goes to a line above the table.
+Dozens of devices differ in few attributes: values that all devices of a driver share are in a line above the table.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _IN_COLUMNS = frozenset({"type"})
 
 
 def slice_tables(slices: Sequence[ResourceSlice]) -> tuple[Table, ...]:
-    """Tables in the order of the slices, which come driver by driver."""
+    """Tables in the order of the slices, which are sorted by driver."""
     return tuple(_table(driver, tuple(group)) for driver, group in groupby(slices, key=lambda slice_: slice_.driver))
 
 
 def legend(slices: Sequence[ResourceSlice]) -> tuple[str, ...]:
-    """What the marks in the tables mean, as far as they occur."""
+    """The meaning of the marks that occur in the tables."""
     devices = [device for slice_ in slices for device in slice_.devices]
     values = [value for device in devices for value in device.attributes.values() if isinstance(value, RuntimeOnly)]
     guess = any(c.guess for device in devices for c in device.capacity.values())
@@ -62,7 +62,7 @@ def _table(driver: str, slices: tuple[ResourceSlice, ...]) -> Table:
         (*_row(slice_, device), _rest(amount, common), _rest(values, common))
         for (slice_, device), amount, values in zip(_devices(slices), amounts, shown, strict=True)
     ]
-    # The first two columns say which device it is; of the others only those that say something.
+    # The first two columns identify the device; of the others only those that differ.
     used = [index for index in range(len(COLUMNS)) if index < 2 or any(row[index] for row in rows)]
     return Table(head, tuple(COLUMNS[i] for i in used), tuple(tuple(row[i] for i in used) for row in rows))
 
@@ -89,7 +89,7 @@ def _amount(found: Capacity) -> str:
 
 
 def _shown(driver: str, device: Device, numbers: dict[RuntimeOnly, str]) -> dict[str, str]:
-    """Attributes as text; a name in the driver's own domain needs no prefix, in claims as here."""
+    """Attributes as text. Names in the driver's own domain have no prefix, as in claims."""
     return {
         name.removeprefix(f"{driver}/"): _text(value, numbers)
         for name, value in device.attributes.items()
@@ -98,7 +98,7 @@ def _shown(driver: str, device: Device, numbers: dict[RuntimeOnly, str]) -> dict
 
 
 def _common(shown: Sequence[dict[str, str]]) -> dict[str, str]:
-    """What every device has with the same text. Of a single device everything is."""
+    """The values that every device has with the same text: of a single device, all."""
     if not shown:
         return {}
     return {n: v for n, v in shown[0].items() if all(values.get(n) == v for values in shown)}
@@ -115,7 +115,7 @@ def _token_numbers(devices: Sequence[Device]) -> dict[RuntimeOnly, str]:
     """
     holders: Counter[RuntimeOnly] = Counter()
     for device in devices:
-        # A device may hold a token twice (a PCI address under two names) and still is one holder, in a stable order.
+        # A device may have a token twice (a PCI address under two names) and still counts once, in a stable order.
         holders.update({value: 1 for value in device.attributes.values() if isinstance(value, RuntimeOnly)})
     seen: Counter[str] = Counter()
     numbers: dict[RuntimeOnly, str] = {}
