@@ -45,7 +45,7 @@ def parse_affinity(fields: Fields, *, namespace: str, labels: Mapping[str, str])
 
 def parse_topology_spread(fields: Fields, labels: Mapping[str, str]) -> TopologySpread:
     """One entry of spec.topologySpreadConstraints of a pod with `labels`."""
-    # What is not one of them is an error already; a filter is the stricter reading.
+    # Any other value is already reported as an error; a filter is the stricter reading.
     named = fields.choice("whenUnsatisfiable", tuple(when.value for when in WhenUnsatisfiable), "")
     when = WhenUnsatisfiable(named) if named else WhenUnsatisfiable.DO_NOT_SCHEDULE
     selector = parse_label_selector(fields.optional_child("labelSelector"))
@@ -86,7 +86,7 @@ def _parse_preferred_pods(fields: Fields, namespace: str, labels: Mapping[str, s
 
 
 def _parse_term(fields: Fields, namespace: str, labels: Mapping[str, str]) -> PodAffinityTerm:
-    """Without namespaces and namespaceSelector the pod's own namespace counts (core/v1 PodAffinityTerm)."""
+    """One term. Without namespaces and namespaceSelector the pod's own namespace counts (core/v1 PodAffinityTerm)."""
     selector = parse_label_selector(fields.optional_child("labelSelector"))
     selector = _merge(selector, "In", fields.texts("matchLabelKeys"), labels)
     selector = _merge(selector, "NotIn", fields.texts("mismatchLabelKeys"), labels)
@@ -105,7 +105,8 @@ def _parse_term(fields: Fields, namespace: str, labels: Mapping[str, str]) -> Po
 def _merge(
     selector: LabelSelector | None, operator: str, keys: tuple[str, ...], labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """Keys that the pod does not have are skipped; the API server may have merged already, which changes nothing."""
+    """The selector with the pod's labels of these keys. Keys that the pod lacks are skipped; if the API server has
+    merged already, nothing changes."""
     if selector is None:
         return None
     more = [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]

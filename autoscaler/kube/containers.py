@@ -1,4 +1,4 @@
-"""Containers as far as they decide where a pod fits: effective requests, host ports, claims used."""
+"""The parts of containers that decide where a pod fits: effective requests, host ports, claims used."""
 
 from __future__ import annotations
 
@@ -38,35 +38,35 @@ _IGNORED = (
 _POD_LEVEL = ("cpu", "memory")
 _ZERO = Quantity.of(0)
 _WORD: Final = re.compile(r"[A-Za-z][\w.-]*")
-# Qwen3-32B and llama-3.1-8b-instruct; Mixtral-8x7B and gemma-3n-E4B say something else.
+# Qwen3-32B and llama-3.1-8b-instruct; Mixtral-8x7B and gemma-3n-E4B have another meaning.
 _SIZE: Final = re.compile(r"[-_.]([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9])")
 # Weights in fewer than 16 bits, or of a model that is published so.
 _SMALLER: Final = re.compile(
     r"(?i)awq|gptq|fp8|fp4|int4|int8|[48]-?bit|w[48]a(?:8|16)|gguf|bnb|bitsandbytes|quantiz|-q[48]|gpt-oss|ollama"
     # Published so (2026-11): gpt-oss in MXFP4 (model card of openai/gpt-oss-20b), DeepSeek-V3 in FP8 (files and tags of
     # deepseek-ai/DeepSeek-V3), Kimi-K2 in FP8 (vLLM recipes), Kimi-K2.6 in INT4 (llm-compressor 0.11, "Kimi-K2.6 FP8
-    # Block Example"), Kimi-K3 in MXFP4 (card of Radioheading/Kimi-K3-W4AFP8). That DeepSeek-R1 is, too, is inferred: it
-    # has the architecture of V3, and its card was not seen.
+    # Block Example"), Kimi-K3 in MXFP4 (card of Radioheading/Kimi-K3-W4AFP8). For DeepSeek-R1 this is inferred: it has
+    # the architecture of V3, and its card was not read.
     r"|deepseek-(?:v3|r1)(?!-distill)|kimi-k[23]"
 )
 # One pod has not all of the weights on its GPUs: options of vLLM, SGLang and torchrun, and of Transformers.
 _SPREAD: Final = re.compile(
     r"(?i)pipeline[-_]parallel|nnodes|node[-_]rank|dist-init-addr|cpu[-_]offload|offload_folder"
 )
-# Programs that serve models, and options that only they have.
+# Programs that serve models, and their specific options.
 _SERVER: Final = re.compile(
     r"(?i)vllm|sglang|lmdeploy|text-generation-inference|\btgis?(?![a-z0-9])"
     r"|--(?:served-model-name|max-model-len|max-num-seqs)\b"
 )
-# What takes both options serves a model, too.
+# A command with both options serves a model, too.
 _MODEL: Final = re.compile(r"--model(?:-id|-path)?[ =]")
 _PORT: Final = re.compile(r"--port[ =]")
-# Also where such a program helps: reinforcement learning generates with vLLM.
+# Excluded even with such a program: reinforcement learning generates with vLLM.
 _TRAINING: Final = re.compile(
     r"(?i)(?<![a-z])train(?:er|ing)?(?![a-z])|fine-?tun(?:e(?!d)|ing)|torchrun|accelerate|deepspeed(?!-)"
     r"|(?<![a-z])(?:verl|trl|grpo|sft)(?![a-z])"
 )
-# More than the share of memory that vLLM takes by default, or one that says nothing about its room.
+# More than the share of memory that vLLM takes by default, or a share that does not show how much memory it has.
 _OWN_SHARE: Final = re.compile(
     r"(?i)gpu[-_]memory[-_]utilization\W{1,4}(?:0?\.9[3-9]|1)|kv[-_]cache[-_]memory|mem(?:ory)?[-_]fraction"
 )
@@ -77,7 +77,7 @@ _NO_BFLOAT16: Final = re.compile(
     r"(?i)dtype\W{1,4}(?:half|float)"
     r"|vllm[\w/.-]{0,60}:v?(?:0\.8\.(?:[5-9]|[1-9]\d)|0\.(?:9|[1-9]\d)|[1-9]\d*\.|latest|nightly)|vllm-openai(?:\s|$)"
 )
-# Characters of commands, arguments and variables in which a model is looked for: every pod of a cluster is read so.
+# Characters of commands, arguments and variables that are searched for a model: this runs for every pod of a cluster.
 _MOST_TEXT: Final = 4_000
 
 
@@ -107,15 +107,15 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
 
 
 def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
-    """A ResourceList as the API server keeps it: rounded up to thousandths (core/v1 defaults.go, v1.36.3)."""
+    """A ResourceList as the API server stores it: rounded up to thousandths (core/v1 defaults.go, v1.36.3)."""
     found = fields.quantities(name)
     return FrozenMap({key: q if q.scale >= -3 else Quantity(q.milli(), -3, q.format) for key, q in found.items()})
 
 
 def _model(fields: Fields) -> tuple[float | None, bool, bool]:
     """The number of parameters, in billions, of the largest model that the container's command, arguments or variables
-    name with its size, such as Qwen3-32B, whether a model server holds it, and whether that is vLLM with bfloat16; None
-    where they name none, or say that its weights have fewer than 16 bits or are not all on its GPUs."""
+    name with its size, such as Qwen3-32B; whether a model server loads it; and whether that is vLLM with bfloat16. None
+    if they name no model, or if its weights have fewer than 16 bits or are not all on its GPUs."""
     found, left = list[str](), _MOST_TEXT
     for text in _texts(fields):
         found.append(text[:left])
@@ -127,7 +127,7 @@ def _model(fields: Fields) -> tuple[float | None, bool, bool]:
 
 @lru_cache(maxsize=256)
 def _read(text: str) -> tuple[float | None, bool, bool]:
-    """The same of their text, which pods of one workload share."""
+    """The same for their text, which pods of one workload share."""
     if not _SIZE.search(text) or _SMALLER.search(text) or _SPREAD.search(text):
         return None, False, False
     billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
@@ -149,7 +149,7 @@ def _texts(fields: Fields) -> Iterator[str]:
 
 
 def _amounts(resources: Fields) -> tuple[FrozenMap[str, Quantity], FrozenMap[str, Quantity]]:
-    """Limits and requests; what the API server refuses (validateResourceRequirements, v1.36.3) is an error."""
+    """Limits and requests; those that the API server refuses (validateResourceRequirements, v1.36.3) are errors."""
     limits, requests = resource_list(resources, "limits"), resource_list(resources, "requests")
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
@@ -173,7 +173,7 @@ def _amounts(resources: Fields) -> tuple[FrozenMap[str, Quantity], FrozenMap[str
 
 
 def _is_extended(resource: str) -> bool:
-    """A resource that is counted in whole units, which no pod gets more of than it asked for."""
+    """True for a resource that is counted in whole units, of which a pod gets exactly its request."""
     return "/" in resource and "kubernetes.io/" not in resource
 
 
@@ -182,7 +182,7 @@ def pod_level_resources(
 ) -> tuple[FrozenMap[str, Quantity] | None, FrozenMap[str, Quantity]]:
     """Pod-level requests (KEP-2837) and limits; None and nothing without any pod-level resources.
 
-    Once there is a limit, what containers ask for together stands in for a missing request, or else the limit does
+    If there is a limit, the sum of the containers' requests replaces a missing request, or else the limit does
     (defaultPodRequests in pkg/apis/core/v1/defaults.go, v1.36.3).
     """
     if resources is None:

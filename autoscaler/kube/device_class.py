@@ -1,4 +1,4 @@
-"""DeviceClasses and DeviceTaintRules (resource.k8s.io) to the model; in what is read here the versions agree."""
+"""Converts DeviceClasses and DeviceTaintRules (resource.k8s.io); in the fields read here all versions agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autoscaler.model.origin import CLUSTER, Origin
 
 
 def parse_device_class(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> DeviceClass:
-    """A DeviceClass. Its opaque `config` has no influence on fit."""
+    """A DeviceClass. Its opaque `config` has no effect on placement."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     fields.ignore("apiVersion", "kind")

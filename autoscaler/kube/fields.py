@@ -1,7 +1,7 @@
 """Typed reading of JSON objects, one field at a time.
 
-`Fields` is a cursor: it knows its path, records every value of the wrong type as a problem, and remembers which fields
-were asked for. What a converter reads is thereby known; `unread` reports the rest. It knows no Kubernetes kind.
+`Fields` is a cursor: it has its path, records every value of the wrong type as a problem, and records which fields were
+read, so that `unread` can report the rest. It contains nothing about Kubernetes kinds.
 
 null counts as absent everywhere, as in the API server.
 """
@@ -25,7 +25,7 @@ def _step_to_number(value: object) -> str:
 
 
 class Fields:
-    """A JSON object being read. Accessors return a usable value whatever is there and report what does not fit."""
+    """A JSON object being read. Accessors always return a usable value, and report values that do not fit."""
 
     __slots__ = ("_raw", "_seen", "path", "problems")
 
@@ -40,11 +40,11 @@ class Fields:
             self.problems.error(path, f"expected an object, found {describe(raw)}", "write it as `name: value` lines")
 
     def __contains__(self, name: str) -> bool:
-        """Whether the field is present (and not null). Does not count as reading it."""
+        """True if the field is present (and not null). Does not count as reading it."""
         return self._raw.get(name) is not None
 
     def __bool__(self) -> bool:
-        """Whether the object has any field."""
+        """True if the object has any field."""
         return bool(self._raw)
 
     def names(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class Fields:
         return tuple(names)
 
     def raw(self, name: str) -> object:
-        """The value as it is; None when absent."""
+        """The unchanged value; None if absent."""
         self._seen.add(name)
         return self._raw.get(name)
 
@@ -72,7 +72,7 @@ class Fields:
         self.error(name, f"expected {expected}, found {describe(value)}", next_step)
 
     def optional_text(self, name: str) -> str | None:
-        """A string, None when absent."""
+        """A string, None if absent."""
         value = self.raw(name)
         if value is None or isinstance(value, str):
             return value
@@ -85,14 +85,14 @@ class Fields:
         return default if value is None else value
 
     def required(self, name: str) -> str:
-        """A string that must be there and not be empty."""
+        """A string that must be present and not empty."""
         value = self.text(name)
         if not value and not isinstance(self._raw.get(name), dict | list | int | float):
             self.error(name, "is required", f"add `{name}:` here")
         return value
 
     def choice(self, name: str, allowed: Iterable[str], default: str) -> str:
-        """One of the strings `allowed`; anything else is reported and kept, so that it is not taken for another."""
+        """One of the strings `allowed`; any other is reported and kept, so that it is not mistaken for another."""
         value = self.text(name) or default
         allowed = tuple(allowed)
         if not value:
@@ -102,7 +102,7 @@ class Fields:
         return value
 
     def optional_flag(self, name: str) -> bool | None:
-        """true or false, None when absent."""
+        """true or false, None if absent."""
         value = self.raw(name)
         if value is None or isinstance(value, bool):
             return value
@@ -114,7 +114,7 @@ class Fields:
         return bool(self.optional_flag(name))
 
     def optional_integer(self, name: str) -> int | None:
-        """A whole number of 64 bits, None when absent."""
+        """A whole number of 64 bits, None if absent."""
         value = self.raw(name)
         if isinstance(value, float) and math.isfinite(value) and value.is_integer():
             value = int(value)
@@ -131,7 +131,7 @@ class Fields:
         return default if value is None else value
 
     def time(self, name: str) -> datetime | None:
-        """An RFC 3339 time, None when absent or unreadable."""
+        """An RFC 3339 time, None if absent or unreadable."""
         text = self.optional_text(name)
         if not text:
             return None
@@ -148,13 +148,13 @@ class Fields:
         return None if found is None else found.timestamp()
 
     def quantity(self, name: str) -> Quantity | None:
-        """A Kubernetes quantity, written as a string or a number; None when absent or unreadable."""
+        """A Kubernetes quantity, written as a string or a number; None if absent or unreadable."""
         value = self.raw(name)
         return None if value is None else self._quantity(value, (*self.path, name))
 
     def _quantity(self, value: object, path: Path) -> Quantity | None:
         if isinstance(value, float) and value.is_integer():
-            value = int(value)  # as sigs.k8s.io/yaml hands it to JSON
+            value = int(value)  # like sigs.k8s.io/yaml, which converts to JSON
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             try:
                 found = Quantity.stored(str(value))
@@ -170,11 +170,11 @@ class Fields:
         return None
 
     def child(self, name: str) -> Fields:
-        """The object in field `name`, empty when absent."""
+        """The object in field `name`, empty if absent."""
         return Fields(self.raw(name), self.problems, (*self.path, name))
 
     def optional_child(self, name: str) -> Fields | None:
-        """The object in field `name`, None when absent or of another type."""
+        """The object in field `name`, None if absent or of another type."""
         value = self.raw(name)
         found = self.child(name)
         return found if isinstance(value, dict) else None
@@ -212,10 +212,10 @@ class Fields:
         return FrozenMap({key: inner.text(key) for key in inner.names()})
 
     def quantities(self, name: str) -> FrozenMap[str, Quantity]:
-        """An object whose values are quantities, such as resource requests. One without a value is named."""
+        """An object whose values are quantities, such as resource requests. A key without a value is reported."""
         inner = self.child(name)
         for key in (key for key, value in inner._raw.items() if value is None and isinstance(key, str)):
-            if "/" in key:  # an API server takes it as 0, but who names a device wants some
+            if "/" in key:  # an API server takes it as 0, but a request that names a device needs an amount
                 inner.error(key, "has no value", "write how many the pod needs, or leave the line out")
             else:
                 inner.warn(key, "has no value and counts as 0", "write the amount, or leave the line out")
@@ -228,11 +228,11 @@ class Fields:
         return tuple(quantity for quantity in found if quantity is not None)
 
     def ignore(self, *names: str) -> None:
-        """Fields that are known to have no influence on what this object means here."""
+        """Mark fields as read that have no effect here."""
         self._seen.update(names)
 
     def unsupported(self, *names: str) -> tuple[str, ...]:
-        """Those of the known fields `names` that are present and cannot be honoured, with a warning for each."""
+        """Those of the fields `names` that are present but unsupported, with a warning for each."""
         found = tuple(name for name in names if name in self)
         self._seen.update(names)
         for name in found:
@@ -248,7 +248,7 @@ class Fields:
 
 
 def describe(value: object) -> str:
-    """A JSON value in the words of a person who wrote it."""
+    """A JSON value in the words of its author."""
     match value:
         case None:
             return "nothing"

@@ -1,4 +1,4 @@
-"""NodePools of Karpenter as pools of a plan: what Karpenter may launch, for pods that select its labels.
+"""Karpenter's NodePools as pools of a plan: the machines that Karpenter may launch, for pods that select its labels.
 
 Fields, operators and the labels of its nodes: kubernetes-sigs/karpenter 2266468, pkg/apis/v1/nodepool.go, nodeclaim.go
 and labels.go; keys of Karpenter for AWS: aws/karpenter-provider-aws 1d92708, pkg/apis/v1/labels.go. Keys of EKS Auto
@@ -26,7 +26,7 @@ _KNOWN: Final = SYSTEM_KEYS | {
     *(labels.INSTANCE_TYPE, labels.ARCHITECTURE, labels.OPERATING_SYSTEM),
     *(labels.ZONE, labels.REGION),
 }
-# Domains of labels that follow from the machine: a value in requirements is no label that nodes are given.
+# Domains of labels that follow from the machine: a requirement's value for them does not label nodes.
 _OF_MACHINES: Final = (
     "karpenter.k8s.",
     "eks.amazonaws.com/",
@@ -36,17 +36,17 @@ _OF_MACHINES: Final = (
 )
 _WHOLE_DEVICES: Final = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi")
 _OPERATORS: Final = (*NODE_OPERATORS, "Gte", "Lte")
-# Operators that Kubernetes does not have, with its own and what is added to the bound.
+# Operators that Kubernetes lacks, with the equivalent one and the number to add to the bound.
 _WITH_BOUND: Final = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
-# In the order in which Karpenter takes them: what is held already, then spot where it is allowed.
+# In Karpenter's order: reserved capacity first, then spot if it is allowed.
 _KINDS: Final = (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED, CapacityType.SPOT, CapacityType.ON_DEMAND)
 
 
 def parse_node_pool(raw: object, problems: Problems, *, origin: Origin = CLUSTER) -> CapacityPool | None:
-    """The NodePool as a pool that offers what its requirements admit, in every variant of drivers.
+    """The NodePool as a pool that offers everything its requirements admit, in every variant of drivers.
 
-    None, with a warning, where its machines are of a cloud that the catalog does not have. What is read of the object
-    and what is not is a warning, too.
+    None, with a warning, if its machines are in a cloud that the catalog lacks. A warning also lists the parts of the
+    object that are read and those that are not.
     """
     fields = Fields(raw, problems)
     name, spec = fields.child("metadata").required("name"), fields.child("spec")
@@ -85,7 +85,7 @@ def parse_node_pool(raw: object, problems: Problems, *, origin: Origin = CLUSTER
 
 
 def _cloud(node_class: Fields) -> str | None:
-    """Whose machines: v1 names the group of the node class, v1beta1 its apiVersion, or none of them for EC2."""
+    """The cloud: v1 has the group of the node class, v1beta1 its apiVersion, or neither of them for EC2."""
     group = node_class.text("group") or node_class.text("apiVersion").partition("/")[0]
     if not group and node_class.text("kind", "EC2NodeClass") == "EC2NodeClass":
         return "aws"
@@ -93,14 +93,14 @@ def _cloud(node_class: Fields) -> str | None:
 
 
 def _entries(nodes: Fields) -> Iterator[Fields]:
-    """The requirements without minValues, which says how many types Karpenter has to choose from."""
+    """The requirements without minValues, which is the number of types that Karpenter must have to choose from."""
     for entry in nodes.children("requirements"):
         entry.ignore("minValues")
         yield entry
 
 
 def _usual(requirement: Requirement) -> Requirement:
-    """EKS Auto Mode calls the same values by keys of its own, and Karpenter has operators of its own."""
+    """The requirement with Kubernetes' key and operator: EKS Auto Mode has keys of its own, Karpenter has operators."""
     key = requirement.key
     own, usual = labels.AUTO_MODE_INSTANCE_PREFIX, labels.KARPENTER_INSTANCE_PREFIX
     renamed = key.replace(own, usual, 1) if key.startswith(own) else key
@@ -110,13 +110,13 @@ def _usual(requirement: Requirement) -> Requirement:
 
 
 def _is_label(requirement: Requirement) -> bool:
-    """Whether it gives nodes a label of people's own: Karpenter labels them with the value of such a requirement."""
+    """True if nodes get a user-defined label from it: Karpenter labels nodes with the value of such a requirement."""
     known = requirement.key in _KNOWN or requirement.key.startswith(_OF_MACHINES)
     return not known and requirement.operator == "In" and len(requirement.values) == 1
 
 
 def _capacity_types(asked: list[Requirement]) -> tuple[CapacityType, ...]:
-    """What its requirements say; of a NodePool that says nothing what a plan buys by default."""
+    """The capacity types of the requirements; without any, those that a plan buys by default."""
     about = [one for one in asked if one.key == labels.KARPENTER_CAPACITY_TYPE]
     names = {CapacityType.CAPACITY_BLOCK: CapacityType.RESERVED.value}
     found = tuple(
@@ -128,7 +128,7 @@ def _capacity_types(asked: list[Requirement]) -> tuple[CapacityType, ...]:
 
 
 def _limits(limits: Fields) -> Limits:
-    """Of nodes, and of accelerators where it limits those of one kind."""
+    """The limits on nodes, and on accelerators if only one kind of them is limited."""
     amounts = {name: amount for name in _WHOLE_DEVICES if (amount := limits.quantity(name)) is not None}
     nodes = limits.quantity("nodes")
     most = nodes.int64_value() if nodes is not None else None

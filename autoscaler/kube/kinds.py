@@ -1,4 +1,4 @@
-"""The table of kinds that a Snapshot is made of: what the cluster store watches, and what manifests may contain."""
+"""The table of kinds in a Snapshot: those that the cluster store watches, and those that manifests may contain."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from instance_catalog.frozen_map import FrozenMap
 
 
 class Form(Enum):
-    """How a Snapshot holds the values of a kind."""
+    """The form in which a Snapshot has the values of a kind."""
 
     TUPLE = "tuple"
     SET = "set"
@@ -66,11 +66,11 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotKind:
-    """A kind of object and the field of Snapshot that its values are in.
+    """A kind of object and the field of Snapshot for its values.
 
-    `parse` takes an object and its Problems, and where `origin` is set an Origin. `optional`: without the right to read
-    the objects, what they decide is unknown; without any other kind, nothing can be decided. `doubtful`: an object with
-    a part that cannot be read counts, and the verdict about what uses it is unknown.
+    `parse` takes an object and its Problems, and if `origin` is set, an Origin. `optional`: without the right to read
+    the objects, only their effects are unknown; without any other kind, nothing can be decided. `doubtful`: an object
+    with a part that cannot be read counts, and the verdict about its users is unknown.
     """
 
     group: str
@@ -84,8 +84,8 @@ class SnapshotKind:
     origin: bool = True
 
 
-# Foreslice's own kinds are pydantic models. They are imported where they are read: most manifests have none, and a plan
-# starts a tenth of a second sooner without them.
+# Foreslice's own kinds are pydantic models. They are imported on first use: most manifests have none, and a plan starts
+# a tenth of a second sooner without them.
 
 
 def _capacity_pool(raw: object, problems: Problems, **origin: Any) -> Any:
@@ -107,7 +107,7 @@ def _provisioned_node(raw: object, problems: Problems) -> Any:
 
 
 def or_problem(parse: Callable[[Any], Any], raw: object, problems: Problems) -> Any:
-    """An object that only Foreslice writes; one that Foreslice did not write is left out with its problem."""
+    """An object that only Foreslice writes. Any other one is left out, with its problem reported."""
     try:
         return parse(raw)
     except BadInputError as error:
@@ -134,7 +134,7 @@ POD_TEMPLATES: Final = _optional(
 )
 PRIORITIES: Final = _bare("scheduling.k8s.io", "priorityclasses", "PriorityClass", "", parse_priority_class)
 POOLS: Final = SnapshotKind(_OURS, "capacitypools", "CapacityPool", "pools", _capacity_pool)
-# Each has one line: whoever adds a kind adds a field to Snapshot and a rule to the chart's ClusterRole.
+# One line for each kind; a new kind also needs a field in Snapshot and a rule in the chart's ClusterRole.
 KINDS: Final = (
     PODS,
     PRIORITIES,

@@ -1,4 +1,4 @@
-"""ObjectMeta, as far as placement depends on it, and the mark of objects that are shown to Cluster Autoscaler alone."""
+"""The parts of ObjectMeta that affect placement, and the mark of objects that exist only for Cluster Autoscaler."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """`namespace` is "default" for objects without one. `created` is in seconds since the epoch, 0 when unknown.
+    """`namespace` is "default" for objects without one. `created` is in seconds since the epoch, 0 if unknown.
 
-    `generation` counts the versions of the spec; 0 when it was never in a cluster.
+    `generation` counts the versions of the spec; 0 if the object was never in a cluster.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Metadata:
 
 
 def parse_metadata(fields: Fields) -> Metadata:
-    """The metadata of the object `fields`, which must have a name (or generateName, which then stands for it)."""
+    """The metadata of the object `fields`, which must have a name (or generateName, which then replaces it)."""
     metadata = fields.child("metadata")
     metadata.ignore(*_IGNORED)
     prefix = metadata.text("generateName")
@@ -84,7 +84,7 @@ def _controller(metadata: Fields) -> Owner | None:
 
 
 def header(raw: object) -> tuple[str, str]:
-    """(apiVersion, kind) of any JSON value, empty strings where it has none."""
+    """(apiVersion, kind) of any JSON value, empty strings if it has none."""
     if not isinstance(raw, dict):
         return "", ""
     version, kind = raw.get("apiVersion"), raw.get("kind")
@@ -92,14 +92,14 @@ def header(raw: object) -> tuple[str, str]:
 
 
 def is_exemplar(raw: object) -> bool:
-    """Whether an object is a Node of no machine that Cluster Autoscaler is shown, or one of its ResourceSlices."""
+    """True for a Node without a machine that exists only for Cluster Autoscaler, and for its ResourceSlices."""
     metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
     found = metadata.get("labels") if isinstance(metadata, Mapping) else None
     return isinstance(found, Mapping) and labels.EXEMPLAR in found
 
 
 def unless_exemplar(parse: Callable[..., Any]) -> Callable[..., Any]:
-    """Leaves them out: they are no capacity, and nothing is to be planned on them."""
+    """A parser that leaves such objects out: they are no capacity, and no pod is planned on them."""
 
     @wraps(parse)
     def read(raw: object, *rest: Any, **origin: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Nodes to the model and back (a hypothetical or simulated node as the manifest an API server takes)."""
+"""Converts Nodes, and back: a hypothetical or simulated node becomes a manifest that an API server accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deployments of other autoscalers and ResourceQuotas to the model: what the checks before buying look at.
+"""Deployments of other autoscalers and ResourceQuotas, for the checks before launches.
 
 Facts: Karpenter core 1.14 pkg/operator/options (IGNORE_DRA_REQUESTS, default true; FEATURE_GATES, of which
 CapacityBuffer serves buffers of every strategy, default false) and the AWS chart 1.15 (settings.enableDRA); Cluster
@@ -18,12 +18,12 @@ from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
 from instance_catalog.dataclass import dataclass
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
-_DRA_ALWAYS: Final = (1, 35)  # from here on Cluster Autoscaler cannot be configured to ignore claims
+_DRA_ALWAYS: Final = (1, 35)  # since this version Cluster Autoscaler cannot be configured to ignore claims
 _OFF: Final = ("false", "0", "f")
 
 
 def parse_autoscaler(raw: object, problems: Problems | None = None) -> Autoscaler | None:
-    """The autoscaler that a Deployment runs; None for any other Deployment, and for one that is scaled to zero."""
+    """The autoscaler that a Deployment runs; None for any other Deployment, and for one with 0 replicas."""
     fields = Fields(raw, problems)
     spec = fields.child("spec")
     if spec.optional_integer("replicas") == 0:
@@ -103,14 +103,14 @@ def _serves_claims(kind: AutoscalerKind, container: _Container) -> bool:
 
 
 def _has_gate(container: _Container, name: str) -> bool:
-    """Whether a feature gate is on: NodeRepair=true,CapacityBuffer=true."""
+    """True if a feature gate is on: NodeRepair=true,CapacityBuffer=true."""
     gates = container.flags.get("feature-gates", container.environment.get("FEATURE_GATES", ""))
     switches = (entry.partition("=") for entry in gates.split(","))
     return any(gate.strip() == name and value.strip().lower() == "true" for gate, _, value in switches)
 
 
 def parse_quota(raw: object, problems: Problems | None = None) -> Quota:
-    """A ResourceQuota, as far as it is about pods of certain priority classes."""
+    """A ResourceQuota, with the limits on pods of certain priority classes."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     spec = fields.child("spec")

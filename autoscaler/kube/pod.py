@@ -1,7 +1,7 @@
-"""Pods and pod templates to the model: everything that decides where a pod may run.
+"""Pods and pod templates: everything that decides where a pod may run.
 
 A field of a pod spec that is neither read nor known to be irrelevant for placement makes the pod unsupported: it may be
-a misspelled constraint or one of a newer Kubernetes, and ignoring either could buy the wrong node.
+a misspelled constraint or one of a newer Kubernetes, and without it a plan could launch the wrong node.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _IGNORED = (
     "os",
     "readinessGates",
     "restartPolicy",
-    # A RuntimeClass may add a node selector and overhead; manifests/ says so when one of the files does.
+    # A RuntimeClass may add a node selector and overhead; manifests/ warns if one of the files does.
     "runtimeClassName",
     "securityContext",
     "serviceAccount",
@@ -51,7 +51,7 @@ _IGNORED = (
     "shareProcessNamespace",
     "subdomain",
 )
-# Fields of a container. In the spec of a pod the API server refuses or drops them: they keep it from no node.
+# Fields of a container. In the spec of a pod the API server refuses or drops them: they exclude no node.
 _OF_CONTAINERS = (
     *("args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "ports"),
     *("readinessProbe", "startupProbe", "stdin", "terminationMessagePath", "terminationMessagePolicy", "tty"),
@@ -60,8 +60,8 @@ _OF_CONTAINERS = (
 _THERE_BEFORE = ("Directory", "File", "Socket", "CharDevice", "BlockDevice")  # types of hostPath
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
 _DEFAULT_GRACE = 30  # seconds, as the API server sets it
-_LONGEST_MESSAGE = 1024  # characters kept of what the scheduler says
-MOST_REQUIREMENTS = 1000  # of a node selector and affinity; pods of people have a few
+_LONGEST_MESSAGE = 1024  # characters kept of the scheduler's message
+MOST_REQUIREMENTS = 1000  # of a node selector and affinity; pods in practice have a few
 _UIDS = UUID("6a2cf7b4-6f0e-5d9b-9a38-0b7e6c0f2f51")
 NO_PRIORITIES: Mapping[str, PriorityClass] = {}
 
@@ -73,7 +73,7 @@ def parse_pod(
     origin: Origin = CLUSTER,
     priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
 ) -> Pod:
-    """A pod. One that never met an API server gets a uid derived from its name, so that claims can be owned by it."""
+    """A pod. One that no API server has stored gets a uid derived from its name, so that it can own claims."""
     fields = Fields(raw, problems)
     fields.ignore("apiVersion", "kind")
     metadata = parse_metadata(fields)
@@ -111,7 +111,7 @@ def parse_pod_template(
 
 
 def uid_of(kind: str, namespace: str, name: str) -> str:
-    """The uid of an object that no API server has seen: a function of its name."""
+    """The uid of an object that no API server has stored: a function of its name."""
     return str(uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
 
 
@@ -193,7 +193,7 @@ def _parse(
 
 
 def _too_many(node_selector: Mapping[str, str], affinity: Affinity) -> tuple[str, ...]:
-    """What takes too long to compare with every instance type: one pod has room for 100,000 requirements."""
+    """The reason if the pod takes too long to compare with every instance type: a pod may have 100,000 requirements."""
     required = affinity.nodes.terms if affinity.nodes else ()
     terms = (*required, *(preferred.term for preferred in affinity.preferred_nodes))
     count = len(node_selector) + sum(max(1, len(term.match_expressions) + len(term.match_fields)) for term in terms)
@@ -204,13 +204,13 @@ def _too_many(node_selector: Mapping[str, str], affinity: Affinity) -> tuple[str
 
 
 def _grace(spec: Fields) -> int:
-    """The API server's default for pods that never met it."""
+    """The grace period, by default that of the API server."""
     seconds = spec.optional_integer("terminationGracePeriodSeconds")
     return _DEFAULT_GRACE if seconds is None else seconds
 
 
 class _Unscheduled(NamedTuple):
-    """The condition PodScheduled=False; empty as long as the scheduler has said nothing."""
+    """The condition PodScheduled=False; empty until the scheduler has set it."""
 
     reason: str = ""
     message: str = ""
@@ -230,7 +230,7 @@ def _containers(spec: Fields, name: str, *, host_network: bool) -> tuple[tuple[C
 
 
 def _node_features(spec: Fields, containers: Iterable[Container], *, host_network: bool) -> tuple[str, ...]:
-    """What the pod's node must declare (component-helpers nodedeclaredfeatures/features, v0.36.3)."""
+    """The features that the pod's node must declare (component-helpers nodedeclaredfeatures/features, v0.36.3)."""
     found = []
     if any(container.restarts_all for container in containers):
         found.append("RestartAllContainersOnContainerExits")
@@ -265,10 +265,10 @@ def _claims(spec: Fields, status: Fields) -> tuple[PodClaim, ...]:
 
 
 def _claim_amounts(spec: Fields, status: Fields) -> FrozenMap[str, Quantity]:
-    """What kube-scheduler wrote when it bound the pod (addDRANodeAllocatableClaimResources in component-helpers
-    resource/helpers.go, v0.37.2; `resources` is the form of v0.36.3).
+    """The amounts that kube-scheduler wrote when it bound the pod (addDRANodeAllocatableClaimResources in
+    component-helpers resource/helpers.go, v0.37.2; `resources` is the form of v0.36.3).
 
-    It works them out anew for a pod that waits: what is left of an attempt before does not count.
+    kube-scheduler computes them again for a pending pod, so those of an earlier attempt do not count.
     """
     entries = tuple(status.children("nodeAllocatableResourceClaimStatuses")) if "nodeName" in spec else ()
     if not entries:
@@ -292,7 +292,7 @@ def _amount(fields: Fields, name: str) -> Mapping[str, Quantity]:
 
 
 def _volumes(spec: Fields, pod_name: str) -> tuple[str, ...]:
-    """Names of the PersistentVolumeClaims; those of ephemeral volumes are called <pod>-<volume>."""
+    """Names of the PersistentVolumeClaims; those of ephemeral volumes are named <pod>-<volume>."""
     found = []
     for volume in spec.children("volumes"):
         name = volume.required("name")
@@ -305,7 +305,7 @@ def _volumes(spec: Fields, pod_name: str) -> tuple[str, ...]:
 
 
 def _host_paths(spec: Fields) -> tuple[str, ...]:
-    """Paths of the node that the kubelet does not make."""
+    """Paths of the node that the kubelet does not create."""
     mounted = (volume.child("hostPath") for volume in spec.children("volumes"))
     return tuple(found.text("path") for found in mounted if found.text("type") in _THERE_BEFORE)
 
@@ -316,7 +316,7 @@ def _csi_drivers(spec: Fields) -> tuple[str, ...]:
 
 
 def _disks(spec: Fields) -> tuple[str, ...]:
-    """Disks written into the pod: scheduled by rules of their own (volumerestrictions), which are not modelled."""
+    """Disks in the pod spec: scheduled by rules of their own (volumerestrictions), which are not modelled."""
     return tuple(name for volume in spec.children("volumes") for name in volume.unsupported(*_INLINE_DISKS))
 
 
@@ -327,7 +327,7 @@ def _pod_group(scheduling_group: Fields) -> str:
 
 
 def _gang(spec: Fields, metadata: Metadata, pod_group: str) -> GangRef | None:
-    """The gang a pod names, by whichever of the APIs; see kube/workloads/gang.py for the objects."""
+    """The gang that a pod names in any of the APIs; kube/workloads/gang.py has the objects."""
     reference = spec.child("workloadRef")
     parts = (reference.text("name"), reference.text("podGroup"), reference.text("podGroupReplicaKey"))
     reference.unread()

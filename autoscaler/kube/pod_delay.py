@@ -1,8 +1,8 @@
-"""Durations in annotations of a pod: how long no node is bought for it, how long it waits for a block, how long it
-runs, and what a restart loses.
+"""Durations in annotations of a pod: the delay before a node is launched for it, the wait for a block, its expected run
+time, and the work that a restart loses.
 
-Cluster Autoscaler 1.34 (core/static_autoscaler.go, filterOutYoungPods) reads its own, the former, with Go's
-time.ParseDuration and leaves a value that it cannot read out of account; here it is also reported.
+Cluster Autoscaler 1.34 (core/static_autoscaler.go, filterOutYoungPods) reads its own annotation, the first one, with
+Go's time.ParseDuration and ignores a value that it cannot read; here it is also reported.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ _TERM: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.A
 _DURATION: Final = re.compile(rf"\+?(?:0|(?:{_TERM.pattern})+)", re.ASCII)
 _WHOLE: Final = re.compile(r"[1-9][0-9]{0,7}", re.ASCII)
 _LONGEST_TEXT: Final = 64
-# What a time.Duration holds, in seconds.
+# The greatest time.Duration, in seconds.
 _LONGEST: Final = Decimal(2**63 - 1) * Decimal("1e-9")
-# A longer delay waits for so long: the moment of its end could not be written.
+# The upper bound of a delay: a time after it could not be written.
 _LONGEST_WAIT: Final = Decimal(10 * 365 * 24 * 3600)
 
 
 def no_node_before(pod: Fields, metadata: Metadata) -> datetime | None:
-    """When the delay of the pod is over; None without one, or for a pod that never met an API server."""
+    """The end of the pod's delay; None without one, or for a pod that no API server has stored."""
     delay = _duration(pod, metadata, CA_POD_SCALE_UP_DELAY, "so the pod does not wait and may get a node at once")
     return datetime.fromtimestamp(metadata.created, UTC) + delay if delay is not None and metadata.created else None
 
 
 def checkpoint_interval(pod: Fields, metadata: Metadata) -> timedelta | None:
-    """How much of its work the pod loses at most when it is restarted; None where it does not say."""
+    """The most work, as time, that the pod loses when it is restarted; None if it has no annotation."""
     return _duration(pod, metadata, CHECKPOINT_INTERVAL, "so the pod is not moved to save money")
 
 
 def max_wait(pod: Fields, metadata: Metadata) -> timedelta | None:
-    """How long after its creation the pod may wait for a CapacityBlock to begin; None where it does not say."""
+    """The time after its creation that the pod may wait for a CapacityBlock to begin; None if it has no annotation."""
     return _duration(pod, metadata, MAX_WAIT, "so the pod waits for a CapacityBlock only as long as that says")
 
 
 def expected_duration(pod: Fields, metadata: Metadata) -> timedelta | None:
-    """How long the pod is expected to run: what it says itself, else what Kueue allows it; None where nothing is said.
+    """The expected run time of the pod: its annotation, else Kueue's limit for it; None without both.
 
-    A bound that Kubernetes enforces (activeDeadlineSeconds) is not part of it.
+    A limit that Kubernetes enforces (activeDeadlineSeconds) is not part of it.
     """
     said = _duration(pod, metadata, EXPECTED_DURATION, "so it is not known how long the pod runs")
     seconds = metadata.labels.get(KUEUE_MAX_EXEC_TIME, "")

@@ -1,4 +1,4 @@
-"""PriorityClasses, resolved into pods where these are read; the model knows numbers only."""
+"""PriorityClasses, resolved into pods when these are read: the model has only numbers."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def parse_priority_class(raw: object, problems: Problems | None = None) -> Prior
     metadata = parse_metadata(fields)
     if "value" not in fields:
         fields.error("value", "is required", "add the priority as a whole number")
-    fields.choice("preemptionPolicy", _POLICIES, _POLICIES[0])  # checked alone: plans preempt nothing
+    fields.choice("preemptionPolicy", _POLICIES, _POLICIES[0])  # only validated: plans preempt nothing
     found = PriorityClass(metadata.name, fields.integer("value"), fields.flag("globalDefault"))
     fields.unread()
     return found
 
 
 def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> int:
-    """The priority of a pod spec, as the Priority admission plug-in would set them (v1.36.3).
+    """The priority of a pod spec, as the Priority admission plug-in would set it (v1.36.3).
 
-    A priority that is already there wins: the pod was admitted. Without any class the default class counts, the one
-    with the smallest value if several claim to be it. Pods of KAI Scheduler know its classes, too.
+    A priority in the spec wins: the pod was admitted. Without any class the default class counts, of several the one
+    with the smallest value. Pods of KAI Scheduler can use its classes, too.
     """
     installed = (*SYSTEM_CLASSES, *(KAI_CLASSES if spec.text("schedulerName") == "kai-scheduler" else ()))
     known = {found.name: found for found in installed} | dict(classes)

@@ -1,7 +1,7 @@
 """Collects the Diagnostics of one API object while it is read.
 
-They are collected instead of raised, so that a person sees all of them at once. Files and lines are added by
-manifests/, which knows where the object came from.
+They are collected instead of raised, so that a person sees all of them at once. manifests/ adds files and lines,
+because it knows the source of the object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]|\{\{|__[A-Z]+|^[A-Z][A-Z0-9]*(?:_
 
 
 def left_by_template(value: object) -> str:
-    """What to do about a value, refused already, that a template or an example left for others to fill in; else ""."""
+    """The next step for an invalid value that a template or an example left for users to replace; "" for others."""
     if isinstance(value, dict):  # {name} is an object to YAML
         return PLACEHOLDER if len(value) == 1 and next(iter(value.values())) is None else ""
     if not isinstance(value, str):
@@ -48,15 +48,15 @@ class Problems:
         return len(self._found)
 
     def error(self, path: Path, message: str, next_step: str = "") -> None:
-        """Something that must be corrected before a plan can be trusted."""
+        """Add a defect that must be corrected before a plan can be trusted."""
         self._found.append(Diagnostic(message, next_step, path))
 
     def warn(self, path: Path, message: str, next_step: str = "") -> None:
-        """Something a person should know; the object is used."""
+        """Add a note for people; the object is used."""
         self._found.append(Diagnostic(message, next_step, path, severity=Severity.WARNING))
 
     def unknown_field(self, path: Path, known: Iterable[str]) -> None:
-        """A field that neither Kubernetes 1.37 nor Foreslice knows at this place."""
+        """Add a field that neither Kubernetes 1.37 nor Foreslice supports at this place."""
         step = did_you_mean(str(path[-1]), known, "remove it, or check how it is spelled and indented")
         found = f"unknown field {path[-1]!r}"
         self._found.append(Diagnostic(found, step, path, severity=Severity.UNKNOWN_FIELD))

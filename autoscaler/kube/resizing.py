@@ -1,7 +1,7 @@
-"""What a pod holds while it is resized in place (KEP-1287, KEP-5419): the most that anybody says about it.
+"""The resources of a pod during an in-place resize (KEP-1287, KEP-5419): the largest of all reported amounts.
 
-Upstream: component-helpers resource/helpers.go, v0.36.3. From asking for less to the kubelet's having done it, and from
-asking for more to its being there, the larger amount counts; a resize that the node can never do does not count.
+Upstream: component-helpers resource/helpers.go, v0.36.3. From a request for less until the kubelet has applied it, and
+from a request for more until it is available, the larger amount counts; an infeasible resize does not count.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NONE = Quantity.of(0)
 
 
 def resized(containers: tuple[Container, ...], statuses: str, status: Fields) -> tuple[Container, ...]:
-    """The containers with what they hold; `statuses` is their field of the pod's `status`.
+    """The containers with their current amounts; `statuses` is their field of the pod's `status`.
 
-    Only those that run as long as the pod can be resized, so init containers that are no sidecars stay as they are.
+    Only those that run as long as the pod can be resized: init containers that are no sidecars are unchanged.
     """
     if not containers or statuses not in status:
         return containers
@@ -42,7 +42,7 @@ def _resized(container: Container, entry: Fields, status: Fields) -> Container:
 
 
 def resized_pod(requests: FrozenMap[str, Quantity] | None, status: Fields) -> FrozenMap[str, Quantity] | None:
-    """Pod-level requests with what the pod holds."""
+    """Pod-level requests with the pod's current amounts."""
     if requests is None:
         return None
     held = _held(requests, status, status)
@@ -50,7 +50,8 @@ def resized_pod(requests: FrozenMap[str, Quantity] | None, status: Fields) -> Fr
 
 
 def _held(spec: FrozenMap[str, Quantity], entry: Fields, status: Fields) -> FrozenMap[str, Quantity]:
-    """Nearly always `spec` itself, which is found out first: a running cluster has a hundred thousand of these."""
+    """The current amounts, nearly always `spec` itself, which is checked first: a cluster may have 100,000
+    containers."""
     resources = entry.optional_child("resources")
     if resources is None:
         return spec

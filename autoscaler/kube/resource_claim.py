@@ -41,7 +41,7 @@ FLAT_VERSION = "resource.k8s.io/v1beta1"  # requests and devices without the nes
 
 
 def parse_resource_claim(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> ResourceClaim:
-    """A ResourceClaim, whatever is wrong with it; without `problems` nothing is reported."""
+    """A ResourceClaim, even one with defects; without `problems` nothing is reported."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     fields.ignore("apiVersion", "kind")
@@ -70,7 +70,7 @@ def parse_resource_claim(raw: object, problems: Problems | None = None, *, origi
 def parse_resource_claim_template(
     raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
 ) -> ResourceClaimTemplate:
-    """A ResourceClaimTemplate; `spec` is the claim it stamps, named like the template."""
+    """A ResourceClaimTemplate; `spec` is the claim of the template, with its name."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     fields.ignore("apiVersion", "kind")
@@ -148,7 +148,7 @@ def _corrected(fields: Fields, name: str, misplaced: list[str]) -> str:
 
 
 def _shallow(value: object, levels: int = 8) -> object:
-    """The value without what is nested deeper than any request is, which a dumper could choke on."""
+    """The value without parts that are nested deeper than in any request, on which a dumper could fail."""
     if isinstance(value, dict):
         return {key: _shallow(inner, levels - 1) for key, inner in value.items()} if levels else "…"
     if isinstance(value, list):
@@ -157,7 +157,7 @@ def _shallow(value: object, levels: int = 8) -> object:
 
 
 def _parse_alternative(fields: Fields) -> DeviceRequest:
-    """A DeviceSubRequest: the fields of an exact request, but for admin access."""
+    """A DeviceSubRequest: the fields of an exact request, without admin access."""
     request = _parse_exact(fields, fields.required("name"))
     if request.admin_access is None:
         return request
@@ -199,7 +199,7 @@ def parse_selectors(fields: Fields) -> tuple[Selector, ...]:
             entry.error("cel", "a selector needs cel.expression", "write `- cel:` with an `expression:` below it")
         if cel is not None:
             cel.unread()
-        # A selector of a type that a newer Kubernetes may add must not be taken for the CEL part alone.
+        # A selector type that a newer Kubernetes may add must not be read as its CEL part alone.
         found.append(Selector(None if entry.unread() else expression))
     return tuple(found)
 
@@ -227,7 +227,7 @@ def _parse_config(fields: Fields) -> ClaimConfig:
         parameters = "null"
         opaque.error("parameters", "nested too deeply", "no driver reads that much")
     config = ClaimConfig(fields.texts("requests"), opaque.text("driver"), parameters)
-    # In status the source says whether class or claim brought the configuration; nothing here depends on it.
+    # In status, the source is the class or the claim that had the configuration; nothing here depends on it.
     fields.ignore("source")
     opaque.unread()
     fields.unread()
@@ -235,7 +235,7 @@ def _parse_config(fields: Fields) -> ClaimConfig:
 
 
 def _check_names(devices: Fields, requests: tuple[Request, ...], constraints: tuple[Constraint, ...]) -> None:
-    """Request names are unique, and constraints name requests that exist (API validation, v1.36.3)."""
+    """Report duplicate request names, and constraints on requests that do not exist (API validation, v1.36.3)."""
     known: set[str] = set()
     for index, request in enumerate(requests):
         path = (*devices.path, "requests", index, "name")
@@ -287,7 +287,7 @@ def _parse_result(fields: Fields) -> AllocatedDevice:
 
 
 def _pod_group(owner: Owner | None) -> str:
-    """The name of the owner if it is a PodGroup of Kubernetes, in whichever version."""
+    """The name of the owner if it is a PodGroup of Kubernetes, in any version."""
     ours = owner is not None and owner.kind == "PodGroup" and owner.api_version.startswith(f"{API_GROUP}/")
     return owner.name if owner is not None and ours else ""
 

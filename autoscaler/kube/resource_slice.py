@@ -1,7 +1,7 @@
-"""ResourceSlices (resource.k8s.io v1, v1beta2, v1beta1) to the physical vocabulary.
+"""Converts ResourceSlices (resource.k8s.io v1, v1beta2, v1beta1) to the types of instance_catalog.
 
-v1beta1 keeps everything of a device but its name in `basic`; otherwise the versions agree. Fields of newer versions
-that change what a device can do end in `unsupported`, so that the allocator says unknown instead of guessing. So does
+v1beta1 has everything of a device but its name in `basic`; otherwise the versions agree. Fields of newer versions that
+change the use of a device are in `unsupported`, so that the allocator answers unknown instead of guessing. So is
 nodeAllocatableResourceMappings, the form that nodeAllocatableResources had in 1.36 alone.
 """
 
@@ -93,7 +93,7 @@ def _parse_device(fields: Fields, *, flat: bool) -> Device:
 
 
 def _parse_node_allocatable(fields: Fields) -> tuple[FrozenMap[str, NodeAllocatable], tuple[str, ...]]:
-    """By name of the resource, and the names of unknown fields."""
+    """The resources by name, and the names of unknown fields."""
     found: dict[str, NodeAllocatable] = {}
     unknown: list[str] = []
     for resource in fields.names():
@@ -119,7 +119,7 @@ def _unread_of_device(fields: Fields, body: Fields) -> tuple[str, ...]:
 
 
 def _parse_attribute(fields: Fields) -> AttributeValue:
-    """Exactly one of the value fields must be set; anything else is what upstream calls an unset value."""
+    """The value. Exactly one of the value fields must be set; otherwise it is unset, as upstream calls it."""
     present = fields.names()
     if len(present) == 1:
         value = _parse_value(fields, present[0])

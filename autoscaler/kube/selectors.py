@@ -1,4 +1,4 @@
-"""Node selectors, label selectors, taints and tolerations, which many kinds share, and what Services select."""
+"""Node selectors, label selectors, taints and tolerations, which many kinds share, and selectors of Services."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_MAP = ("Service", "ReplicationController")
 
 
 def parse_requirement(fields: Fields, operators: Iterable[str] = NODE_OPERATORS) -> Requirement:
-    """One `key operator values` entry of a selector; what the API server refuses is kept as it is written."""
+    """One `key operator values` entry of a selector; values that the API server refuses are kept."""
     operator = fields.choice("operator", operators, default="")
     found = Requirement(fields.required("key"), operator, fields.texts("values"))
     match operator:
@@ -46,7 +46,7 @@ def parse_node_selector_term(fields: Fields) -> NodeSelectorTerm:
 
 
 def parse_node_selector(fields: Fields | None) -> NodeSelector | None:
-    """A core/v1 NodeSelector; None when there is none."""
+    """A core/v1 NodeSelector; None if there is none."""
     if fields is None:
         return None
     terms = tuple(parse_node_selector_term(term) for term in fields.children("nodeSelectorTerms"))
@@ -55,7 +55,7 @@ def parse_node_selector(fields: Fields | None) -> NodeSelector | None:
 
 
 def parse_label_selector(fields: Fields | None) -> LabelSelector | None:
-    """A metav1.LabelSelector; None when there is none (which matches nothing, unlike an empty one)."""
+    """A metav1.LabelSelector; None if there is none (which matches nothing, unlike an empty one)."""
     if fields is None:
         return None
     labels = fields.text_map("matchLabels")
@@ -74,7 +74,7 @@ def parse_taint(fields: Fields, *, effects: tuple[str, ...] = NODE_TAINT_EFFECTS
 
 
 def parse_pod_toleration(fields: Fields) -> tuple[Toleration, tuple[str, ...]]:
-    """A toleration of a pod, with what is not supported: Gt and Lt (alpha gate TaintTolerationComparisonOperators)."""
+    """A toleration of a pod, with its unsupported parts: Gt and Lt (alpha gate TaintTolerationComparisonOperators)."""
     operator = fields.text("operator")
     if operator not in ("Gt", "Lt"):
         return parse_toleration(fields), ()
@@ -92,7 +92,7 @@ def parse_toleration(fields: Fields) -> Toleration:
 
 def parse_device_toleration(fields: Fields, *, of_pod: bool = False) -> Toleration:
     """The same in a claim, where the API server accepts Equal without a key (pkg/apis/resource/validation v1.36): it
-    tolerates every taint whose value is its own. `of_pod`: refused, as tolerations of pods are."""
+    tolerates every taint with the same value. `of_pod`: refused, as tolerations of pods are."""
     toleration = Toleration(
         key=fields.text("key"),
         operator=fields.text("operator") or "Equal",
@@ -119,7 +119,7 @@ def parse_device_toleration(fields: Fields, *, of_pod: bool = False) -> Tolerati
 def parse_selection(
     raw: object, kind: str, problems: Problems | None = None, *, origin: Origin = CLUSTER
 ) -> Selection | None:
-    """What an object of `kind` selects. None for a Service without a selector: it selects nothing."""
+    """The selector of an object of `kind`. None for a Service without one: it selects nothing."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     spec = fields.child("spec")

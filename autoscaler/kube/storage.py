@@ -1,4 +1,4 @@
-"""Volumes, their claims and StorageClasses, as far as they bind pods to places."""
+"""The parts of volumes, their claims and StorageClasses that bind pods to places."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOTHING = Quantity.of(0)
 def parse_persistent_volume(
     raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
 ) -> PersistentVolume:
-    """A PersistentVolume: which nodes and zones can reach it, and which claims it suits."""
+    """A PersistentVolume: the nodes and zones that can reach it, and the claims that it suits."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     spec = fields.child("spec")
@@ -80,7 +80,7 @@ def parse_persistent_volume_claim(
 
 
 def volume_claim_from(fields: Fields, *, namespace: str, name: str, origin: Origin) -> PersistentVolumeClaim:
-    """The claim that `fields` (a claim or a volumeClaimTemplate) stands for, under the name a controller gives it."""
+    """The claim of `fields` (a claim or a volumeClaimTemplate), with the name that its controller gives it."""
     fields.ignore("apiVersion", "kind", "metadata", "status")
     spec = fields.child("spec")
     spec.ignore(*_CLAIM_IGNORED)
@@ -104,7 +104,7 @@ def volume_claim_from(fields: Fields, *, namespace: str, name: str, origin: Orig
 def ephemeral_volume_claims(
     spec: Fields, *, namespace: str, pod_name: str, origin: Origin
 ) -> tuple[PersistentVolumeClaim, ...]:
-    """The claims that the generic ephemeral volumes of a pod spec become, named <pod>-<volume>."""
+    """The claims for the generic ephemeral volumes of a pod spec, named <pod>-<volume>."""
     found = []
     for volume in spec.children("volumes"):
         ephemeral = volume.optional_child("ephemeral")
@@ -139,7 +139,7 @@ def _parse_topology(term: Fields) -> NodeSelectorTerm:
 
 
 def parse_volume_limits(raw: object, problems: Problems | None = None) -> tuple[str, FrozenMap[str, int]]:
-    """A CSINode: the node's name, and by CSI driver how many volumes it attaches there. Without a count: any number."""
+    """A CSINode: the node's name, and the most volumes there by CSI driver. Without a count: any number."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     drivers = fields.child("spec").children("drivers")
@@ -148,14 +148,14 @@ def parse_volume_limits(raw: object, problems: Problems | None = None) -> tuple[
 
 
 def parse_volume_attachment(raw: object, problems: Problems | None = None) -> VolumeAttachment | None:
-    """A VolumeAttachment; None for volumes of old plugins, which are written into it."""
+    """A VolumeAttachment; None for volumes of in-tree plugins, which are part of it."""
     spec = Fields(raw, problems).child("spec")
     volume = spec.child("source").text("persistentVolumeName")
     return VolumeAttachment(spec.text("nodeName"), spec.text("attacher"), volume) if volume else None
 
 
 def parse_storage_capacity(raw: object, problems: Problems | None = None) -> StorageCapacity:
-    """A CSIStorageCapacity: maximumVolumeSize is the more precise one where there is both."""
+    """A CSIStorageCapacity; maximumVolumeSize is preferred because it is more precise."""
     fields = Fields(raw, problems)
     nodes = parse_label_selector(fields.optional_child("nodeTopology"))
     largest = fields.quantity("maximumVolumeSize")

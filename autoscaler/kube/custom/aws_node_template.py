@@ -1,4 +1,4 @@
-"""AWSNodeTemplate and AWSGroupNodeTemplate: what machines of a pool look like on AWS, and groups that exist already."""
+"""AWSNodeTemplate and AWSGroupNodeTemplate: the machines of a pool on AWS, and existing groups that start them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Tags = Annotated[dict[str, Annotated[str, StringConstraints(max_length=256)]], F
 
 
 class AwsSelector(ApiModel):
-    """One by id, or all that carry the tags."""
+    """One object by id, or all objects with the tags."""
 
     id: LongText = ""
     tags: Tags = NO_ENTRIES
-    """Key and value; "*" admits any value."""
+    """Key and value; "*" matches any value."""
 
     RULES = (
         Rule(
@@ -31,10 +31,10 @@ class AwsSelector(ApiModel):
 
 
 class AwsCluster(ApiModel):
-    """How machines find the cluster."""
+    """The cluster that machines join."""
 
     name: Text
-    """Of the EKS cluster, or of the tag kubernetes.io/cluster/<name>."""
+    """The name of the EKS cluster, or the name in the tag kubernetes.io/cluster/<name>."""
     endpoint: LongText = ""
     """The API server's URL. If absent, these three fields are read from EKS."""
     certificate_authority: Annotated[str, StringConstraints(max_length=16384)] = ""
@@ -43,13 +43,13 @@ class AwsCluster(ApiModel):
 
 
 class AwsImage(ApiModel):
-    """Which AMI machines start from."""
+    """The AMI that machines start from."""
 
     id: Annotated[str, StringConstraints(max_length=64, pattern="^(ami-[0-9a-f]+)?$")] = ""
     ssm_parameter: LongText = ""
-    """A parameter with an AMI id, such as those EKS and Bottlerocket publish."""
+    """A parameter with an AMI id, such as those that EKS and Bottlerocket publish."""
     follow: bool = False
-    """Take the parameter's new value at each launch. Otherwise its first value stays until spec.ami changes."""
+    """Use the parameter's new value at each launch. Otherwise its first value stays until spec.ami changes."""
 
     RULES = (
         Rule(
@@ -61,13 +61,13 @@ class AwsImage(ApiModel):
 
 
 class AwsUserData(ApiModel):
-    """How a fresh machine becomes a node."""
+    """The user data that turns a new machine into a node."""
 
     kind: Literal["AL2023", "Bottlerocket", "Custom"] = "AL2023"
-    """AL2023: a NodeConfig for nodeadm. Bottlerocket: TOML settings. Custom: the text as it is, which must join the
+    """AL2023: a NodeConfig for nodeadm. Bottlerocket: TOML settings. Custom: the text unchanged, which must join the
     cluster by itself and register with the pool's labels and taints."""
     text: Annotated[str, StringConstraints(max_length=16384)] = ""
-    """AL2023: a script, a NodeConfig or a MIME document of such parts, which come first. Bottlerocket: settings, over
+    """AL2023: a script, a NodeConfig or a MIME document of such parts, which come first. Bottlerocket: settings, into
     which Foreslice merges its own."""
 
 
@@ -79,7 +79,7 @@ class AwsVolume(ApiModel):
     type: Literal["gp3", "gp2", "io1", "io2", "st1", "sc1", "standard"] = "gp3"
     iops: Annotated[int, Field(ge=100, le=256000)] | None = None
     throughput: Annotated[int, Field(ge=125, le=2000)] | None = None
-    """MiB a second, gp3 only."""
+    """MiB per second, gp3 only."""
     snapshot_id: Annotated[str, StringConstraints(max_length=64, pattern="^(snap-[0-9a-f]+)?$")] = ""
     """A snapshot with preloaded container images starts pods minutes earlier."""
     encrypted: bool = True
@@ -95,46 +95,46 @@ class AwsVolume(ApiModel):
 
 
 class AwsRootVolume(ApiModel):
-    """The root volume, whose device name the image knows. What is absent is as in the image."""
+    """The root volume, whose device name the image defines. Absent fields keep the image's values."""
 
     size_gi_b: Annotated[int, Field(ge=1, le=65536)] | None = None
     type: Literal["gp3", "gp2", "io1", "io2", "standard"] = "gp3"
     iops: Annotated[int, Field(ge=100, le=256000)] | None = None
     throughput: Annotated[int, Field(ge=125, le=2000)] | None = None
-    """MiB a second, gp3 only."""
+    """MiB per second, gp3 only."""
     encrypted: bool = True
     kms_key_id: LongText = ""
 
 
 class AWSNodeTemplateSpec(ApiModel):
-    """What machines look like beside what the offering and the pool say."""
+    """The properties of machines beside those of the offering and the pool."""
 
     cluster: AwsCluster
     subnets: Annotated[Items[AwsSelector], Field(min_length=1, max_length=20)]
-    """Machines start in those of the offering's zone."""
+    """Machines start in the subnets of the offering's zone."""
     security_groups: Annotated[Items[AwsSelector], Field(min_length=1, max_length=20)]
     ami: AwsImage
     instance_profile: LongText
     """Name or ARN; its role needs an access entry of the cluster."""
     user_data: AwsUserData = AwsUserData()
     labels: Labels = NO_ENTRIES
-    """Labels of nodes on top of the pool's, such as those that DaemonSets of drivers select."""
+    """Labels of nodes in addition to the pool's, such as those that DaemonSets of drivers select."""
     tags: Tags = NO_ENTRIES
     """Tags of machines, volumes and interfaces, in addition to those of Foreslice."""
     root_volume: AwsRootVolume | None = None
-    """Absent: as the image has it, mostly 20 GiB, and encrypted where the account's default says so."""
+    """Absent: the image's volume, mostly 20 GiB, and encrypted if this is the account's default."""
     block_devices: Annotated[Items[AwsVolume], Field(max_length=20)] = ()
     network_interfaces: Literal["EFA", "Single"] = "EFA"
-    """EFA: one on every network card of types that have EFA. Single: one interface without it."""
+    """EFA: one on every network card of types that have EFA. Single: one interface without EFA."""
     placement_group: LongText = ""
-    """The name of one that exists."""
+    """The name of an existing group."""
     metadata_hop_limit: Annotated[int, Field(ge=1, le=64)] = 1
-    """Of IMDSv2; 2 lets pods reach the instance metadata."""
+    """The hop limit of IMDSv2; with 2, pods can access the instance metadata."""
     detailed_monitoring: bool = False
     open_reservations: Literal["Use", "Avoid"] = "Use"
-    """Whether on-demand launches may consume open capacity reservations, as EC2 does by itself."""
+    """Use: on-demand launches may consume open capacity reservations, as EC2 does by default. Avoid: they do not."""
     boot_timeout: BootTimeoutText | None = None
-    """How long a machine may take from its launch to its Node, for pools that do not say; from 2m to 1d."""
+    """The longest time from a machine's launch to its Node, for pools without a bootTimeout; from 2m to 1d."""
 
     RULES = (
         Rule(
@@ -147,7 +147,7 @@ class AWSNodeTemplateSpec(ApiModel):
 
 
 class AWSGroupNodeTemplateSpec(ApiModel):
-    """Groups that exist already; Foreslice sets their sizes and ends their machines one by one."""
+    """Existing groups; Foreslice sets their sizes and ends their machines one by one."""
 
     auto_scaling_groups: Annotated[Items[Text], Field(max_length=50)] = ()
     """Names. Their scaling policies must be off, and AZRebalance suspended."""
@@ -155,10 +155,10 @@ class AWSGroupNodeTemplateSpec(ApiModel):
     node_groups: Annotated[Items[Text], Field(max_length=50)] = ()
     """Managed node groups of the cluster `clusterName`."""
     launch: Literal["Instances", "DesiredCapacity"] = "Instances"
-    """Instances: LaunchInstances, which takes a token and answers with errors. DesiredCapacity: where that is not
-    possible; errors are then seen in the group's activities."""
+    """Instances: LaunchInstances, which accepts a token and returns errors. DesiredCapacity: for groups that do not
+    support it; errors then appear in the group's activities."""
     boot_timeout: BootTimeoutText | None = None
-    """How long a machine may take from its launch to its Node, for pools that do not say; from 2m to 1d."""
+    """The longest time from a machine's launch to its Node, for pools without a bootTimeout; from 2m to 1d."""
 
     RULES = (
         Rule(
@@ -176,7 +176,7 @@ class AWSGroupNodeTemplateSpec(ApiModel):
 
 
 class AwsSubnetStatus(ApiModel):
-    """A subnet that is selected."""
+    """A selected subnet."""
 
     id: LongText
     zone: Text
@@ -191,20 +191,20 @@ class AwsImageStatus(ApiModel):
 
 
 class AWSNodeTemplateStatus(NodeTemplateStatus):
-    """What the names and selectors resolve to. Condition Ready names the fields to correct; UpToDate is False when the
-    SSM parameter names another image by now than the one launches use."""
+    """The results of names and selectors. Condition Ready names the fields to correct; UpToDate is False if the SSM
+    parameter now has another image than the one that launches use."""
 
     endpoint: LongText = ""
     subnets: Annotated[Items[AwsSubnetStatus], Field(max_length=1000)] = ()
     security_groups: Annotated[Items[LongText], Field(max_length=1000)] = ()
     image: AwsImageStatus | None = None
     node_role: LongText = ""
-    """Behind the instance profile."""
+    """The role of the instance profile."""
     placement_strategy: LongText = ""
 
 
 class AwsGroupStatus(ApiModel):
-    """A group, and what it starts."""
+    """A group and the machines that it starts."""
 
     name: LongText
     zones: Annotated[Items[Text], Field(max_length=100)] = ()
@@ -214,16 +214,16 @@ class AwsGroupStatus(ApiModel):
 
 
 class AWSGroupNodeTemplateStatus(NodeTemplateStatus):
-    """What the names resolve to. Condition Ready says what to correct."""
+    """The results of the names. Condition Ready describes what to correct."""
 
     groups: Annotated[Items[AwsGroupStatus], Field(max_length=1000)] = ()
 
 
 def parse_aws_node_template(raw: object, problems: Problems | None = None) -> AWSNodeTemplateSpec | None:
-    """The spec of an AWSNodeTemplate; None when it cannot be used."""
+    """The spec of an AWSNodeTemplate; None if it cannot be used."""
     return read_spec(AWSNodeTemplateSpec, raw, problems)[1]
 
 
 def parse_aws_group_node_template(raw: object, problems: Problems | None = None) -> AWSGroupNodeTemplateSpec | None:
-    """The spec of an AWSGroupNodeTemplate; None when it cannot be used."""
+    """The spec of an AWSGroupNodeTemplate; None if it cannot be used."""
     return read_spec(AWSGroupNodeTemplateSpec, raw, problems)[1]

@@ -47,7 +47,7 @@ NO_TAINT: Final = "None"
 
 
 class ConsumersSpec(ApiModel):
-    """Which pods may use the block; absent selectors admit every pod that tolerates its taint."""
+    """The pods that may use the block; absent selectors admit every pod that tolerates its taint."""
 
     namespace_selector: SelectorSpec | None = None
     pod_selector: SelectorSpec | None = None
@@ -63,7 +63,7 @@ class ConsumersSpec(ApiModel):
 
 
 class BlockTaint(ApiModel):
-    """The taint that keeps others off the block's nodes."""
+    """The taint that keeps other pods off the block's nodes."""
 
     key: LabelKey = CAPACITY_BLOCK
     value: LabelValue | None = None
@@ -73,55 +73,55 @@ class BlockTaint(ApiModel):
 
 
 class UnknownDuration(ApiModel):
-    """What happens to pods that do not say how long they run."""
+    """The rule for pods that do not declare how long they run."""
 
     policy: Literal["Allow", "Deny"] = "Allow"
     min_remaining: DurationText = "0s"
-    """With Allow: only while at least so much of the block is left."""
+    """With Allow: only while at least this much time of the block is left."""
 
 
 class DrainSpec(ApiModel):
-    """The end of the block, counted back from the moment the provider takes the machines."""
+    """The end of the block, counted back from the time at which the provider takes the machines."""
 
     notice: DurationText = "30m"
-    """How long before the evictions pods and nodes get a notice."""
+    """The time between the notice to pods and nodes and the evictions."""
     budget: DurationText = "15m"
-    """How long evictions may take."""
+    """The longest time for evictions."""
     at_deadline: Literal["Delete", "Leave"] = "Delete"
-    """What happens to pods that are still there at the end of the budget."""
+    """The action for pods that remain at the end of the budget."""
 
     def model(self) -> Drain:
         return Drain(duration(self.notice), duration(self.budget), AtDeadline(self.at_deadline))
 
 
 class CapacityBlockSpec(ApiModel):
-    """What was paid for, who may use it, and how it ends."""
+    """The purchased capacity, its consumers and its end."""
 
     pool: Name
-    """The CapacityPool whose node template, labels and mode its nodes get."""
+    """The CapacityPool whose node template, labels and mode the block's nodes get."""
     reservation: LongText = ""
     """The provider's id of the reservation."""
     reservation_tags: Annotated[dict[str, LongText], Field(max_length=50)] = NO_ENTRIES
-    """Instead of an id: tags that exactly one reservation carries."""
+    """Instead of an id: tags that exactly one reservation has."""
     instance_type: Text
     zone: Text
     count: Annotated[int, Field(ge=1, le=10000)]
-    """Machines."""
+    """The number of machines."""
     starts_at: TimeText
     ends_at: TimeText
-    """The end that was paid for; an extension seen at the provider counts before this."""
+    """The end of the purchased period; an extension at the provider takes precedence."""
     hold: Literal["Always", "WhileNeeded"] = "Always"
     """Always: all machines run from start to end. WhileNeeded: they are launched on demand and removed when idle."""
     consumers: ConsumersSpec = ConsumersSpec()
     taint: BlockTaint = BlockTaint()
     unknown_duration: UnknownDuration = UnknownDuration()
     max_wait: DurationText = "0s"
-    """How long after its creation a pod may wait for the block to begin, instead of getting a machine that costs more
-    at once. 0s: not at all. A pod's annotation foreslice.dev/max-wait counts before it."""
+    """The longest time after its creation that a pod may wait for the block to begin, instead of getting a machine that
+    costs more at once. 0s: pods do not wait. A pod's annotation foreslice.dev/max-wait takes precedence."""
     drain: DrainSpec = DrainSpec()
     drivers: DriversSpec = DriversSpec()
     deletion_policy: Literal["Retain", "Drain"] = "Retain"
-    """What happens to the nodes when this object is deleted."""
+    """The action for the nodes when this object is deleted."""
 
     RULES = (
         Rule(
@@ -156,26 +156,26 @@ class BlockNodeStatus(ApiModel):
 
 
 class CapacityBlockStatus(ApiModel):
-    """What was read about the reservation, and the phase of the block."""
+    """The state of the reservation at the provider, and the phase of the block."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 0
     conditions: Conditions = ()
     phase: BlockPhaseName = "Pending"
     reservation: LongText = ""
-    """The id that was found for reservationTags."""
+    """The id that was found by reservationTags."""
     reclaim_at: TimeText | None = None
-    """When the provider takes the machines back, as it says itself, after extensions."""
+    """The time at which the provider takes the machines back, according to the provider, after extensions."""
     available: Annotated[int, Field(ge=0)] | None = None
-    """How many more machines the provider would start now."""
+    """The number of further machines that the provider would start now."""
     note: Annotated[str, StringConstraints(max_length=4096)] = ""
-    """Why the reservation cannot be used, or which part of it is impaired."""
+    """The reason why the reservation cannot be used, or the impaired part of it."""
     nodes: Annotated[Items[BlockNodeStatus], Field(max_length=10000)] = ()
 
 
 def parse_capacity_block(
     raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
 ) -> CapacityBlock | None:
-    """A CapacityBlock; None when it cannot be used. The provider's answer (its status) overrides the spec."""
+    """A CapacityBlock; None if it cannot be used. The provider's answer (its status) overrides the spec."""
     metadata, spec = read_spec(CapacityBlockSpec, raw, problems)
     if spec is None:
         return None
@@ -215,7 +215,7 @@ def _taint(spec: BlockTaint, block: str) -> Taint | None:
 
 
 def write_capacity_block(block: CapacityBlock) -> dict[str, Any]:
-    """The manifest of a block (spec only; its status is written apart)."""
+    """The manifest of a block (spec only; its status is written separately)."""
     taint = block.taint
     spec = CapacityBlockSpec.model_validate(
         {

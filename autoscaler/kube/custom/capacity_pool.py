@@ -1,4 +1,4 @@
-"""CapacityPool: a team's permission to launch. Platform fields live in the provider's node template instead."""
+"""CapacityPool: a team's permission to launch. The provider's node template has the platform fields."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.instance_type import CapacityType
 
 AUTO: Final = "Auto"
-# Holds a deleted pool until its nodes are gone.
+# Keeps a deleted pool until its nodes are gone.
 FINALIZER: Final = f"{GROUP}/nodes"
 
 
-# Whether the fields make sense is judged by what reads the schedule, and so is whether a time zone exists.
+# The readers of a schedule validate its fields and the time zone.
 Cron = Annotated[str, StringConstraints(pattern=CRON_PATTERN, max_length=128)]
 TimeZone = Annotated[str, StringConstraints(pattern=TIME_ZONE_PATTERN, max_length=64)]
 
 
 class DriversSpec(ApiModel):
-    """Which DRA drivers publish devices on the nodes."""
+    """The DRA drivers that publish devices on the nodes."""
 
     profiles: Annotated[Items[Text], Field(min_length=1, max_length=16)] = (AUTO,)
-    """Names of driver profiles; or the one word Auto: read from the DaemonSets and DeviceClasses that run."""
+    """Names of driver profiles; or the one word Auto: those of the DaemonSets and DeviceClasses in the cluster."""
 
     RULES = (
         Rule(
@@ -84,7 +84,7 @@ class DriversSpec(ApiModel):
     )
 
     def model(self) -> tuple[str, ...]:
-        """() for Auto, as in the model."""
+        """The profiles; () for Auto."""
         return () if self.profiles == (AUTO,) else self.profiles
 
     @staticmethod
@@ -99,7 +99,7 @@ class LimitsSpec(ApiModel):
     """Accelerators of all nodes together, counted as whole devices."""
     nodes: Annotated[int, Field(ge=0)] | None = None
     usd_per_hour: DollarsValue | None = None
-    """List price of all nodes together; prepaid nodes count as nothing."""
+    """List price of all nodes together; prepaid nodes cost nothing."""
 
     RULES = (
         Rule(
@@ -118,7 +118,7 @@ class TemplateReference(ApiModel):
 
 
 class BaselineSpec(ApiModel):
-    """A floor of nodes that are kept without demand, always or while a schedule's window is open."""
+    """A number of nodes that are kept without demand, always or while a schedule's window is open."""
 
     replicas: Annotated[int, Field(ge=0, le=10000)]
     schedule: Cron | None = None
@@ -137,34 +137,34 @@ class BudgetSpec(ApiModel):
 
 
 class SavingSpec(ApiModel):
-    """What it takes to move running pods to other nodes."""
+    """The conditions for moving running pods to other nodes."""
 
     percent: Annotated[int, Field(ge=1, le=90)] = 15
-    """The least saving, in percent of the price of the nodes that go."""
+    """The least saving, in percent of the price of the nodes that are removed."""
     payback: DurationText = "2h"
-    """Within this time the saving exceeds what the move costs: its nodes are paid for while their pods do not work."""
+    """Within this time the saving exceeds the cost of the move: its nodes are paid for while their pods do not work."""
     restart: DurationText = "10m"
-    """How long a pod that is moved does not work."""
+    """The time for which a moved pod does not work."""
 
     def model(self) -> Saving:
         return Saving(self.percent, duration(self.payback), duration(self.restart))
 
 
 class DisruptionSpec(ApiModel):
-    """When nodes that still work may be removed."""
+    """The conditions for removing nodes that still work."""
 
     consolidate: Literal["Never", "WhenEmpty", "Close", "Cheaper"] = "WhenEmpty"
-    """Which nodes that work go to save money. WhenEmpty: those without pods. Cheaper: as WhenEmpty, and those whose
-    pods all cost less on other nodes; these are evicted within their PodDisruptionBudgets. Close: only in `foreslice
-    simulate`, where also those whose pods would cost less on new machines take no more pods, and go when these have
-    ended; a controller does as for WhenEmpty."""
+    """The working nodes that are removed to save money. WhenEmpty: those without pods. Cheaper: like WhenEmpty, and
+    those whose pods all cost less on other nodes; these are evicted within their PodDisruptionBudgets. Close: only in
+    `foreslice simulate`, where nodes whose pods would cost less on new machines also accept no more pods, and are
+    removed when these have ended; a controller treats it as WhenEmpty."""
     saving: SavingSpec = SavingSpec()
-    """With consolidate: Cheaper, what moving pods must save. With consolidate: Close, its percent alone counts."""
+    """The saving that moving pods must reach. With consolidate: Close, only its percent counts."""
     after: DurationText = "5m"
-    """How long a node must have been empty."""
+    """The time for which a node must have been empty."""
     drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"
     stopped: Literal["Keep", "End"] = "Keep"
-    """What happens to a machine that was stopped in the cloud: Keep keeps it for a later start, End terminates it."""
+    """The action for a machine that was stopped in the cloud: Keep keeps it for a later start, End terminates it."""
     budgets: Annotated[Items[BudgetSpec], Field(max_length=50)] = ()
 
     def model(self) -> Disruption:
@@ -179,16 +179,16 @@ class DisruptionSpec(ApiModel):
 
 
 class ScopeSpec(ApiModel):
-    """Which pending pods the pool serves. Others are left to other autoscalers."""
+    """The pending pods that the pool serves. It ignores all others."""
 
     pods: Literal["DeviceClaims", "Selected", "All"] = "DeviceClaims"
     """DeviceClaims: pods with resource claims, or extended resources that a DeviceClass serves. Selected: pods that the
-    selectors pick, with claims or without. All: every pod."""
+    selectors match, with claims or without. All: every pod."""
     pod_selector: SelectorSpec | None = None
     namespace_selector: SelectorSpec | None = None
     scheduler_names: Annotated[Items[Text], Field(min_length=1, max_length=16)] = KNOWN_SCHEDULERS
-    """Values of spec.schedulerName. A pod of a scheduler that does not decide like kube-scheduler may get a node that
-    it is then not put on."""
+    """Values of spec.schedulerName. If a scheduler does not decide like kube-scheduler, it may not use the node that is
+    launched for its pod."""
 
     RULES = (
         Rule(
@@ -211,44 +211,44 @@ class ScopeSpec(ApiModel):
 
 
 class CapacityPoolSpec(ApiModel):
-    """What may be launched, how much of it, and when it is removed."""
+    """The offerings that may be launched, the limits, and the conditions for removal."""
 
     mode: Literal["Observe", "Act"] = "Observe"
-    """Observe only says what it would launch; Act launches."""
+    """Observe only shows what it would launch; Act launches."""
     requirements: Annotated[Items[RequirementSpec], Field(max_length=100)] = ()
     """An offering must meet all of them: instance type, zone, architecture, capacity type, accelerator, ..."""
     capacity_types: Annotated[
         Items[CapacityTypeName],
         Field(min_length=1, max_length=5, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = ("capacity-block", "reserved", "on-demand")
-    """In order of preference. spot and flex-start must be asked for."""
+    """In order of preference. spot and flex-start are only used if they are listed."""
     node_template_ref: TemplateReference | None = None
     """Required to launch."""
     labels: Labels = NO_ENTRIES
     """Labels of the nodes; keys under foreslice.dev/ are reserved."""
     taints: Annotated[Items[TaintSpec], Field(max_length=50)] = ()
     startup_taints: Annotated[Items[TaintSpec], Field(max_length=50)] = ()
-    """Taints that something removes once a node is usable. Every expected driver must tolerate them."""
+    """Taints that another component removes once a node is usable. Every expected driver must tolerate them."""
     kubelet_reserved: Quantities = NO_ENTRIES
-    """What kubelet and system keep for themselves, instead of the provider's formula."""
+    """The resources that kubelet and system reserve, instead of the provider's formula."""
     drivers: DriversSpec = DriversSpec()
     limits: LimitsSpec
     overflow: Literal["Never", "Allow"] = "Never"
-    """Whether a pool of reserved capacity may buy what is not reserved once that is full."""
+    """Allow: a pool of reserved capacity may launch other capacity once the reserved is full. Never: it may not."""
     baseline: Annotated[Items[BaselineSpec], Field(max_length=20)] = ()
     disruption: DisruptionSpec = DisruptionSpec()
     weight: Annotated[int, Field(ge=0, le=100)] = 0
-    """Of two pools that serve equally well, the heavier one launches."""
+    """Of two pools that serve equally well, the one with the greater weight launches."""
     fractional: Literal["Never", "Allow"] = "Never"
-    """Whether instance types with a part of a card, such as 1/8 of an L4, are offered."""
+    """Allow: instance types with a part of a card, such as 1/8 of an L4, are offered. Never: they are not."""
     deletion_policy: Literal["Drain", "Retain"] = "Drain"
-    """What happens to the nodes when the pool is deleted."""
+    """The action for the nodes when the pool is deleted."""
     scope: ScopeSpec = ScopeSpec()
     launcher: Literal["Foreslice", "ClusterAutoscaler"] = "Foreslice"
-    """Who decides how many nodes there are. ClusterAutoscaler: only what it orders over gRPC is launched and ended."""
+    """The component that decides the number of nodes. ClusterAutoscaler: only its gRPC calls launch and end nodes."""
     boot_timeout: BootTimeoutText | None = None
-    """How long a machine may take from its launch to its Node before it is ended, from 2m to 1d. Absent: as the node
-    template says, otherwise 15m, 30m for bare metal and 45m for UltraServers. It applies to later launches."""
+    """The longest time from a machine's launch to its Node, from 2m to 1d; after it the machine is ended. Absent: that
+    of the node template, otherwise 15m, 30m for bare metal and 45m for UltraServers. It applies to later launches."""
 
     RULES = (
         Rule(
@@ -267,7 +267,7 @@ class CapacityPoolSpec(ApiModel):
 
 
 class ProposedLaunch(ApiModel):
-    """What a pool in mode Observe would launch."""
+    """The launches that a pool in mode Observe would make."""
 
     instance_type: Text
     zone: Text
@@ -275,11 +275,11 @@ class ProposedLaunch(ApiModel):
     count: Annotated[int, Field(ge=1)]
     usd_per_hour: DollarsValue | None = None
     pods: Annotated[int, Field(ge=0)] = 0
-    """How many pods they would serve."""
+    """The number of pods that they would serve."""
 
 
 class BackoffStatus(ApiModel):
-    """Not requested again before `until`; an absent field means all."""
+    """An offering that is not requested again before `until`; an absent field means all."""
 
     until: TimeText
     instance_type: LongText = ""
@@ -289,9 +289,9 @@ class BackoffStatus(ApiModel):
     """Only this reservation."""
     reason: LongText = ""
     failures: Annotated[int, Field(ge=1)] = 1
-    """In a row; each one lengthened the wait."""
+    """Consecutive failures; each one lengthens the wait."""
     message: LongText = ""
-    """What the provider said, and what to do about it."""
+    """The provider's message, and the next step."""
 
 
 class QuarantineStatus(ApiModel):
@@ -300,19 +300,19 @@ class QuarantineStatus(ApiModel):
     instance_type: Text
     drivers: Annotated[Items[Text], Field(max_length=16)] = ()
     failed_boots: Annotated[Items[LongText], Field(max_length=20)] = ()
-    """Machines (provider ids) whose boot failed, since the last one that succeeded."""
+    """Machines (provider ids) whose boot failed, since the last successful one."""
     mispredictions: Annotated[Items[LongText], Field(max_length=20)] = ()
-    """Pods that stayed pending although the plan placed them, and on which machine."""
+    """Pods that stayed pending although the plan placed them, each with its machine."""
     drifts: Annotated[Items[LongText], Field(max_length=20)] = ()
-    """Machines (provider ids) whose drivers published something else than predicted."""
+    """Machines (provider ids) whose drivers published other devices than predicted."""
     times: Annotated[int, Field(ge=0)] = 0
-    """How often it was quarantined; each time lasts longer."""
+    """The number of quarantines; each one lasts longer."""
     until: TimeText | None = None
     """Absent: counted, but not quarantined yet."""
 
 
 class CapacityPoolStatus(ApiModel):
-    """What was seen, and what must survive a restart."""
+    """The observed state, and the state that must survive a restart."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 0
     conditions: Conditions = ()
@@ -327,7 +327,7 @@ class CapacityPoolStatus(ApiModel):
 def parse_capacity_pool(
     raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
 ) -> CapacityPool | None:
-    """A CapacityPool; None when it cannot be used, with the reasons in `problems`."""
+    """A CapacityPool; None if it cannot be used, with the reasons in `problems`."""
     metadata, spec = read_spec(CapacityPoolSpec, raw, problems)
     if spec is None:
         return None

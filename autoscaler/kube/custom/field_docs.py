@@ -1,7 +1,7 @@
-"""The text below each field of a model, which describes the field in the schema that the API server shows.
+"""The text below each field of a model, which describes the field in the schema of the API server.
 
-pydantic reads it as well, from the source of each class while it makes the class: a fifth of what it took to read one
-CapacityPool. Only what generates schemas needs it.
+pydantic could read it as well, from the source of each class when the class is created: this took a fifth of the time
+to read one CapacityPool. Only the generation of schemas needs it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from textwrap import dedent
 
 
 def field_docs(cls: type) -> dict[str, str]:
-    """Field → text, of the class and of those that it extends."""
+    """Field → text, of the class and its base classes."""
     found: dict[str, str] = {}
     for one in reversed(cls.__mro__):
         if one.__module__.startswith("autoscaler."):
@@ -27,7 +27,7 @@ def _own_docs(cls: type) -> dict[str, str]:
     found = {}
     for field, text in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            # A field that is defined anew has the text that stands there, or none.
+            # A field that is defined again has the text of the new definition, or none.
             found[field.target.id] = _text(text)
     return found
 

@@ -27,7 +27,7 @@ from instance_catalog.kubernetes import labels
 # Names of Google Cloud resources (RFC 1035).
 _NAME = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
 Name = Annotated[str, StringConstraints(max_length=63, pattern=_NAME)]
-# Source: Compute Engine, about resize requests: requestedRunDuration.
+# Source: Compute Engine, documentation of resize requests: requestedRunDuration.
 _SHORTEST, _LONGEST = timedelta(minutes=10), timedelta(days=7)
 
 
@@ -60,16 +60,16 @@ class GcpInstanceGroup(ApiModel):
 
 
 class GcpFlexStart(ApiModel):
-    """How flex-start machines are asked for."""
+    """The requests for flex-start machines."""
 
     run_duration: RunDurationText
-    """How long they run before Google ends them, from 10m to 7d. Nodes are drained before."""
+    """The time until Google ends the machines, from 10m to 7d. Nodes are drained before."""
 
 
 class GCPNodeTemplateSpec(ApiModel):
-    """Node pools and groups that exist already; Foreslice starts and ends their machines one by one, by name.
+    """Existing node pools and groups; Foreslice starts and ends their machines one by one, by name.
 
-    On GKE only machines of node pools join the cluster; `instanceGroups` are for clusters of your own.
+    On GKE only machines of node pools join the cluster; `instanceGroups` are for self-managed clusters.
     """
 
     cluster: GcpCluster | None = None
@@ -78,9 +78,9 @@ class GCPNodeTemplateSpec(ApiModel):
     """Names. GKE's autoscaling must be off for them."""
     instance_groups: Annotated[Items[GcpInstanceGroup], Field(max_length=50)] = ()
     gangs: Literal["Instances", "ResizeRequest"] = "Instances"
-    """How the machines of a gang are asked for. `Instances`: all in one call, and those that came are deleted when
-    others cannot be had. `ResizeRequest`: the group starts all of them at once or none, and waits until it can; the
-    request is cancelled when no pod needs it any more. Google does not document it for the groups of GKE."""
+    """The way to request the machines of a gang. `Instances`: all in one call; if some are not available, the others
+    are deleted. `ResizeRequest`: the group starts all of them at once or none, and waits until it can; the request is
+    cancelled when no pod needs it any more. Google does not document it for the groups of GKE."""
     flex_start: GcpFlexStart | None = None
     """Launch in groups of flex-start machines in which `foreslice gcp trial --resize-requests` has succeeded."""
 
@@ -100,32 +100,32 @@ class GCPNodeTemplateSpec(ApiModel):
 
 
 class GcpGroupStatus(ApiModel):
-    """A group, and what it starts."""
+    """A group and the machines that it starts."""
 
     name: LongText
     zone: Text
     instance_type: LongText = ""
     capacity_type: LongText = ""
     reservation: LongText = ""
-    """The id of the reservation that its machines start in: what a CapacityBlock names."""
+    """The id of the reservation for its machines, as CapacityBlocks name it."""
     node_pool: LongText = ""
     placement: LongText = ""
-    """What its workload policy says of where its machines are: in one NVLink domain, or how far apart at most."""
+    """The placement in its workload policy: one NVLink domain, or the greatest distance between machines."""
 
 
 class GCPNodeTemplateStatus(NodeTemplateStatus):
-    """What the names stand for. Condition Ready says what to correct, with the gcloud command for it."""
+    """The results of the names. Condition Ready describes what to correct, with the gcloud command for it."""
 
     groups: Annotated[Items[GcpGroupStatus], Field(max_length=1000)] = ()
 
 
 def parse_gcp_node_template(raw: object, problems: Problems | None = None) -> GCPNodeTemplateSpec | None:
-    """The spec of a GCPNodeTemplate; None when it cannot be used."""
+    """The spec of a GCPNodeTemplate; None if it cannot be used."""
     return read_spec(GCPNodeTemplateSpec, raw, problems)[1]
 
 
 def nodes_of(spec: GCPNodeTemplateSpec) -> tuple[GroupNodes, ...]:
-    """What nodes of the template register with, as far as that is known without Google: its only node pool's name."""
+    """The labels of the template's nodes, as far as they are known without Google: the name of its only node pool."""
     if len(spec.node_pools) != 1 or spec.instance_groups:
         return ()
     return (GroupNodes(None, FrozenMap({labels.GKE_NODE_POOL: spec.node_pools[0]})),)

@@ -1,4 +1,4 @@
-"""InstanceTypeOverlay: what a cluster knows better than the catalog about an instance type."""
+"""InstanceTypeOverlay: facts about an instance type that correct the catalog in a cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, Conditions, Name
 from autoscaler.kube.problem import Problems
 from instance_catalog.files.layers import Corrections, Layer, content_layer, unreadable
 
-OVERLAY_LAYER: Final = "InstanceTypeOverlay "  # what the names of their layers begin with
+OVERLAY_LAYER: Final = "InstanceTypeOverlay "  # the prefix of the names of their layers
 
 
 class InstanceTypeOverlaySpec(ApiModel):
@@ -28,11 +28,11 @@ class InstanceTypeOverlaySpec(ApiModel):
     source: Text
     """The source of the facts: a support case, a measurement, a contract."""
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
-    """Overlays of higher priority override others; among equals the later name wins."""
+    """Overlays of higher priority override others; of equal ones the later name wins."""
     reason: Annotated[str, Field(max_length=1024)] = ""
-    """Why it exists; shown beside every value that it gives."""
+    """The purpose of the overlay; shown beside every value of it."""
     expires_at: TimeText | None = None
-    """From then on the catalog counts again. Absent: until it is deleted."""
+    """From then on the catalog's values apply again. Absent: until the overlay is deleted."""
 
     RULES = (
         Rule(
@@ -53,14 +53,14 @@ class InstanceTypeOverlaySpec(ApiModel):
 
 
 class InstanceTypeOverlayStatus(ApiModel):
-    """Whether it is in force."""
+    """The state of the overlay."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 0
     conditions: Conditions = ()
 
 
 def overlay_layer(raw: Mapping[str, Any]) -> Layer:
-    """The layer that an InstanceTypeOverlay of a cluster is. Never raises: what is wrong is in the layer's problems."""
+    """The layer for an InstanceTypeOverlay of a cluster. Never raises: defects are in the layer's problems."""
     meta = raw.get("metadata")
     name = f"{OVERLAY_LAYER}{meta.get('name', '') if isinstance(meta, Mapping) else ''}"
     problems = Problems()
@@ -72,5 +72,5 @@ def overlay_layer(raw: Mapping[str, Any]) -> Layer:
 
 
 def parse_instance_type_overlay(raw: object, problems: Problems | None = None) -> InstanceTypeOverlaySpec | None:
-    """The spec of an InstanceTypeOverlay; None when it cannot be used."""
+    """The spec of an InstanceTypeOverlay; None if it cannot be used."""
     return read_spec(InstanceTypeOverlaySpec, raw, problems)[1]

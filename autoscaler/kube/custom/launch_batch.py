@@ -1,4 +1,4 @@
-"""LaunchBatch: the write-ahead record of machines launched together. Its spec is what every repetition derives from."""
+"""LaunchBatch: the write-ahead record of machines launched together. Every repetition derives from its spec."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ _NODES = 100
 
 
 class LaunchBatchSpec(ApiModel):
-    """Everything the provider calls and the ProvisionedNodes derive from."""
+    """The input of the provider calls and the ProvisionedNodes."""
 
     pool: Name
     nodes: Annotated[Items[Name], Field(min_length=1, max_length=_NODES)]
-    """Names of the nodes, which are also those of their ProvisionedNodes."""
+    """Names of the nodes and of their ProvisionedNodes."""
     offerings: Offerings
     minimum: Annotated[int, Field(ge=1, le=_NODES)] = 1
-    """The least number of machines: with fewer, none is launched."""
+    """The least number of machines: if fewer are available, none is launched."""
     pods: Annotated[Items[PodKeys], Field(max_length=_NODES)] = ()
-    """Keys of the pods each node is bought for, in the order of nodes."""
+    """Keys of the pods for each node, in the order of nodes."""
     prediction: PredictionSpec | None = None
     labels: RecordedLabels = NO_ENTRIES
     taints: Annotated[Items[RecordedTaint], Field(max_length=128)] = ()
     kubelet_reserved: Quantities = NO_ENTRIES
     node_template_ref: TemplateReference | None = None
     boot_timeout: DurationText | None = None
-    """Of each of its nodes."""
+    """The boot timeout of each of its nodes."""
     whole: bool = False
-    """Whether its nodes are the hosts of one slice, which are launched together and end together."""
+    """True if its nodes are the hosts of one slice, which are launched together and end together."""
     replaces: Annotated[Items[Name], Field(max_length=100)] = ()
     """ProvisionedNodes whose pods move to its nodes."""
 
@@ -80,30 +80,31 @@ class LaunchBatchStatus(ApiModel):
     """The progress of the launch."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 1
-    """That of its only spec, which never changes."""
+    """The generation of its only spec, which never changes."""
     conditions: Conditions = ()
     outcome: Literal["Intended", "Calling", "Launched", "Failed"] = "Intended"
     provider: LongText = ""
     place: LongText = ""
-    """The account and region, as account/region, of the attempt. A missing part is unknown."""
+    """The account and region of the attempt, as account/region. A missing part is unknown."""
     attempt: Annotated[int, Field(ge=0)] = 0
     """Index of the offering that is requested."""
     token: LongText = ""
     """Idempotency token of the attempt."""
     waiting_since: TimeText | None = None
-    """Since when the provider holds the request until it can start all machines. Nothing is paid for until then."""
+    """The time at which the provider began to hold the request, until all machines can start. Nothing is paid
+    before."""
     parameter_hash: LongText = ""
-    """Hash of what the attempt asks for; a repetition must have the same."""
+    """Hash of the attempt's parameters; a repetition must have the same."""
     instances: Annotated[Items[LongText], Field(max_length=_NODES)] = ()
-    """Ids at the provider in the order of nodes, empty where nothing could be had."""
+    """Ids at the provider in the order of nodes, empty for nodes without a machine."""
     instance_ids: Annotated[Items[LongText], Field(alias="instanceIDs", max_length=_NODES)] = ()
-    """What tells each of them from another machine of that id; absent where that cannot be."""
+    """Values that distinguish each of them from other machines with the same id; absent if ids are not used again."""
     obtained: Annotated[Items[int], Field(max_length=_NODES)] = ()
     """Index of the offering that each node got, -1 for none."""
 
 
 def parse_launch_batch(raw: object) -> LaunchBatch:
-    """A LaunchBatch as read from the API. Raises BadInputError when it is not one that Foreslice wrote."""
+    """A LaunchBatch as read from the API. Raises BadInputError if it is not one that Foreslice wrote."""
     metadata, spec, status = read_own(LaunchBatchSpec, LaunchBatchStatus, raw, "LaunchBatch")
     if not _agrees(spec, status):
         raise BadInputError(
@@ -152,7 +153,7 @@ def _members(
 
 
 def _agrees(spec: LaunchBatchSpec, status: LaunchBatchStatus) -> bool:
-    """Whether the lists have an entry for each node, and what was obtained is among what was asked for."""
+    """True if the lists have an entry for each node, and every obtained offering is among the requested ones."""
     lists = (status.instances, status.instance_ids, status.obtained, spec.pods)
     got = zip(status.instances, status.obtained, strict=False)
     return (
@@ -164,7 +165,7 @@ def _agrees(spec: LaunchBatchSpec, status: LaunchBatchStatus) -> bool:
 
 
 def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
-    """The manifest with spec and status; its resourceVersion guards the write when the batch was read before."""
+    """The manifest with spec and status; its resourceVersion guards the write if the batch was read before."""
     kind, name = batch.template
     spec = LaunchBatchSpec.model_validate(
         {

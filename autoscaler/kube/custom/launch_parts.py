@@ -1,4 +1,4 @@
-"""What ProvisionedNodes and LaunchBatches have in common: offerings, predictions and reasons as JSON."""
+"""Common parts of ProvisionedNodes and LaunchBatches: offerings, predictions and reasons as JSON."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _CODES = {code.value: code for code in Code}
 
 
 class OfferingSpec(ApiModel):
-    """Something that can be bought, by name."""
+    """An offering, by name."""
 
     instance_type: Text
     zone: Text
     capacity_type: CapacityTypeName
     usd_per_hour: DollarsValue | None = None
-    """As it was when it was planned."""
+    """The price at the time of the plan."""
     reservation: LongText = ""
     """The provider's id of the reservation."""
     block: LongText = ""
-    """Our CapacityBlock."""
+    """The CapacityBlock."""
 
     def model(self) -> OfferingRef:
         price = None if self.usd_per_hour is None else Decimal(self.usd_per_hour)
@@ -61,7 +61,7 @@ Offerings = Annotated[Items[OfferingSpec], Field(min_length=1, max_length=60)]
 
 
 class PredictionSpec(ApiModel):
-    """What was predicted when the node was bought; digests, not devices."""
+    """The prediction at the time of the plan; digests, not devices."""
 
     instance_type: Text
     drivers: Annotated[Items[Text], Field(max_length=16)] = ()
@@ -84,7 +84,7 @@ class PredictionSpec(ApiModel):
 
 
 class ReasonStatus(ApiModel):
-    """One finding: a code, what it is about, and its facts."""
+    """One reason: a code, its subject, and its facts."""
 
     code: Text
     subject: LongText = ""
@@ -98,7 +98,7 @@ Reasons = Annotated[Items[ReasonStatus], Field(max_length=50)]
 
 
 def reasons_model(reasons: Iterable[ReasonStatus]) -> tuple[Reason, ...]:
-    """As model values. Codes of other versions are left out: they explain, nothing is decided by them."""
+    """The reasons as model values. Codes of other versions are left out: nothing depends on them."""
     return tuple(Reason(_CODES[r.code], r.subject, _facts(r.detail)) for r in reasons if r.code in _CODES)
 
 
@@ -113,7 +113,7 @@ def _facts(detail: Mapping[str, JsonValue]) -> FrozenMap[str, Fact]:
 
 
 def reasons_json(reasons: Iterable[Reason]) -> list[dict[str, Any]]:
-    """As JSON, at most as many as the schema allows."""
+    """The reasons as JSON, at most as many as the schema allows."""
     return [
         {
             "code": reason.code.value,

@@ -24,42 +24,42 @@ _OF_KWOK: Final = {KWOK_NODE: "fake"}
 
 
 class SimulatedNodeTemplateSpec(ApiModel):
-    """How machines of the simulated cloud behave."""
+    """The behaviour of machines of the simulated cloud."""
 
     boot: DurationText = "40s"
-    """From launch to a registered Node."""
+    """The time from launch to a registered Node."""
     publish: DurationText = "10s"
-    """From a registered Node to complete ResourceSlices."""
+    """The time from a registered Node to complete ResourceSlices."""
     shutdown: DurationText = "20s"
     broken: LongText = ""
-    """Refuse every launch with this message, to see what a wrong template looks like."""
+    """Refuse every launch with this message, to simulate a wrong template."""
 
 
 class KwokNodeTemplateSpec(ApiModel):
-    """How nodes that KWOK acts for are created."""
+    """The nodes that are created for KWOK."""
 
     labels: Labels = NO_ENTRIES
-    """On top of the pool's."""
+    """Labels in addition to the pool's."""
     annotations: Annotated[dict[str, LongText], Field(max_length=64)] = _OF_KWOK
-    """What KWOK selects its nodes by; the default is that of its installation guide."""
+    """The annotations by which KWOK selects its nodes; the default is that of its installation guide."""
     taints: Annotated[Items[TaintSpec], Field(max_length=50)] = ()
-    """On top of the pool's."""
+    """Taints in addition to the pool's."""
     publish: DurationText = "0s"
-    """From the Node's creation to its ResourceSlices."""
+    """The time from the Node's creation to its ResourceSlices."""
 
 
 class NodeTemplateStatus(ApiModel):
-    """Whether the template can be used."""
+    """The state of the template: condition Ready is True if it can be used."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 0
     conditions: Conditions = ()
 
 
 def parse_simulated_node_template(raw: object, problems: Problems | None = None) -> SimulatedNodeTemplateSpec | None:
-    """The spec of a SimulatedNodeTemplate; None when it cannot be used."""
+    """The spec of a SimulatedNodeTemplate; None if it cannot be used."""
     return read_spec(SimulatedNodeTemplateSpec, raw, problems)[1]
 
 
 def parse_kwok_node_template(raw: object, problems: Problems | None = None) -> KwokNodeTemplateSpec | None:
-    """The spec of a KwokNodeTemplate; None when it cannot be used."""
+    """The spec of a KwokNodeTemplate; None if it cannot be used."""
     return read_spec(KwokNodeTemplateSpec, raw, problems)[1]

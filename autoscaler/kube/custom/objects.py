@@ -1,4 +1,4 @@
-"""What all custom objects share: metadata, spec and status, read and written the same way."""
+"""Common parts of all custom objects: metadata, spec and status, read and written the same way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ S = TypeVar("S", bound=ApiModel)
 
 
 def read_spec(model: type[M], raw: object, problems: Problems | None) -> tuple[Metadata, M | None]:
-    """The metadata of `raw` and its spec as `model`; None when it cannot be used, with the reasons in `problems`.
+    """The metadata of `raw` and its spec as `model`; None if it cannot be used, with the reasons in `problems`.
 
     `problems` belongs to this one object: any error in it makes the object unusable.
     """
@@ -35,7 +35,7 @@ def read_spec(model: type[M], raw: object, problems: Problems | None) -> tuple[M
 
 
 def read_status(model: type[M], raw: object, problems: Problems | None) -> M | None:
-    """The status of `raw` as `model`, an empty one when absent; None when it cannot be read."""
+    """The status of `raw` as `model`, an empty one if absent; None if it cannot be read."""
     found = Problems() if problems is None else problems
     status = raw.get("status") if isinstance(raw, Mapping) else None
     return read(model, status, found, path=("status",))
@@ -69,7 +69,7 @@ RESTORE: Final = (
 
 
 def read_own(spec: type[M], status: type[S], raw: object, kind: str) -> tuple[Metadata, M, S]:
-    """An object that only Foreslice writes. BadInputError when it cannot be read: callers skip it."""
+    """An object that only Foreslice writes. Raises BadInputError if it cannot be read: callers skip it."""
     problems = Problems()
     metadata, found_spec = read_spec(spec, raw, problems)
     found_status = read_status(status, raw, problems)

@@ -1,4 +1,4 @@
-"""What a pool keeps over a restart in its status: back-offs and quarantines."""
+"""The state that a pool keeps in its status over a restart: back-offs and quarantines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autoscaler.kube.custom.schema import moment, moment_text
 from autoscaler.model.snapshot import Backoff, Quarantine
 from instance_catalog.types.instance_type import CapacityType
 
-# How long a back-off is remembered after it has passed: a failure within that time is one more in a row.
+# The time for which a back-off is kept after its end: a failure within it counts as consecutive.
 REMEMBERED: Final = timedelta(hours=1)
 _MOST_BACKOFFS: Final = 500
 _MOST_QUARANTINES: Final = 200
@@ -20,7 +20,7 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def backoffs_of(status: CapacityPoolStatus, pool: str) -> tuple[Backoff, ...]:
-    """The back-offs a pool's status remembers."""
+    """The back-offs in a pool's status."""
     return tuple(
         Backoff(
             until=moment(b.until),
@@ -34,12 +34,12 @@ def backoffs_of(status: CapacityPoolStatus, pool: str) -> tuple[Backoff, ...]:
             reservation=b.reservation,
         )
         for b in status.backoffs
-        if not b.capacity_type or b.capacity_type in _CAPACITY_TYPES  # else of a later version
+        if not b.capacity_type or b.capacity_type in _CAPACITY_TYPES  # otherwise written by a later version
     )
 
 
 def backoff_manifests(backoffs: Iterable[Backoff], *, now: datetime) -> list[dict[str, Any]]:
-    """What a pool's status must remember: back-offs that still matter, the longest first, as many as fit."""
+    """The back-offs for a pool's status: those that still matter, the longest first, as many as fit."""
     live = sorted((b for b in backoffs if b.until + REMEMBERED > now), key=lambda b: b.until, reverse=True)
     return [
         BackoffStatus.model_validate(
@@ -59,7 +59,7 @@ def backoff_manifests(backoffs: Iterable[Backoff], *, now: datetime) -> list[dic
 
 
 def quarantines_of(status: CapacityPoolStatus, pool: str) -> tuple[Quarantine, ...]:
-    """The quarantines a pool's status remembers."""
+    """The quarantines in a pool's status."""
     return tuple(
         Quarantine(
             pool=pool,
@@ -76,7 +76,7 @@ def quarantines_of(status: CapacityPoolStatus, pool: str) -> tuple[Quarantine, .
 
 
 def quarantine_manifests(quarantines: Iterable[Quarantine]) -> list[dict[str, Any]]:
-    """What a pool's status must remember, those that last longest first, as many as fit."""
+    """The quarantines for a pool's status, those that last longest first, as many as fit."""
     longest = sorted(quarantines, key=lambda q: q.until or _NEVER, reverse=True)
     return [
         QuarantineStatus.model_validate(

@@ -1,4 +1,4 @@
-"""ProvisionedNode (pnode): one node asked of a provider. Written by Foreslice only; its spec never changes."""
+"""ProvisionedNode (pnode): one requested node. Only Foreslice writes it; its spec never changes."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNod
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import POOL
 
-# How much of its life a node remembers; the latest entries are kept.
+# The number of history entries of a node; the latest are kept.
 _HISTORY = 50
 _LONGEST_REASON = 253
-# The phases that are conditions, too, for `kubectl wait`.
+# The phases that are also conditions, for `kubectl wait`.
 _MILESTONES = (Phase.LAUNCHED, Phase.REGISTERED, Phase.DRIVERS_READY, Phase.READY)
 
 PhaseName = Literal[
@@ -61,20 +61,19 @@ class ProvisionedNodeSpec(ApiModel):
 
     pool: Name
     node_name: Name
-    """The name the machine registers with."""
+    """The name that the machine registers with."""
     batch: LongText = ""
-    """The LaunchBatch that asks for it; empty for an adopted machine."""
+    """The LaunchBatch that requests it; empty for an adopted machine."""
     offerings: Offerings
     """In order of preference, each proven to fit the same pods."""
     prediction: PredictionSpec
     labels: RecordedLabels = NO_ENTRIES
     pods: PodKeys = ()
-    """Keys (namespace/name) of the pods it was bought for."""
+    """Keys (namespace/name) of the pods for which it is launched."""
     boot_timeout: DurationText | None = None
-    """How long its machine may take from the launch to the Node, as its pool or node template said at the launch.
-    Absent: 15m."""
+    """The longest time from launch to Node, from its pool or node template at the launch. Absent: 15m."""
     hosts: Annotated[int, Field(ge=1)] = 1
-    """How many nodes of its LaunchBatch are the hosts of one slice: they end together. 1 of all other nodes."""
+    """The number of nodes in its LaunchBatch that are the hosts of one slice and end together. 1 for other nodes."""
     replaces: Annotated[Items[Name], Field(max_length=100)] = ()
     """ProvisionedNodes whose pods move to it, at less cost."""
 
@@ -90,43 +89,43 @@ class HistoryEntry(ApiModel):
 
 
 class ProvisionedNodeStatus(ApiModel):
-    """How far it got."""
+    """The progress of the node."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 1
-    """That of its only spec, which never changes."""
+    """The generation of its only spec, which never changes."""
     conditions: Conditions = ()
     phase: PhaseName = "Intended"
     phase_since: TimeText | None = None
     obtained: OfferingSpec | None = None
-    """The one of the offerings that could be had."""
+    """The offering that was available."""
     provider: LongText = ""
     provider_id: Annotated[LongText, Field(alias="providerID")] = ""
     """The id of the machine at its provider."""
     instance_id: Annotated[LongText, Field(alias="instanceID")] = ""
-    """What tells the machine from another one that its group makes under the same name, and so under the same
-    providerID. Empty where that cannot be."""
+    """A value that distinguishes the machine from another one that its group creates with the same name, and so with
+    the same providerID. Empty if names are not used again."""
     recreated_as: LongText = ""
     """The instanceID of such another machine. The node is drained, and that machine is ended."""
     place: LongText = ""
-    """The account and region, as account/region, that the machine was launched in. A missing part is unknown."""
+    """The account and region of the machine, as account/region. A missing part is unknown."""
     node_name: LongText = ""
-    """The Node that has this id, where the cloud names nodes itself; until it registers, spec.nodeName is expected."""
+    """The Node with this id, if the cloud names nodes itself; until it registers, spec.nodeName is expected."""
     token: LongText = ""
     reasons: Reasons = ()
     empty_since: TimeText | None = None
     unhealthy_since: TimeText | None = None
-    """Since when its Node, which was ready once, is not."""
+    """The time at which its Node, once ready, became not ready."""
     reclaim_at: TimeText | None = None
-    """When the provider takes the machine back, if it has announced that."""
+    """The time at which the provider takes the machine back, if it has announced this."""
     noticed_at: TimeText | None = None
-    """An end that a notice gave and that the provider does not repeat."""
+    """The end in a notice that the provider does not repeat."""
     stopped_since: TimeText | None = None
-    """Since when its machine is stopped. It is left alone until it is started again or the node is deleted."""
+    """The time at which its machine was stopped. It is left alone until it is started again or the node is deleted."""
     history: Annotated[Items[HistoryEntry], Field(max_length=_HISTORY)] = ()
 
 
 def parse_provisioned_node(raw: object) -> ProvisionedNode:
-    """A ProvisionedNode as read from the API. Raises BadInputError when it is not one that Foreslice wrote."""
+    """A ProvisionedNode as read from the API. Raises BadInputError if it is not one that Foreslice wrote."""
     metadata, spec, status = read_own(ProvisionedNodeSpec, ProvisionedNodeStatus, raw, "ProvisionedNode")
     return ProvisionedNode(
         name=metadata.name,
@@ -164,7 +163,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
 
 
 def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
-    """The manifest with spec and status; its resourceVersion guards the write when the node was read before."""
+    """The manifest with spec and status; its resourceVersion guards the write if the node was read before."""
     spec = ProvisionedNodeSpec.model_validate(
         {
             "pool": node.pool,
@@ -219,7 +218,7 @@ def _status(node: ProvisionedNode) -> ProvisionedNodeStatus:
 
 
 def _conditions(node: ProvisionedNode) -> list[dict[str, Any]]:
-    """Its milestones, passed or not; Ready may become False again. Empty before the first phase."""
+    """The milestones, passed or not; Ready may become False again. Empty before the first phase."""
     if node.phase_since is None:
         return []
     passed = {phase: (at, why) for phase, at, why in node.history}

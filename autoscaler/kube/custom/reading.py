@@ -1,7 +1,7 @@
-"""From a JSON object to a validated pydantic model, with every problem in the words of the other converters.
+"""Validates a JSON object as a pydantic model, with every problem phrased like those of the other converters.
 
-pydantic finds out what is wrong; here that becomes `Problem`s with a field path, what was found and what is allowed.
-Unknown fields are pruned with a warning, as the API server would, and do not make an object unusable.
+pydantic finds the defects; this module turns them into `Problem`s with a field path, the value found and the allowed
+ones. Unknown fields are pruned with a warning, as the API server would, and do not make an object unusable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ M = TypeVar("M", bound=ApiModel)
 
 
 def read(model: type[M], raw: object, problems: Problems, *, path: Path) -> M | None:
-    """`raw` as `model`; None when it cannot be used, with the reasons in `problems` below `path`."""
+    """`raw` as `model`; None if it cannot be used, with the reasons in `problems` below `path`."""
     if raw is None:
         raw = {}
     if not isinstance(raw, Mapping):
@@ -44,7 +44,7 @@ def read(model: type[M], raw: object, problems: Problems, *, path: Path) -> M | 
             details = error.errors(include_url=False)
     wrong = {detail["loc"][:-1] for detail in details}
     for detail in details:
-        # A tuple whose entries are wrong also counts as too short.
+        # A tuple with wrong entries is also reported as too short.
         if not (detail["type"] == "too_short" and detail["loc"] in wrong):
             _report(detail, problems, path)
     return None
@@ -83,7 +83,7 @@ def _report(detail: ErrorDetails, problems: Problems, path: Path) -> None:
             problems.error(location, _MESSAGES.get(kind, detail["msg"]).format(**context, found=found))
 
 
-# Every other kind of pydantic error that these models can produce.
+# All other kinds of pydantic errors that these models can produce.
 _MESSAGES = {
     "tuple_type": "expected a list, found {found}",
     "dict_type": "expected an object, found {found}",
@@ -98,7 +98,7 @@ _MESSAGES = {
 
 
 def _without_nulls(value: Any) -> Any:
-    """A copy in which null fields are absent, as the API server treats them."""
+    """A copy without null fields, which the API server treats as absent."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):

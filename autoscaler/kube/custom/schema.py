@@ -1,7 +1,7 @@
-"""The vocabulary of the custom resources' schemas: field types, and rules that exist once for Python and for CEL.
+"""Field types of the custom resources' schemas, and rules that exist once for Python and for CEL.
 
-A `Rule` states one condition twice, side by side: as a CEL expression, which the API server enforces, and as a Python
-predicate, which `foreslice plan` applies to manifests without a cluster. A unit test evaluates both.
+A `Rule` has one condition in two forms: as a CEL expression, which the API server enforces, and as a Python predicate,
+which `foreslice plan` applies to manifests without a cluster. A unit test evaluates both.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SHORT: Final = 32
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST: Final = 10 * 366 * 86400
 _DURATION_PART: Final = re.compile(r"([0-9]+)([smhd])")
-# RFC 3339; fromisoformat alone would also take week dates and times without a zone.
+# RFC 3339; fromisoformat alone would also accept week dates and times without a zone.
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 SHORTEST_BOOT: Final = timedelta(minutes=2)
 LONGEST_BOOT: Final = timedelta(days=1)
@@ -64,7 +64,7 @@ QUANTITY_PATTERN: Final = r"^[+]?[0-9.]+([numkKMGTPE]i?|[eE][-+]?[0-9]+)?$"
 NAME_PATTERN: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 CRON_PATTERN: Final = r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/?#-]+){4}$"
 TIME_ZONE_PATTERN: Final = r"^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"
-# What to do about a text that does not match.
+# The next step for a text that does not match.
 PATTERN_STEPS: Final[Mapping[str, str]] = MappingProxyType(
     {
         NAME_PATTERN: "use lower-case letters, digits, - and ., with a letter or digit at both ends",
@@ -79,9 +79,9 @@ PERCENTAGE_PATTERN: Final = r"^((100|[0-9]{1,2})%|[0-9]+)$"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One condition on an object. `holds` is None for transition rules (they name oldSelf), which need a server.
+    """One condition on an object. `holds` is None for transition rules (they use oldSelf), which need a server.
 
-    `field` is the camelCase field the message is about, "" for the whole object.
+    `field` is the camelCase field of the message, "" for the whole object.
     """
 
     cel: str
@@ -90,7 +90,7 @@ class Rule:
     field: str = ""
 
     def validation(self) -> dict[str, str]:
-        """As an entry of x-kubernetes-validations."""
+        """The entry of x-kubernetes-validations."""
         place = {"fieldPath": f".{self.field}"} if self.field else {}
         return {"rule": self.cel, "message": self.message, **place}
 
@@ -111,8 +111,8 @@ class ApiModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Adds the rules to the schema of their class, and the texts below its fields."""
-        from autoscaler.kube.custom.field_docs import field_docs  # for what generates schemas alone
+        """The schema with the rules of the class and the texts below its fields."""
+        from autoscaler.kube.custom.field_docs import field_docs  # only the generation of schemas needs it
 
         schema = handler.resolve_ref_schema(handler(core_schema))
         docs = field_docs(cls)
@@ -124,12 +124,12 @@ class ApiModel(BaseModel):
         return schema
 
     def manifest(self) -> dict[str, Any]:
-        """As JSON, without absent fields."""
+        """The object as JSON, without absent fields."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def duration(text: str) -> timedelta:
-    """ "1h30m" as a timedelta; ValueError says how to write it."""
+    """ "1h30m" as a timedelta; the message of a ValueError shows the format."""
     parts = _DURATION_PART.findall(text) if len(text) <= SHORT else []
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"{text!r} is not a duration: write it like 30m, 1h30m or 2d")
@@ -149,7 +149,7 @@ def duration_text(value: timedelta) -> str:
 
 
 def moment(text: str) -> datetime:
-    """An RFC 3339 time as aware UTC; ValueError says how to write it."""
+    """An RFC 3339 time as aware UTC; the message of a ValueError shows the format."""
     try:
         found = datetime.fromisoformat(text.upper()).astimezone(UTC) if _TIME.fullmatch(text) else None
     except (ValueError, OverflowError):
@@ -160,7 +160,7 @@ def moment(text: str) -> datetime:
 
 
 def moment_text(value: datetime) -> str:
-    """As the API server writes times; microseconds only where there are any."""
+    """The format of times in the API server; microseconds only if there are any."""
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -227,7 +227,7 @@ DurationText = Annotated[
     AfterValidator(_duration),
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": SHORT}),
 ]
-# From a launch to the Node: a machine that has no time to boot would be ended and bought again for ever.
+# From a launch to the Node: a machine without time to boot would be ended and launched again for ever.
 BootTimeoutText = Annotated[
     str,
     AfterValidator(_boot_timeout),
@@ -237,7 +237,7 @@ TimeText = Annotated[str, AfterValidator(_moment), WithJsonSchema({"type": "stri
 QuantityValue = Annotated[str | int, AfterValidator(_quantity), _int_or_string(QUANTITY_PATTERN)]
 DollarsValue = Annotated[str | int, AfterValidator(_dollars), _int_or_string(DOLLARS_PATTERN)]
 NodesOrPercentage = Annotated[str | int, AfterValidator(_percentage), _int_or_string(PERCENTAGE_PATTERN)]
-# JSON lists as tuples, so that models are immutable through and through; the one conversion that strict models allow.
+# JSON lists as tuples, so that models are deeply immutable; the only conversion that strict models allow.
 Items: TypeAlias = Annotated[tuple[T, ...], Strict(strict=False)]
 # pydantic copies a default for each model.
 NO_ENTRIES: Final[dict[str, Any]] = {}
@@ -246,7 +246,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 LongText = Annotated[str, StringConstraints(max_length=1024)]
 LabelKey = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=LABEL_KEY_PATTERN)]
 LabelValue = Annotated[str, StringConstraints(max_length=63, pattern=LABEL_VALUE_PATTERN)]
-# A pattern cannot speak of the keys of a map, so a rule does.
+# A pattern cannot check the keys of a map, so a rule does.
 _LABEL_KEYS: Final = {
     "rule": f"self.all(key, key.matches(r'{LABEL_KEY_PATTERN}') && key.split('/')[0].size() <= {LONGEST_PREFIX})",
     "message": f"no label key: {KEY_STEP}",
@@ -256,8 +256,8 @@ Labels = Annotated[
     Field(max_length=64, json_schema_extra={"x-kubernetes-validations": [dict(_LABEL_KEYS)]}),
     AfterValidator(_label_keys),
 ]
-# As written down at a launch, perhaps by an earlier version: a record that cannot be read is a machine forgotten. What
-# is no label is refused where it would be used. As many as a node gets: from its pool (64 labels, 50 taints, 50 startup
+# As recorded at a launch, perhaps by an earlier version: with a record that cannot be read, the machine would be lost.
+# An invalid label is refused where it is used. As many as a node gets: from its pool (64 labels, 50 taints, 50 startup
 # taints), and from its offering, drivers and block.
 RecordedLabels = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=128)]
 Quantities = Annotated[dict[str, QuantityValue], Field(max_length=16)]
@@ -273,7 +273,7 @@ def dollars(value: str | int | None) -> Decimal | None:
 
 
 class RequirementSpec(ApiModel):
-    """One line of requirements, as in Karpenter's NodePools and in node affinity."""
+    """One requirement, as in Karpenter's NodePools and in node affinity."""
 
     key: Text
     """A label or requirement key, such as node.kubernetes.io/instance-type."""
@@ -304,9 +304,9 @@ def _well_formed(requirement: Requirement) -> bool:
 
 
 class RecordedTaint(ApiModel):
-    """A node taint as it was written down at a launch."""
+    """A node taint as recorded at a launch."""
 
-    # As RecordedLabels.
+    # Like RecordedLabels.
     key: Text
     value: Annotated[str, StringConstraints(max_length=63)] = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]

@@ -1,4 +1,4 @@
-"""Label selectors inside our kinds, in the form of metav1.LabelSelector."""
+"""Label selectors in Foreslice's kinds, in the form of metav1.LabelSelector."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SelectorSpec(ApiModel):
 
 
 def selector_json(selector: LabelSelector | None) -> dict[str, Any] | None:
-    """As the API has it, all in matchExpressions; None when there is none."""
+    """The selector as JSON, all in matchExpressions; None if there is none."""
     if selector is None:
         return None
     return {

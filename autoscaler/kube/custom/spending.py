@@ -23,34 +23,34 @@ from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import Problems
 from autoscaler.model.spending import Spending
 
-# The name of the only one.
+# The name of the only object.
 CLUSTER: Final = "cluster"
 _WITHIN: Final = "WithinGuards"
 
 
 class SpendingSpec(ApiModel):
-    """Nothing to set: the guards themselves are settings of the controller."""
+    """Nothing to set: the guards are settings of the controller."""
 
 
 class SpendingStatus(ApiModel):
     """The account at `since`."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 1
-    """That of its only spec, which never changes."""
+    """The generation of its only spec, which never changes."""
     since: TimeText | None = None
     usd: DollarsValue = "0"
     """Spent on that day (UTC) up to `since`."""
     usd_per_hour: DollarsValue = "0"
-    """From `since` on."""
+    """The rate from `since` on."""
     recent_launches: DollarsValue = "0"
     """Nodes launched and not yet balanced by the allowed rate at `since`."""
     binding: Annotated[Items[Text], Field(max_length=10)] = ()
-    """Guards that keep something from being launched."""
+    """Guards that block launches."""
     conditions: Conditions = ()
 
 
 def parse_spending(raw: object, problems: Problems | None = None) -> Spending | None:
-    """The account; None when it was never written or cannot be read."""
+    """The account; None if it was never written or cannot be read."""
     status = read_status(SpendingStatus, raw, problems)
     if status is None or status.since is None:
         return None
@@ -80,7 +80,7 @@ def write_spending(account: Spending) -> dict[str, Any]:
 
 
 def _within(account: Spending) -> dict[str, Any]:
-    """Whether everything that was wanted could be launched, as a condition."""
+    """The condition that is True if no guard blocks a launch."""
     return {
         "type": _WITHIN,
         "observedGeneration": 1,

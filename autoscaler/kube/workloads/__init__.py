@@ -1,1 +1,1 @@
-"""Workload controllers to the pods that they create."""
+"""Converts workload objects to the pods that their controllers create."""

@@ -1,7 +1,7 @@
-"""ComputeDomains (resource.nvidia.com/v1beta1): the ResourceClaimTemplate that their controller makes for workloads.
+"""ComputeDomains (resource.nvidia.com/v1beta1): the ResourceClaimTemplate that their controller creates for workloads.
 
-Source: kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1, cmd/compute-domain-controller. The domain's id is its uid; where
-there is none yet it is derived from the name.
+Source: kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1, cmd/compute-domain-controller. The domain's id is its uid; if
+there is none yet, it is derived from the name.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from instance_catalog.drivers.opaque import CHANNEL_CLASS, CHANNEL_DRIVER
 def parse_compute_domain(
     raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
 ) -> ResourceClaimTemplate | None:
-    """The channel template, None when the ComputeDomain does not name one (an error)."""
+    """The channel template, None if the ComputeDomain does not name one (an error)."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     fields.ignore("apiVersion", "kind", "status")
     spec = fields.child("spec")
-    spec.ignore("numNodes")  # deprecated: it only decides when the status says Ready
+    spec.ignore("numNodes")  # deprecated: it only affects when the status is Ready
     channel = spec.child("channel")
     template = channel.child("resourceClaimTemplate")
     name, mode = template.required("name"), channel.choice("allocationMode", ("Single", "All"), "Single")

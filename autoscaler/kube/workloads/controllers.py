@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs: the pods that their controllers would make.
+"""Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs: the pods that their controllers would create.
 
 Ported rules: k8s.io/kubernetes pkg/controller, v1.36.3. Generated name suffixes are replaced by indexes.
 """
@@ -62,7 +62,7 @@ _CRON_JOB_IGNORED = (
 def opened(
     raw: object, problems: Problems | None, origin: Origin, priorities: Mapping[str, PriorityClass]
 ) -> tuple[Fields, Workload]:
-    """The fields of a workload object and what stamping needs to know of it."""
+    """The fields of a workload object, and the input of `stamp`."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     fields.ignore("apiVersion", "status")
@@ -70,7 +70,7 @@ def opened(
 
 
 class Expand(Protocol):
-    """Makes the pods of a workload object."""
+    """A function that creates the pods of a workload object."""
 
     def __call__(
         self,
@@ -83,7 +83,7 @@ class Expand(Protocol):
 
 
 def expander(expand: Callable[[Fields, Workload], Expansion]) -> Expand:
-    """What every kind needs: opening the object and reporting its unknown fields."""
+    """A function for whole objects: it opens the object and reports its unknown fields."""
 
     @wraps(expand)
     def expanded(
@@ -108,7 +108,7 @@ def expand_replicas(fields: Fields, workload: Workload) -> Expansion:
     spec.ignore(*_DEPLOYMENT_IGNORED)
     name = workload.metadata.name
     names = [f"{name}-{index}" for index in range(_replicas(spec, workload))]
-    # All pods of one revision share the hash, which is all that selectors on it can see.
+    # All pods of one revision share the hash, and selectors on it depend on nothing else.
     labels = {} if workload.kind == "ReplicationController" else {keys.POD_TEMPLATE_HASH: name}
     found = stamp(spec.child("template"), workload, names, labels=labels)
     spec.unread()
@@ -143,7 +143,7 @@ def expand_stateful_set(fields: Fields, workload: Workload) -> Expansion:
 
 @expander
 def expand_job(fields: Fields, workload: Workload) -> Expansion:
-    """The pods that a Job still runs at once: <name>-<index>."""
+    """The pods of a Job that still run, or have to: <name>-<index>."""
     status = fields.child("status")
     done = None if over(status) else status.integer("succeeded")
     return job_pods(fields.child("spec"), workload, workload.metadata.name, done=done)
@@ -157,9 +157,9 @@ def job_pods(
     labels: Mapping[str, str] | None = None,
     done: int | None = 0,
 ) -> Expansion:
-    """The pods of the Job `job_name` with the spec `spec`, `done` of which have succeeded (None: the Job is over).
+    """The pods of the Job `job_name` with the spec `spec`, `done` of which have succeeded (None: the Job has ended).
 
-    At most `parallelism` pods run at once, and no more than completions are missing. `labels` come on top of the Job's.
+    At most `parallelism` pods run at once, and no more than completions are missing. `labels` are added to the Job's.
     """
     spec.ignore(*_JOB_IGNORED)
     parallelism, wanted = count(spec, "parallelism", 1), spec.optional_integer("completions")
@@ -186,7 +186,7 @@ def job_pods(
 
 
 def within(found: Expansion, deadline: int | None) -> Expansion:
-    """The pods of a workload that ends them after `deadline` seconds, if any."""
+    """The pods, which end after `deadline` seconds if that is set."""
     if deadline is None:
         return found
     limits = (min(deadline, pod.active_deadline_seconds or deadline) for pod in found.pods)
@@ -195,7 +195,7 @@ def within(found: Expansion, deadline: int | None) -> Expansion:
 
 
 def over(status: Fields) -> bool:
-    """Whether the conditions of a Job, or of one like it, say that it has ended."""
+    """True if the conditions of a Job, or of a similar object, show that it has ended."""
     ended = ("Complete", "Succeeded", "Failed")
     return any(
         entry.text("type") in ended and entry.text("status") == "True" for entry in status.children("conditions")
@@ -203,9 +203,9 @@ def over(status: Fields) -> bool:
 
 
 def suspended(spec: Fields, workload: Workload | None = None) -> bool:
-    """Whether the workload makes no pods for now; a warning, since a person may want to plan for it all the same.
+    """True if the workload creates no pods now. Adds a warning, because users may want to plan for it nevertheless.
 
-    `workload` where Kueue may have suspended it: one that names a queue is planned as admitted, as all of its queue.
+    `workload` if Kueue may have suspended it: one with a queue is planned as admitted, like the rest of its queue.
     """
     found = spec.flag("suspend") and not (workload and keys.KUEUE_QUEUE in workload.metadata.labels)
     if found:
@@ -214,7 +214,7 @@ def suspended(spec: Fields, workload: Workload | None = None) -> bool:
 
 
 def _replicas(spec: Fields, workload: Workload) -> int:
-    """How many pods the workload makes now; none is a warning, but not of what a controller owns."""
+    """The number of pods that the workload creates now. Adds a warning for 0, unless a controller owns the workload."""
     found = count(spec, "replicas", 1)
     if spec.integer("replicas", 1) == 0 and workload.metadata.controller is None:
         spec.warn("replicas", "0: it has no pods now", "set replicas to as many as you expect to plan for them")

@@ -1,4 +1,4 @@
-"""DaemonSets: what they add to every node they match."""
+"""DaemonSets: the pods that they add to every node they match."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parse_daemon_set(
     origin: Origin = CLUSTER,
     priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
 ) -> DaemonSet:
-    """A DaemonSet as its pod template; `image` is that of the first container, by which drivers are recognised."""
+    """A DaemonSet as its pod template; `image` is that of the first container, which identifies drivers."""
     fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore("selector", "updateStrategy", "minReadySeconds", "revisionHistoryLimit", "templateGeneration")
@@ -46,7 +46,7 @@ def parse_daemon_set(
 
 
 def _plugin(image: str) -> str:
-    """The driver whose devices an image hands out as a device plugin; "" for any other image."""
+    """The driver whose devices the image serves as a device plugin; "" for any other image."""
     repository = image.partition("@")[0]
     if ":" in repository.rpartition("/")[2]:
         repository = repository.rpartition(":")[0]

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: which pods they select, and how many of these may be evicted now."""
+"""PodDisruptionBudgets: the pods that they select, and the number that may be evicted now."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 
 
 def parse_disruption_budget(raw: object, problems: Problems | None = None) -> PodDisruptionBudget:
-    """A PodDisruptionBudget. One whose controller has not seen its newest spec allows nothing, as the Eviction API does
-    (pkg/registry/core/pod/storage/eviction.go, v1.36)."""
+    """A PodDisruptionBudget. One whose controller has not observed its newest spec allows nothing, as in the Eviction
+    API (pkg/registry/core/pod/storage/eviction.go, v1.36)."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     status = fields.child("status")

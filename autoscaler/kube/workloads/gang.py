@@ -1,4 +1,4 @@
-"""Everything that says "these pods start together": one file for the APIs, one value for the planner.
+"""Gangs, pods that start together: one module for all APIs, one value for the planner.
 
 | API | object | a pod names it by |
 |---|---|---|
@@ -8,7 +8,7 @@
 | scheduling.volcano.sh | PodGroup | annotation scheduling.k8s.io/group-name |
 | scheduling.run.ai (KAI) | PodGroup | annotation pod-group-name |
 
-Workloads of newer versions are only templates: their controllers make the PodGroups.
+Workloads of newer versions are only templates: their controllers create the PodGroups.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from autoscaler.model.gang import API_GROUP, Gang
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import PodClaim
 
-# Queueing and accounting: no influence on where the members fit.
+# Queueing and accounting: no effect on where the members fit.
 _IGNORED = (
     "queue",
     "priorityClassName",
@@ -37,12 +37,12 @@ _IGNORED = (
     "priority",
     "preemptionPriority",
 )
-# Known, and they would change which members fit where.
+# Unsupported: they would change which members fit where.
 _UNSUPPORTED = ("minTaskMember", "networkTopology", "minSubGroup")
 
 
 def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> Gang:
-    """A PodGroup of any of the APIs. One with the basic policy is a gang of one: it asks for nothing together."""
+    """A PodGroup of any of the APIs. One with the basic policy is a gang of one: it starts nothing together."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     fields.ignore("apiVersion", "kind", "status")
@@ -79,7 +79,7 @@ def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Or
 
 def _sub_groups(spec: Fields, count: int) -> tuple[int, tuple[str, ...]]:
     """(count, unsupported) of KAI's subgroups of plain members, which start together: the members of all of them. KAI
-    counts each by itself, so a plan promises the same only where a subgroup has no more pods than its minMember."""
+    counts each by itself, so a plan promises the same only if no subgroup has more pods than its minMember."""
     groups = tuple(spec.children("subGroups"))
     members, unknown = 0, list[str]()
     for index, group in enumerate(groups):
@@ -93,7 +93,7 @@ def _sub_groups(spec: Fields, count: int) -> tuple[int, tuple[str, ...]]:
 
 
 def _claim(entry: Fields) -> PodClaim:
-    """What pods have to name to share the claim. A generated claim is found through them."""
+    """The entry that pods must have to share the claim. A generated claim is found through them."""
     found = PodClaim(
         entry.required("name"),
         entry.optional_text("resourceClaimName"),

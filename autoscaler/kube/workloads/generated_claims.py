@@ -21,10 +21,10 @@ def generate_claims(
     taken: Mapping[str, ResourceClaim],
     group: Gang | None = None,
 ) -> tuple[Pod, tuple[ResourceClaim, ...]]:
-    """The pod with its claims named, and the claims. `taken` are those that exist, by namespace/name.
+    """The pod with its claims named, and the claims. `taken` are existing claims, by namespace/name.
 
-    Entries whose template is not among `templates` (by namespace/name) stay as they are: not created yet. The claims of
-    the pod's PodGroup, where the cluster knows such claims, are made once for all of its pods.
+    Entries whose template is not among `templates` (by namespace/name) are unchanged: not created yet. The claims of
+    the pod's PodGroup, if the cluster supports such claims, are created once for all of its pods.
     """
     entries: list[PodClaim] = []
     made: list[ResourceClaim] = []
@@ -53,7 +53,7 @@ def generate_claims(
 
 
 def _free_name(wanted: str, namespace: str, taken: Mapping[str, ResourceClaim], group: str) -> str:
-    """A name that no claim has, but one that was made for the same PodGroup."""
+    """A name that no claim has, or that of a claim for the same PodGroup."""
     name, number = wanted, 1
     while (claim := taken.get(f"{namespace}/{name}")) is not None and not (group and claim.pod_group == group):
         number += 1

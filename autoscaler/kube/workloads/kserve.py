@@ -36,9 +36,10 @@ _OF_COMPONENTS: Final = (
     *("storageContainerName", "storageUris", "timeout", "workerSpec"),
 )
 _OF_WORKERS: Final = ("pipelineParallelSize", "tensorParallelSize")
-# Tells `model_billions` of a container that no pod has all of the weights.
+# A marker for `model_billions` of a container: no pod has all of the weights.
 _SPREAD: Final = ("pipeline-parallel",)
-# What KServe gives the container of a model server that says nothing (inferenceService.resource of its ConfigMap).
+# The resources that KServe gives to the container of a model server without any (inferenceService.resource of its
+# ConfigMap).
 _DEFAULTS: Final = {"cpu": "1", "memory": "2Gi"}
 _LLM_IGNORED: Final = ("baseRefs", "model", "router", "storageInitializer", "tracing")
 _PODS: Final = "give the pods that KServe makes instead (kubectl get pods -o yaml)"
@@ -59,7 +60,7 @@ def expand_inference_service(fields: Fields, workload: Workload) -> Expansion:
 @expander
 def expand_llm_inference_service(fields: Fields, workload: Workload) -> Expansion:
     """The pods of an LLMInferenceService: <service>-kserve-<group>, workers <service>-kserve-<group>-<1 … size-1>, and
-    the same of its prefill. The router's scheduler asks for no device."""
+    the same of its prefill. The router's scheduler requests no device."""
     spec = fields.child("spec")
     spec.ignore(*_LLM_IGNORED)
     claims = sorted(name for name in workload.metadata.annotations if name.startswith(keys.KSERVE_CLAIM_PREFIX))
@@ -109,7 +110,7 @@ def _llm_workload(spec: Fields, workload: Workload, part: str, uri: object) -> E
 
 
 def _component(part: Fields, workload: Workload, kind: str) -> Expansion:
-    """The pods of one component, the head and the workers of a predictor with a workerSpec among them."""
+    """The pods of one component, including the head and the workers of a predictor with a workerSpec."""
     given = {name: part.raw(name) for name in part.names()}
     pod_spec = {name: value for name, value in given.items() if name not in (*_OF_COMPONENTS, *_SERVERS)}
     server = next((name for name in _SERVERS if isinstance(given.get(name), dict)), "")
@@ -131,8 +132,8 @@ def _component(part: Fields, workload: Workload, kind: str) -> Expansion:
 
 
 def _workers(spec: Fields, workload: Workload, name: str, labels: Mapping[str, str]) -> tuple[int, Expansion]:
-    """The GPUs of the head, and the workers: as many nodes as the GPUs of all need, if each has those of one worker,
-    and the head the rest (computeRayNodeAndGPUs)."""
+    """The GPUs of the head, and the workers: as many nodes as the GPUs of all need if each has those of one worker, and
+    the head has the rest (computeRayNodeAndGPUs)."""
     total = count(spec, "tensorParallelSize", 1) * count(spec, "pipelineParallelSize", 1)
     each = _gpus(spec.raw("containers"))
     if not each:
@@ -151,7 +152,7 @@ def _workers(spec: Fields, workload: Workload, name: str, labels: Mapping[str, s
 
 
 def _least(part: Fields) -> int:
-    """How many pods the component has at least; of one that scales to zero the pod of its first request."""
+    """The least number of pods of the component; for one that scales to zero, the pod of its first request."""
     least = part.optional_integer("minReplicas")
     if least == 0:
         step = "set minReplicas to as many as you expect to plan for them"
@@ -160,7 +161,7 @@ def _least(part: Fields) -> int:
 
 
 def _served(server: object) -> dict[str, object]:
-    """The container of a model server, with KServe's resources where it names none."""
+    """The container of a model server, with KServe's resources if it has none."""
     given = server if isinstance(server, dict) else {}
     container = _named({key: value for key, value in given.items() if key not in _OF_MODELS})
     resources = container.get("resources", {})
@@ -174,12 +175,12 @@ def _served(server: object) -> dict[str, object]:
 
 
 def _named(container: Mapping[str, object]) -> dict[str, object]:
-    """With KServe's name where it has none, or the empty one that dashboards write."""
+    """The container with KServe's name if it has none, or the empty one that dashboards write."""
     return {**container, "name": container.get("name") or "kserve-container"}
 
 
 def _sources(part: Fields, server: str) -> tuple[object, ...]:
-    """Where the model of a component comes from, and what serves it: runtimes and formats are named after servers."""
+    """The sources of a component's model, and the names of its server: runtimes and formats are named after servers."""
     model = part.child(server) if server else Fields({})
     several = part.raw("storageUris")
     uris = [one.get("uri") for one in several if isinstance(one, dict)] if isinstance(several, list) else []
@@ -188,8 +189,8 @@ def _sources(part: Fields, server: str) -> tuple[object, ...]:
 
 
 def _of_model(containers: object, sources: tuple[object, ...]) -> object:
-    """The containers, the first of which names the sources of its model in variables, as it does by itself elsewhere:
-    of these only the number of parameters is kept (`Container.model_billions`)."""
+    """The containers, with the sources of the model as variables of the first one, where other workloads name them.
+    Only the number of parameters is read from them (`Container.model_billions`)."""
     if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
         return containers
     env = containers[0].get("env") or []
@@ -198,7 +199,7 @@ def _of_model(containers: object, sources: tuple[object, ...]) -> object:
 
 
 def _gpus(containers: object) -> int:
-    """How many GPUs the first of the containers asks for."""
+    """The number of GPUs that the first container requests."""
     first = containers[0] if isinstance(containers, list) and containers else None
     resources = Fields(first).child("resources")
     amounts = [Fields(resources.raw(name)).quantity(_GPU) for name in ("requests", "limits")]
@@ -206,7 +207,7 @@ def _gpus(containers: object) -> int:
 
 
 def _with_gpus(containers: object, number: int) -> object:
-    """The containers, the first of which has that many GPUs if it asks for none."""
+    """The containers, with that many GPUs in the first one if it requests none."""
     if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict) or _gpus(containers):
         return containers
     resources = containers[0].get("resources") or {}

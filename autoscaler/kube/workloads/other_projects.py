@@ -1,5 +1,5 @@
-"""Workloads of other projects that hold pod templates: Argo Rollouts, OpenKruise, Kubeflow's Notebooks, Agones,
-Knative, Grove and NVIDIA Dynamo.
+"""Workloads of other projects with pod templates: Argo Rollouts, OpenKruise, Kubeflow's Notebooks, Agones, Knative,
+Grove and NVIDIA Dynamo.
 
 Ported rules: argoproj/argo-rollouts 009ba6b, pkg/apis/rollouts/v1alpha1/types.go; openkruise/kruise 02e91ae,
 apis/apps/v1alpha1/cloneset_types.go; kubeflow/kubeflow 0708d13, notebook-controller/api/v1/notebook_types.go;
@@ -34,7 +34,7 @@ _OF_DYNAMO: Final = (
 
 
 def templates_at(*path: str, least: int = 1, sidecar: Mapping[str, str] | None = None) -> Expand:
-    """Pods of the template at `path` of the spec, `replicas` of them, or `least` where that is not said. Their
+    """A function for the pods of the template at `path` of the spec: `replicas` of them, by default `least`. Their
     controller adds a `sidecar`, a container by its name with the cpu that it requests."""
 
     @expander
@@ -62,7 +62,7 @@ def templates_at(*path: str, least: int = 1, sidecar: Mapping[str, str] | None =
 def expand_knative_service(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a Service's latest revision: as many as it keeps (`min-scale`) or starts with (`initial-scale`), and
     at least the one of its first request. Rules: "Configuring scale bounds" (knative.dev, 2026-11), and the ConfigMap
-    config-deployment for what queue-proxy requests (queue-sidecar-cpu-request, by default 25m)."""
+    config-deployment for the request of queue-proxy (queue-sidecar-cpu-request, by default 25m)."""
     spec = fields.child("spec")
     spec.ignore("traffic")
     template = spec.child("template")
@@ -118,7 +118,7 @@ def expand_pod_clique_set(fields: Fields, workload: Workload) -> Expansion:
 
 
 def _groups(template: Fields) -> Iterator[tuple[str, int]]:
-    """How often each clique of a scaling group is there."""
+    """The number of replicas of each clique in a scaling group."""
     for group in template.children("podCliqueScalingGroups"):
         group.ignore("name", "annotations", "minAvailable", "scaleConfig")
         _refuse(group, "resourceSharing")
@@ -129,7 +129,7 @@ def _groups(template: Fields) -> Iterator[tuple[str, int]]:
 
 
 def _refuse(fields: Fields, *names: str) -> None:
-    """What changes pods or their devices by rules that are not known here."""
+    """Report fields that change pods or their devices by rules that are not implemented."""
     for name in names:
         if name in fields:
             fields.error(name, "changes the pods or their devices in ways that are not read", _PODS)
@@ -151,7 +151,7 @@ def expand_dynamo_graph(fields: Fields, workload: Workload) -> Expansion:
     spec = fields.child("spec")
     experimental = spec.child("experimental")
     experimental.ignore("kvTransferPolicy")
-    _refuse(experimental, "componentGroups")  # whose replicas multiply those of their components
+    _refuse(experimental, "componentGroups")  # its replicas multiply those of their components
     experimental.unread()
     _topology(spec, "providerOverride")
     spec.ignore("annotations", "backendFramework", "env", "envs", "labels", "priorityClassName", "restart")
@@ -187,8 +187,8 @@ def _dynamo(part: Fields, workload: Workload, name: str, claims: frozenset[str])
 
 
 def _of_service(part: Fields, claims: frozenset[str]) -> Fields:
-    """The template of a service of v1alpha1: its main container has the resources that the service names, and mounts
-    those of these PersistentVolumeClaims, which are there."""
+    """The template of a service of v1alpha1: its main container has the resources of the service, and mounts those of
+    these PersistentVolumeClaims, which exist."""
     extra, metadata = part.child("extraPodSpec"), part.child("extraPodMetadata")
     main, resources = extra.child("mainContainer"), part.child("resources")
     asked: dict[str, object] = {field: resources.raw(field) for field in ("claims",) if field in resources}

@@ -1,8 +1,8 @@
-"""JobSets (jobset.x-k8s.io) and LeaderWorkerSets (leaderworkerset.x-k8s.io): groups of pods made by controllers.
+"""JobSets (jobset.x-k8s.io) and LeaderWorkerSets (leaderworkerset.x-k8s.io): groups of pods created by controllers.
 
-Neither is a gang by itself: their pods start one by one. They become one where they say so: a JobSet by `gangPolicy`,
-and both by their exclusive-topology annotation, which binds a child Job or a leader-worker group to one topology domain
-that it does not share. Names and labels of the pods are those that the controllers give.
+Neither is a gang by default: their pods start one by one. A JobSet becomes one by `gangPolicy`, and both by their
+exclusive-topology annotation, which binds a child Job or a leader-worker group to one topology domain that it does not
+share. Names and labels of the pods are those of the controllers.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def expand_leader_worker_set(fields: Fields, workload: Workload) -> Expansion:
 
 
 def _group(template: Fields, workload: Workload, index: int, size: int) -> Expansion:
-    """One leader and its workers. What is wrong with a template is reported by its first use only."""
+    """One leader and its workers. Defects of a template are reported only for its first use."""
     metadata = workload.metadata
     leader = f"{metadata.name}-{index}"
     labels = {keys.LWS_NAME: metadata.name, keys.LWS_GROUP_INDEX: str(index), keys.LWS_GROUP_KEY: leader}
@@ -133,14 +133,14 @@ def _group(template: Fields, workload: Workload, index: int, size: int) -> Expan
 
 
 def _in_subgroups(template: Fields, workload: Workload, leader: str, made: Expansion) -> Expansion:
-    """The group, of which each subgroup has a topology domain of its own where the annotation says so. Ported rules:
-    kubernetes-sigs/lws 060ab4d, pkg/webhooks/pod_webhook.go, Default and getSubGroupIndex."""
+    """The group; with the annotation, each subgroup has a topology domain of its own. Ported rules: kubernetes-sigs/lws
+    060ab4d, pkg/webhooks/pod_webhook.go, Default and getSubGroupIndex."""
     policy = template.child("subGroupPolicy")
     size, excluded = policy.integer("subGroupSize"), policy.text("type") == "LeaderExcluded"
     topology = workload.metadata.annotations.get(keys.LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY)
     if not topology or size < 1:
         return made
-    first = 1 if (len(made.pods) - 1) % size == 0 else 0  # a leader that is one too many belongs to subgroup 0
+    first = 1 if (len(made.pods) - 1) % size == 0 else 0  # an extra leader belongs to subgroup 0
     parts: dict[int | None, list[Pod]] = {}
     for index, pod in enumerate(made.pods):
         part = None if index == 0 and excluded else max(0, index - first) // size
@@ -159,14 +159,14 @@ def _template(holder: Fields, name: str, *, report: bool) -> Fields:
 
 
 def _unsupported(made: Expansion, features: tuple[str, ...]) -> Expansion:
-    """All pods of `made` depend on features that cannot be honoured."""
+    """The pods of `made`, marked as dependent on unsupported features."""
     if not features:
         return made
     return replace(made, pods=tuple(replace(pod, unsupported=(*pod.unsupported, *features)) for pod in made.pods))
 
 
 def _as_gang(made: Expansion, workload: Workload, name: str, topology: str | None = None) -> Expansion:
-    """All pods of `made` that name no gang themselves as one gang."""
+    """The pods of `made`, those without a gang as one gang."""
     namespace = workload.metadata.namespace
     gang = Gang(namespace, name, workload.kind, len(made.pods), topology, origin=workload.origin)
     pods = tuple(pod if pod.gang else replace(pod, gang=GangRef(namespace, name)) for pod in made.pods)
@@ -174,7 +174,7 @@ def _as_gang(made: Expansion, workload: Workload, name: str, topology: str | Non
 
 
 def _exclusive(made: Expansion, topology: str, label: str, group: str) -> Expansion:
-    """Keeps other groups out of the group's topology domain, by the anti-affinity that the controllers add."""
+    """The pods with the anti-affinity that the controllers add, which keeps other groups out of the topology domain."""
     others = LabelSelector((Requirement(label, "Exists"), Requirement(label, "NotIn", (group,))))
 
     def apart(pod: Pod) -> Pod:

@@ -1,8 +1,8 @@
-"""Ray clusters (ray.io): a head, and groups of workers, alone or made for a RayJob or a RayService.
+"""Ray clusters (ray.io): a head, and groups of workers, alone or created for a RayJob or a RayService.
 
-Ported rules: ray-project/kuberay v1.7.0, ray-operator/controllers/ray, common/pod.go and utils/util.go. What the
-operator adds to a template and a scheduler counts is added here too: an init container of every worker, and beside the
-head the autoscaler, where it is on. Generated name suffixes are replaced by indexes.
+Ported rules: ray-project/kuberay v1.7.0, ray-operator/controllers/ray, common/pod.go and utils/util.go. Containers that
+the operator adds to a template and a scheduler counts are added here too: an init container of every worker, and beside
+the head the autoscaler, if it is on. Generated name suffixes are replaced by indexes.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def expand_ray_cluster(fields: Fields, workload: Workload) -> Expansion:
 
 @expander
 def expand_ray_job(fields: Fields, workload: Workload) -> Expansion:
-    """The pods of a RayJob: those of the cluster it makes, and the one that submits it where the job gives it a form.
+    """The pods of a RayJob: those of its cluster, and the one that submits it if the job has a template for it.
 
-    Without a form the submitter asks for half a CPU and no device.
+    Without a template the submitter requests half a CPU and no device.
     """
     _batch_scheduler(fields, workload)
     found = _job(fields.child("spec"), workload)
@@ -141,7 +141,7 @@ def expand_ray_service(fields: Fields, workload: Workload) -> Expansion:
 
 
 def _batch_scheduler(fields: Fields, workload: Workload) -> None:
-    """A warning where the label names one: who runs a later KubeRay may not know that nothing reads it."""
+    """Add a warning if the label names one: users of a later KubeRay may not know that the label has no effect."""
     label = workload.metadata.labels.get(keys.RAY_SCHEDULER)
     if label:
         fields.child("metadata").child("labels").warn(
@@ -153,11 +153,11 @@ def _batch_scheduler(fields: Fields, workload: Workload) -> None:
 
 
 def _scheduled(found: Expansion, workload: Workload, *, together: int = 0) -> Expansion:
-    """With the batch scheduler that the label names, which starts that many of the workers together.
+    """The pods with the batch scheduler that the label names, which starts `together` of the workers together.
 
-    Volcano always does (ray-operator batchscheduler/volcano handleRayCluster), others where a label asks for it. The
-    head is in the same group there; here it is not, for the pool of a gang serves all of its pods, and the head of
-    most clusters needs no machine like those of the workers.
+    Volcano always does (ray-operator batchscheduler/volcano handleRayCluster), others if a label requires it. There the
+    head is in the same group. Here it is not, because the pool of a gang serves all of its pods, and the head of most
+    clusters needs no machine like those of the workers.
     """
     label, metadata = workload.metadata.labels.get(keys.RAY_SCHEDULER), workload.metadata
     if not label:
@@ -200,7 +200,7 @@ def _cluster(spec: Fields, workload: Workload) -> Expansion:
 
 
 def _workers(group: Fields, workload: Workload) -> Expansion:
-    """One group: as many replicas as lie between its bounds, each of `numOfHosts` pods."""
+    """One group: as many replicas as its bounds allow, each of `numOfHosts` pods."""
     group.ignore(*_WORKERS_IGNORED)
     name, cluster = group.required("groupName"), workload.metadata.name
     replicas, least = count(group, "replicas", 0), count(group, "minReplicas", 0)
@@ -222,7 +222,7 @@ def _workers(group: Fields, workload: Workload) -> Expansion:
 
 
 def _labels(group: Fields, cluster: str, node_type: str, name: str) -> dict[str, str]:
-    """The operator's labels; the group's and the template's own win over some of them."""
+    """The operator's labels; those of the group and the template override some of them."""
     own = Fields(Fields(group.raw("template")).raw("metadata")).text_map("labels")
     weak = {keys.RAY_NODE: "yes", keys.RAY_IDENTIFIER: f"{cluster}-{node_type}"}
     fixed = {keys.RAY_CLUSTER: cluster, keys.RAY_NODE_TYPE: node_type, keys.RAY_GROUP: name}
@@ -230,7 +230,7 @@ def _labels(group: Fields, cluster: str, node_type: str, name: str) -> dict[str,
 
 
 def _with(group: Fields, part: str, container: Mapping[str, object]) -> Fields:
-    """The group's pod template with one more container, behind those it has, so that fields keep their places."""
+    """The group's pod template with one more container, after the existing ones, so that fields keep their paths."""
     template = group.raw("template")
     spec = template.get("spec") if isinstance(template, dict) else None
     if isinstance(template, dict) and isinstance(spec, dict) and isinstance(spec.get(part) or [], list):

@@ -1,7 +1,7 @@
-"""What a RayService asks of Ray Serve that no field of its pods shows: models, and devices for its deployments.
+"""The parts of a RayService's Serve configuration that no field of its pods shows: models, and devices of deployments.
 
-KubeRay v1.7.0 writes nothing of serveConfigV2 into pods. The text is YAML or JSON, of which only a few keys are looked
-for: it is not parsed. Names of resources: ray-project/kuberay v1.7.0 common/pod.go (customAcceleratorToRayResourceMap).
+KubeRay v1.7.0 writes nothing of serveConfigV2 into pods. The text is YAML or JSON; it is searched for a few keys, and
+not parsed. Names of resources: ray-project/kuberay v1.7.0 common/pod.go (customAcceleratorToRayResourceMap).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from instance_catalog.types.clouds import cloud_facts
 
 _COMMENT: Final = re.compile(r"(?:^|\s)#.*")
 _ACCELERATOR_TYPE: Final = re.compile(r"""\baccelerator_type["']?[ \t]*:[ \t]*["']?([A-Za-z][\w.-]*)""")
-# Every deployment has a name, and so has every application, which asks for nothing itself.
+# Every deployment has a name, and so has every application, which requests nothing itself.
 _DEPLOYMENT: Final = re.compile(r"""\bname["']?[ \t]*:""")
 _REPLICAS: Final = re.compile(r"""\b(?:max_replicas|num_replicas)["']?[ \t]*:[ \t]*([0-9]{1,4})\b""")
 _AMOUNT: Final = r"""["']?[ \t]*:[ \t]*([0-9]{1,3}(?:\.[0-9]{1,4})?)\b"""
-# What Ray calls a device: how many of it a replica wants, and the extended resource by which a pod has it. A resource
-# of the same devices by another name leaves open how many there are.
+# Ray's names of devices: the number that a replica requests, and the extended resource for pods. With a resource for
+# the same devices under another name, their number is unknown.
 _DEVICES: Final = {
     "num_gpus": (re.compile(rf"\bnum_gpus{_AMOUNT}"), "/gpu", "/gpu", "GPU"),
     "TPU": (re.compile(rf"\bTPU{_AMOUNT}"), "google.com/tpu", "google.com/tpu", "TPU chip"),
@@ -34,24 +34,24 @@ _DEVICES: Final = {
         "Neuron core",
     ),
 }
-# Names of Kubernetes that people give Ray, and what Ray calls it.
+# Kubernetes' names that users give to Ray, and Ray's names for them.
 _OF_KUBERNETES: Final = {"google.com/tpu": "TPU", "aws.amazon.com/neuroncore": "neuron_cores"}
 
 
 def serve_config(spec: Fields, found: Expansion) -> None:
-    """Warnings about the configuration of Ray Serve, for these pods of the cluster."""
+    """Add warnings about the configuration of Ray Serve, for these pods of the cluster."""
     config = spec.raw("serveConfigV2")
     text = _COMMENT.sub("", config) if isinstance(config, str) else ""
     _old_config(spec)
     _accelerator_types(spec, text, found)
     _names_of_kubernetes(spec, text)
-    if found.pods and not any(pod.claims for pod in found.pods):  # nobody can see here what a claim brings
+    if found.pods and not any(pod.claims for pod in found.pods):  # the devices of a claim are unknown here
         for name in _DEVICES:
             _more_devices(spec, text, name, found)
 
 
 def _old_config(spec: Fields) -> None:
-    """The deployments of Serve's first API, without which KubeRay is since v1.1.0 (ray-project/kuberay#1779)."""
+    """Warn of the deployments of Serve's first API, which KubeRay dropped in v1.1.0 (ray-project/kuberay#1779)."""
     if "serveConfig" in spec:
         spec.ignore("serveConfig")
         spec.warn(
@@ -62,7 +62,7 @@ def _old_config(spec: Fields) -> None:
 
 
 def _accelerator_types(spec: Fields, text: str, found: Expansion) -> None:
-    """A model that only Ray is asked for."""
+    """Warn of a model that is requested only from Ray."""
     models = dict.fromkeys(_ACCELERATOR_TYPE.findall(text))
     workers = [pod for pod in found.pods if pod.labels.get(keys.RAY_NODE_TYPE) == "worker"]
     if models and any(not (pod.node_selector or pod.affinity or pod.claims) for pod in workers):
@@ -76,7 +76,7 @@ def _accelerator_types(spec: Fields, text: str, found: Expansion) -> None:
 
 
 def _names_of_kubernetes(spec: Fields, text: str) -> None:
-    """Resources that no Ray node has unless rayStartParams declare them."""
+    """Warn of resources that no Ray node has unless rayStartParams declare them."""
     for name, right in _OF_KUBERNETES.items():
         if re.search(rf"{re.escape(name)}{_AMOUNT}", text):
             spec.warn(
@@ -88,7 +88,7 @@ def _names_of_kubernetes(spec: Fields, text: str) -> None:
 
 
 def _more_devices(spec: Fields, text: str, name: str, found: Expansion) -> None:
-    """Replicas of deployments that need more devices than the planned pods have."""
+    """Warn of replicas of deployments that need more devices than the planned pods have."""
     _, resource, same, unit = _DEVICES[name]
     asked = {r: a.value for pod in found.pods for c in pod.containers for r, a in c.requests.items()}
     if not any(r.endswith(resource) for r in asked) and any(r.endswith(same) for r in asked):
@@ -109,7 +109,7 @@ def _more_devices(spec: Fields, text: str, name: str, found: Expansion) -> None:
 
 
 def _demands(text: str, name: str) -> Iterator[tuple[int, Decimal]]:
-    """Of each deployment that asks for the device: how many replicas it may have, and how many one of them wants."""
+    """By deployment that requests the device: its greatest number of replicas, and the devices of one replica."""
     for part in _DEPLOYMENT.split(text):
         each = max(map(Decimal, _DEVICES[name][0].findall(part)), default=Decimal(0))
         if each:

@@ -1,4 +1,4 @@
-"""PodTemplates, ProvisioningRequests and CapacityBuffers to the model, and the workloads that a buffer may refer to.
+"""PodTemplates, ProvisioningRequests and CapacityBuffers, and the workloads that a buffer may refer to.
 
 Facts: autoscaling.x-k8s.io v1 (ProvisioningRequest) and v1beta1 (CapacityBuffer), cluster-autoscaler/apis of 2026-08.
 """
@@ -60,7 +60,7 @@ def _pod_of(
 def parse_provisioning_request(
     raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
 ) -> ProvisioningRequest:
-    """A ProvisioningRequest, whatever is wrong with it and whatever its class is."""
+    """A ProvisioningRequest, also one with defects, of any class."""
     fields = Fields(raw, problems)
     fields.ignore("apiVersion", "kind")
     metadata = parse_metadata(fields)
@@ -118,7 +118,7 @@ def _conditions(status: Fields) -> Iterator[Condition]:
 
 
 def parse_capacity_buffer(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> CapacityBuffer:
-    """A CapacityBuffer, of whatever strategy."""
+    """A CapacityBuffer of any strategy."""
     fields = Fields(raw, problems)
     fields.ignore("apiVersion", "kind")
     metadata = parse_metadata(fields)
@@ -194,8 +194,8 @@ def _amount(spec: Fields, name: str) -> int | None:
 
 
 def parse_scalable(raw: object, kind: str) -> Scalable:
-    """A workload of the group apps as what a CapacityBuffer may refer to. What is wrong with it is not reported:
-    whoever wrote it did not write it for Foreslice."""
+    """A workload of the group apps that a CapacityBuffer may refer to. Its defects are not reported: it was not written
+    for Foreslice."""
     fields = Fields(raw)
     metadata, spec = parse_metadata(fields), fields.child("spec")
     pod = _pod_of(spec.child("template"), metadata.namespace, metadata.name, origin=CLUSTER, priorities=NO_PRIORITIES)
@@ -203,10 +203,10 @@ def parse_scalable(raw: object, kind: str) -> Scalable:
 
 
 def parse_deployment(raw: object, problems: Problems | None = None) -> Autoscaler | Scalable:
-    """Another autoscaler, if the Deployment runs one; else what a CapacityBuffer may refer to."""
+    """The autoscaler that the Deployment runs; otherwise a workload that a CapacityBuffer may refer to."""
     return parse_autoscaler(raw, problems) or parse_scalable(raw, "Deployment")
 
 
 def parse_stateful_set(raw: object, problems: Problems | None = None) -> Scalable:
-    """What a CapacityBuffer may refer to."""
+    """A workload that a CapacityBuffer may refer to."""
     return parse_scalable(raw, "StatefulSet")

@@ -1,6 +1,6 @@
-"""The selector that apps/v1 requires of a workload; earlier versions set it from the labels of its template.
+"""The selector that apps/v1 requires in a workload; earlier versions set it from the labels of its template.
 
-Source: pkg/apis/apps/validation (ValidateDeploymentSpec and its like), v1.37.2.
+Source: pkg/apis/apps/validation (ValidateDeploymentSpec and similar functions), v1.37.2.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PLAIN: Final = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|y|n)$)[A-Za-z]
 
 
 def selector_to_add(workload: Fields, kind: str) -> str:
-    """The selector that a workload lacks, as it is written below `spec`; "" if it has one or needs none."""
+    """The selector that a workload lacks, as YAML below `spec`; "" if it has one or needs none."""
     spec = workload.child("spec")
     selector = spec.child("selector")
     if kind not in KINDS or any(selector.raw(part) for part in ("matchLabels", "matchExpressions")):
@@ -26,5 +26,5 @@ def selector_to_add(workload: Fields, kind: str) -> str:
 
 
 def _scalar(text: str) -> str:
-    """As YAML takes it for text."""
+    """The text as a YAML scalar."""
     return text if _PLAIN.fullmatch(text) else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,6 +1,6 @@
-"""Pods from a pod template: what all workload controllers have in common.
+"""Creates pods from a pod template: the common part of all workload controllers.
 
-Names and uids are functions of the workload's name, so that the same files always give the same plan.
+Names and uids are functions of the workload's name, so that the same files always result in the same plan.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.storage import PersistentVolumeClaim
 from instance_catalog.dataclass import dataclass, field, replace
 
-MOST_PODS = 10_000  # of one workload; more is a typing mistake or belongs into a cluster, not into one plan
+MOST_PODS = 10_000  # of one workload; a greater number is a typing mistake or too large for one plan
 _POD = "{pod}"  # stands for the pod's name while a template is read; no Kubernetes name contains braces
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What a workload turns into."""
+    """The objects that a workload creates."""
 
     pods: tuple[Pod, ...] = ()
     gangs: tuple[Gang, ...] = ()
@@ -38,7 +38,7 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The object whose pods are made. `owner` names what controls the pods when that is not the object itself."""
+    """The object whose pods are created. `owner` names the pods' controller if that is another object."""
 
     kind: str
     metadata: Metadata
@@ -48,13 +48,13 @@ class Workload:
 
     @property
     def pod_origin(self) -> Origin:
-        """Where its pods come from: the file, and the workload a person knows them by."""
+        """The source of its pods: the file, and the workload by which users identify them."""
         return replace(self.origin, owner=f"{self.kind} {self.metadata.namespace}/{self.metadata.name}")
 
 
 class SpecAsTemplate(Fields):
-    """A pod template that is made of a pod spec, in `field` of an object or among its other fields, so that problems
-    name the field that a person sees."""
+    """A pod template made from a pod spec, in `field` of an object or among its other fields, so that problems name the
+    field of the object."""
 
     __slots__ = ()
 

@@ -1,7 +1,8 @@
 """Kubeflow's training jobs (kubeflow.org): replicas of several types, each with a pod template of its own.
 
-Ported rules: kubeflow/training-operator v1.9.0 (PyTorchJob and its kin, MPIJob v1) and kubeflow/mpi-operator v0.8.0
-(MPIJob v2beta1). That their pods start together only holds with a gang scheduler beside the operator: not known here.
+Ported rules: kubeflow/training-operator v1.9.0 (PyTorchJob and similar kinds, MPIJob v1) and kubeflow/mpi-operator
+v0.8.0 (MPIJob v2beta1). Their pods start together only with a gang scheduler beside the operator, which is unknown
+here.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
 
 
 def _elastic(spec: Fields, replicas: Fields) -> None:
-    """How many workers are planned of a job whose number of workers may change while it runs."""
+    """Warn that a number of workers is planned for a job whose number of workers may change while it runs."""
     policy = spec.raw("elasticPolicy")
     spec.ignore("elasticPolicy")
     if not isinstance(policy, dict):

@@ -41,7 +41,7 @@ _OVER: Final = frozenset({"Completed", "Completing", "Failed", "Terminated", "Te
 
 @expander
 def expand_volcano_job(fields: Fields, workload: Workload) -> Expansion:
-    """The pods of all tasks: <job>-<task>-<index>; a gang where minAvailable is more than one."""
+    """The pods of all tasks: <job>-<task>-<index>; a gang if minAvailable is more than one."""
     found = _job(fields.child("spec"), workload)
     return Expansion() if fields.child("status").child("state").text("phase", "") in _OVER else found
 
@@ -79,14 +79,14 @@ def _job(spec: Fields, workload: Workload) -> Expansion:
         return Expansion()
     namespace, name = workload.metadata.namespace, workload.metadata.name
     gang = Gang(namespace, name, "Job batch.volcano.sh", min(minimum, len(found.pods)), origin=workload.origin)
-    together = gang.min_count > 1  # one pod waits for no other
+    together = gang.min_count > 1  # a single pod waits for no other
     reference = GangRef(namespace, name) if together else None
     pods = tuple(_of_job(pod, scheduler, volumes, reference) for pod in found.pods)
     return replace(found, pods=pods, gangs=(*found.gangs, gang) if together else found.gangs)
 
 
 def _task(task: Fields, workload: Workload, index: int) -> tuple[Expansion, int]:
-    """The task's pods, and how many of them must start together."""
+    """The task's pods, and the number of them that must start together."""
     task.ignore(*_TASK_IGNORED, "partitionPolicy")
     name = task.text("name", "") or f"default{index}"
     number = count(task, "replicas", 0)
@@ -104,7 +104,7 @@ def _task(task: Fields, workload: Workload, index: int) -> tuple[Expansion, int]
 
 
 def _volumes(spec: Fields) -> Iterator[str]:
-    """Claims that every pod mounts. Those that the job makes from `volumeClaim` wait for its pods."""
+    """Claims that every pod mounts. Those that the job creates from `volumeClaim` wait for its pods."""
     for entry in spec.children("volumes"):
         entry.ignore("mountPath")
         name = entry.text("volumeClaimName", "")

@@ -1,4 +1,4 @@
-"""Allocations and their consumers back to JSON (resource.k8s.io/v1), as kube-scheduler writes a claim's status."""
+"""Converts allocations and their consumers to JSON (resource.k8s.io/v1), as kube-scheduler writes a claim's status."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _result(device: AllocatedDevice) -> dict[str, Any]:
 
 
 def write_toleration(toleration: Toleration) -> dict[str, Any]:
-    """A toleration; the operator is written even where it is the default, as the API server does."""
+    """A toleration; the operator is written even if it is the default, as in the API server."""
     written = {
         "key": toleration.key,
         "operator": toleration.operator,

@@ -1,7 +1,7 @@
-"""Model values to Kubernetes JSON (resource.k8s.io/v1, core/v1): claims with their status, and nodes.
+"""Converts model values to Kubernetes JSON (resource.k8s.io/v1, core/v1): claims with their status, and nodes.
 
-The forms are those upstream writes: fields with their zero value are left out, so that what was read and written again
-compares equal to what an API server would hold.
+The forms are those of upstream: fields with their zero value are left out, so that an object that is read and written
+again equals the one in an API server.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def claim_status(allocation: Allocation | None, reserved_for: tuple[Consumer, ..
 
 
 def write_node(node: Node) -> Json:
-    """A Node manifest. Capacity equals allocatable: what the system keeps for itself is not modelled."""
+    """A Node manifest. Capacity equals allocatable: reserved resources are not modelled."""
     amounts = write_quantities(node.allocatable)
     return {
         "apiVersion": "v1",
@@ -87,7 +87,7 @@ def write_quantities(amounts: Mapping[str, Quantity]) -> dict[str, str]:
 
 
 def _filled(**fields: Any) -> Json:
-    """The fields that say something: Go's omitempty."""
+    """The fields with values: Go's omitempty."""
     return {name: value for name, value in fields.items() if value}
 
 

@@ -1,8 +1,8 @@
-"""ResourceSlice → resource.k8s.io/v1 manifest: what a driver's publishing library would send to the API server.
+"""ResourceSlice → resource.k8s.io/v1 manifest: the object that a driver's publishing library sends to the API server.
 
 For printed predictions, and for simulated and KWOK nodes that publish them. Maps are written in the order of their
-names, as the API server prints them; lists keep their order, which decides what the allocator tries first. Must not
-know instance types or drivers.
+names, as the API server prints them; lists keep their order, which determines the allocator's order. Must not depend on
+instance types or drivers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ API_VERSION = "resource.k8s.io/v1"
 def slice_manifest(slice_: ResourceSlice, *, node_uid: str | None = None, placeholders: Iterable[str] = ()) -> Manifest:
     """The manifest of a slice whose values are all concrete.
 
-    `node_uid` makes the Node the owner, as the driver does. `placeholders` names attributes whose value is made up; an
+    `node_uid` makes the Node the owner, as the driver does. `placeholders` names attributes with an invented value; an
     annotation lists them. Raises InternalError for a value that has no form in the API (`prediction.concrete` makes
     tokens concrete first).
     """
