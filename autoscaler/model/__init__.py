@@ -1,5 +1,5 @@
-"""Frozen values of the cluster: what the planner sees. No parsing, no I/O, no clock.
+"""Frozen values of the cluster, the input of the planner. No parsing, no I/O, no clock.
 
-Every API object carries an `Origin`, which says where it came from (a file and line, or the live cluster) and takes no
-part in equality.
+Every API object has an `Origin`, its source (a file and line, or the live cluster), which does not take part in
+equality.
 """

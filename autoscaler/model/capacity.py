@@ -1,4 +1,4 @@
-"""CapacityPools and CapacityBlocks: what may be launched, and what is held. Validated at the edge (kube/)."""
+"""CapacityPools and CapacityBlocks: what may be launched, and prepaid reservations. kube/ validates them."""
 
 from __future__ import annotations
 
@@ -19,92 +19,92 @@ from instance_catalog.types.instance_type import CapacityType
 
 
 class Mode(Enum):
-    """Observe proposes, Act launches."""
+    """Observe only proposes launches, Act launches."""
 
     OBSERVE = "Observe"
     ACT = "Act"
 
 
 class Launcher(Enum):
-    """Who decides about the nodes of a pool: how many there are, and which of them go."""
+    """The component that decides on the nodes of a pool: their number, and which of them are removed."""
 
     FORESLICE = "Foreslice"
-    CLUSTER_AUTOSCALER = "ClusterAutoscaler"  # over gRPC: the loop only carries out what it orders
+    CLUSTER_AUTOSCALER = "ClusterAutoscaler"  # over gRPC: the loop only carries out its calls
 
 
 class DeletionPolicy(Enum):
-    """What happens to the nodes when their pool or block is deleted."""
+    """The action for the nodes when their pool or block is deleted."""
 
     DRAIN = "Drain"
     RETAIN = "Retain"
 
 
 class ConsolidationPolicy(Enum):
-    """Which nodes that work are removed to save money."""
+    """The working nodes that are removed to save money."""
 
     NEVER = "Never"
     WHEN_EMPTY = "WhenEmpty"
     CLOSE = "Close"  # only in simulations: nodes whose pods would cost less elsewhere admit no more, and end empty
-    CHEAPER = "Cheaper"  # also nodes whose pods move to where they cost less
+    CHEAPER = "Cheaper"  # also nodes whose pods move to cheaper nodes
 
 
 class DriftDisruption(Enum):
-    """Whether empty nodes go that a change of their pool or block would launch otherwise."""
+    """The rule for empty nodes that a changed pool or block would launch differently: remove them or not."""
 
     NEVER = "Never"
     WHEN_EMPTY = "WhenEmpty"
 
 
 class StoppedMachines(Enum):
-    """What happens to a machine that was stopped in the cloud: kept for a later start, or terminated."""
+    """The action for a machine that was stopped in the cloud: keep it for a later start, or terminate it."""
 
     KEEP = "Keep"
     END = "End"
 
 
 class Permission(Enum):
-    """Whether a pool may buy what it does not buy by default."""
+    """The permission of a pool to launch what it does not launch by default."""
 
     NEVER = "Never"
     ALLOW = "Allow"
 
 
 class Hold(Enum):
-    """When the machines of a block run: from its start to its end, or while pods need them."""
+    """The time for which the machines of a block run: from its start to its end, or while pods need them."""
 
     ALWAYS = "Always"
     WHILE_NEEDED = "WhileNeeded"
 
 
 class AtDeadline(Enum):
-    """What happens to the pods that still run when the time for evictions is over."""
+    """The action for pods that still run when the time for evictions is over."""
 
     DELETE = "Delete"
     LEAVE = "Leave"
 
 
 class UnknownDurationPolicy(Enum):
-    """Whether pods that do not say how long they run may use a block."""
+    """The permission to use a block for pods that do not declare how long they run."""
 
     ALLOW = "Allow"
     DENY = "Deny"
 
 
 class PodScope(Enum):
-    """Which pending pods a pool serves."""
+    """The pending pods that a pool serves."""
 
     DEVICE_CLAIMS = "DeviceClaims"  # those with resource claims, or extended resources that a DeviceClass serves
-    SELECTED = "Selected"  # those that the selectors pick, with claims or without
+    SELECTED = "Selected"  # those that the selectors match, with claims or without
     ALL = "All"
 
 
-# kube-scheduler, and GKE's build of it: the schedulers whose decisions the planner knows.
+# kube-scheduler, and GKE's build of it: the schedulers whose decisions the planner predicts.
 KNOWN_SCHEDULERS = ("default-scheduler", "gke.io/optimize-utilization-scheduler")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose nodes a pool opens. The selectors count for SELECTED only; None selects everything."""
+    """The pods that a pool launches nodes for. The selectors count for SELECTED only; None selects everything."""
 
     pods: PodScope = PodScope.DEVICE_CLAIMS
     pod_selector: LabelSelector | None = None
@@ -124,7 +124,7 @@ NO_TEMPLATE: Final = NodeTemplateRef()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds over all nodes of a pool; None does not limit that dimension. `of_accelerators` is the name of that
+    """Upper bounds over all nodes of a pool; None means no limit. `of_accelerators` is the name of the accelerator
     limit in the object, a resource in Karpenter's."""
 
     accelerators: int | None = None
@@ -133,14 +133,14 @@ class Limits:
     of_accelerators: str = field(default="accelerators", compare=False)
 
     def path(self, resource: str) -> str:
-        """Of the limit of "accelerators", "nodes" or "usdPerHour" in the object, such as spec.limits.nodes."""
+        """The path of the limit of "accelerators", "nodes" or "usdPerHour" in the object, such as spec.limits.nodes."""
         name = self.of_accelerators if resource == "accelerators" else resource
         return f'spec.limits["{name}"]' if "/" in name else f"spec.limits.{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A warm floor of `replicas` nodes; always, or while the cron `schedule` window in `time_zone` is open."""
+    """`replicas` nodes that are kept without pods: always, or in the cron `schedule` window in `time_zone`."""
 
     replicas: int
     schedule: str | None = None
@@ -157,8 +157,8 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """What moving running pods must save: `percent` of the price of the nodes that go, and within `payback` more than
-    the move costs. `restart`: how long the work of a moved pod stands still."""
+    """The saving that moving running pods must reach: `percent` of the price of the removed nodes, and within `payback`
+    more than the cost of the move. `restart`: the time for which a moved pod does not work."""
 
     percent: int = 15
     payback: timedelta = timedelta(hours=2)
@@ -167,8 +167,8 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """When nodes may be removed. `after` is how long a node must have been empty; `saving` is what moving pods must
-    save."""
+    """The conditions for removing nodes. `after` is the time for which a node must have been empty; `saving` is the
+    saving that moving pods must reach."""
 
     consolidate: ConsolidationPolicy = ConsolidationPolicy.WHEN_EMPTY
     after: timedelta = timedelta(minutes=5)
@@ -180,9 +180,9 @@ class Disruption:
 
 @dataclass(frozen=True, slots=True)
 class GroupNodes:
-    """What nodes of groups that exist already register with, beside what follows from their machine. `offering` is what
-    the groups start; None: whatever they start. `same` are keys of labels that all of them have with one value, which
-    is not known before one has registered."""
+    """The labels and taints of nodes in existing groups, beside those that follow from their machine. `offering` is
+    what the groups start; None: anything. `same` are keys of labels that all of them have with one value, which is
+    unknown until one has registered."""
 
     offering: GroupOffering | None
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
@@ -192,15 +192,15 @@ class GroupNodes:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffering:
-    """What a group of machines that exists already starts more of."""
+    """The offering that an existing group of machines starts."""
 
     instance_type: str
     zone: str
     capacity_type: CapacityType
-    reservation: str = ""  # the provider's id; "": none, or it is not known which
+    reservation: str = ""  # the provider's id; "" if there is none, or if it is unknown
 
     def starts(self, block: CapacityBlock) -> bool:
-        """Whether it starts machines of the block, which may hold any kind of reservation."""
+        """True if the group starts machines of the block, which may use any kind of reservation."""
         return (
             (self.instance_type, self.zone) == (block.instance_type, block.zone)
             and self.capacity_type.needs_reservation
@@ -210,7 +210,7 @@ class GroupOffering:
 
 @dataclass(frozen=True, slots=True)
 class GroupRoom:
-    """How many machines all groups that start an offering hold at `most`, whoever starts them."""
+    """`most` is the largest total number of machines, whoever starts them, in all groups that start the offering."""
 
     offering: GroupOffering
     most: int
@@ -221,12 +221,11 @@ DEFAULT_CAPACITY_TYPES: Final = (CapacityType.CAPACITY_BLOCK, CapacityType.RESER
 
 @dataclass(frozen=True, slots=True)
 class CapacityPool:
-    """A team's permission to launch: requirements bound the offerings, limits the amount.
+    """A team's permission to launch: requirements limit the offerings, limits the amount.
 
     `drivers` are driver profile names, () means Auto. `capacity_types` are in order of preference. `implicit` pools
     exist only in `foreslice plan` without any CapacityPool: they offer the whole catalog in every driver variant, or
-    what a NodePool of Karpenter admits of it.
-    `uid` is part of launch tokens.
+    the part that a NodePool of Karpenter admits. `uid` is part of launch tokens.
     """
 
     name: str
@@ -240,45 +239,45 @@ class CapacityPool:
     kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     drivers: tuple[str, ...] = ()
     limits: Limits = Limits()
-    overflow: Permission = Permission.NEVER  # whether it buys what is not reserved when its reservations are full
+    overflow: Permission = Permission.NEVER  # permission to launch unreserved capacity when its reservations are full
     baselines: tuple[Baseline, ...] = ()
     disruption: Disruption = Disruption()
     weight: int = 0
-    fractional: Permission = Permission.NEVER  # whether types with a part of a card (a vGPU) are offered
+    fractional: Permission = Permission.NEVER  # permission to launch types with a part of a card (a vGPU)
     deletion_policy: DeletionPolicy = DeletionPolicy.DRAIN
     scope: Scope = Scope()
     launcher: Launcher = Launcher.FORESLICE
-    boot_timeout: timedelta | None = None  # from launch to Node; None: the node template's, or that of the machine
-    groups: frozenset[GroupOffering] | None = None  # what its node template's groups start; None: it needs none
-    registers: tuple[GroupNodes, ...] = ()  # what nodes of these groups have beside `labels` and `taints`
-    rooms: tuple[GroupRoom, ...] = ()  # offerings of which these groups hold no more
+    boot_timeout: timedelta | None = None  # from launch to Node; None: that of the node template or the machine
+    groups: frozenset[GroupOffering] | None = None  # the offerings of its node template's groups; None: it needs none
+    registers: tuple[GroupNodes, ...] = ()  # labels and taints of their nodes beside `labels` and `taints`
+    rooms: tuple[GroupRoom, ...] = ()  # offerings of which these groups have no more
     implicit: bool = False
-    held_back: bool = False  # a check before buying failed: it only proposes until that is put right
+    held_back: bool = False  # a check before launches failed: it only proposes until that is corrected
     uid: str = ""
     deleting: bool = False  # it was deleted, and its finalizer keeps it until its nodes are gone
-    guarded: bool = False  # that finalizer is there
-    generation: int = 0  # which version of the spec this is
+    guarded: bool = False  # it has this finalizer
+    generation: int = 0  # the version of the spec
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property
     def of_karpenter(self) -> bool:
-        """Whether it is a NodePool, by which Karpenter launches and Foreslice does not."""
+        """True if it is a NodePool, for which Karpenter launches and Foreslice does not."""
         return self.implicit and self.labels.get(KARPENTER_NODE_POOL) == self.name
 
     @property
     def acts(self) -> bool:
-        """Whether it may launch."""
+        """True if it may launch."""
         return self.mode is Mode.ACT and not self.deleting and not self.held_back
 
     @property
     def ordered(self) -> bool:
-        """Whether Cluster Autoscaler decides about its nodes, and the loop decides nothing."""
+        """True if Cluster Autoscaler decides on its nodes, and not the loop."""
         return self.launcher is Launcher.CLUSTER_AUTOSCALER
 
 
 @dataclass(frozen=True, slots=True)
 class Consumers:
-    """Which pods may use a block."""
+    """The pods that may use a block."""
 
     namespace_selector: LabelSelector | None = None
     pod_selector: LabelSelector | None = None
@@ -298,9 +297,9 @@ class Drain:
 class CapacityBlock:
     """A prepaid reservation to hold. Its nodes cost nothing more.
 
-    `reclaim_at` is when the provider takes the machines back (from the provider; None until it was observed, then
-    `ends_at` counts). `available` is how many more instances the provider would start now (None: not observed, then
-    `count` less the nodes we know of).
+    `reclaim_at` is the time at which the provider takes the machines back (None until it was observed: then `ends_at`
+    counts). `available` is the number of further instances that the provider would start now (None if not observed:
+    then `count` less the known nodes).
     """
 
     name: str
@@ -316,34 +315,34 @@ class CapacityBlock:
     taint: Taint | None = None
     unknown_duration: UnknownDurationPolicy = UnknownDurationPolicy.ALLOW
     min_remaining: timedelta = timedelta(0)
-    max_wait: timedelta = timedelta(0)  # how long after its creation a pod waits for the start, unless it says itself
+    max_wait: timedelta = timedelta(0)  # longest wait of a pod for its start, unless the pod has its own
     drain: Drain = Drain()
     reclaim_at: datetime | None = None
     available: int | None = None
     drivers: tuple[str, ...] = ()
     reservation_tags: FrozenMap[str, str] = field(default_factory=FrozenMap)  # finds the reservation instead of an id
-    note: str = ""  # why the reservation cannot be used, as last observed
+    note: str = ""  # the last observed reason why the reservation cannot be used
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     uid: str = ""
-    generation: int = 0  # which version of the spec this is
+    generation: int = 0  # the version of the spec
     ahead: bool = False  # only in a plan that looks ahead: pods that await it are planned on it before it begins
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property
     def reclaimed(self) -> datetime:
-        """The moment the machines are gone."""
+        """The time at which the machines are gone."""
         return self.reclaim_at or self.ends_at
 
     @property
     def drain_starts(self) -> datetime:
-        """From here on evictions may run."""
+        """The time from which evictions may run."""
         return self.reclaimed - self.drain.budget
 
     @property
     def notice_at(self) -> datetime:
-        """From here on pods have a notice."""
+        """The time from which pods have a notice."""
         return self.drain_starts - self.drain.notice
 
     def open_at(self, now: datetime) -> bool:
-        """Whether nodes may be started and used."""
+        """True if nodes may be started and used."""
         return (self.ahead or self.starts_at <= now) and now < self.drain_starts

@@ -1,4 +1,4 @@
-"""What ProvisioningRequests and CapacityBuffers are answered: conditions as data. Their text is made in report/."""
+"""The answers to ProvisioningRequests and CapacityBuffers: conditions as data. report/ makes their texts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ EMPTY_COUNTS: Final[FrozenMap[str, int]] = FrozenMap()
 
 
 class Why(StrEnum):
-    """Reasons of conditions: those of Cluster Autoscaler 1.36 and Karpenter 1.14 where they have one."""
+    """Reasons of conditions: those of Cluster Autoscaler 1.36 and Karpenter 1.14 if they have one."""
 
     ACCEPTED = "Accepted"
     PROVISIONED = "CapacityIsProvisioned"
     FOUND = "CapacityIsFound"
     NOT_FOUND = "CapacityIsNotFound"
     UNCHECKED = "FailedToCheckCapacity"
-    COMING = "CapacityIsComing"  # own: nodes are launched, or about to be
+    COMING = "CapacityIsComing"  # own: nodes are launched, or will be soon
     SCATTERED = "CapacityIsScattered"  # own: kube-scheduler may need more nodes than the pods fill
     NO_PODS = "FailedToCreatePods"
     EXPIRED = "Expired"
@@ -44,9 +44,9 @@ class Why(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Said:
-    """One condition: its type, whether it is True, and why. `count` of `total` pods have a place; `nodes` are meant.
+    """One condition: its type, its status and its reason. `count` of `total` pods have a place, on `nodes`.
 
-    `obstacle`: what prevents it does not pass by itself, so the request fails if this lasts.
+    `obstacle`: the cause does not end by itself, so the request fails if it lasts.
     """
 
     type: str
@@ -63,9 +63,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class RequestAnswer:
-    """The conditions of a request that hold now. `nodes` get its label before anything is said.
+    """The current conditions of a request. `nodes` get its label before the conditions are written.
 
-    `spares`: of how many pods more it needs room, by PodTemplate; they are kept in its details.
+    `spares`: the number of extra pods that it needs room for, by PodTemplate; they are kept in its details.
     """
 
     request: ProvisioningRequest
@@ -76,10 +76,9 @@ class RequestAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BufferAnswer:
-    """What a buffer's status is: the template that counts, how many of its pods are wanted, and conditions.
+    """The status of a buffer: the template in use, the wanted number of its pods, and conditions.
 
-    `usd_per_hour` is the price of the nodes that nothing but buffers needs, this one's share of them; None when one of
-    them has no price.
+    `usd_per_hour` is the buffer's share of the price of nodes that only buffers need; None if one of them has no price.
     """
 
     buffer: CapacityBuffer

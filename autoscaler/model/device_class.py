@@ -9,19 +9,19 @@ from instance_catalog.kubernetes.taint import Taint
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One CEL selector. `expression` is None when the API object has no `cel` (an unsupported selector type)."""
+    """One CEL selector. `expression` is None if the API object has no `cel` (an unsupported selector type)."""
 
     expression: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
-    """`created` orders classes that claim one extended resource name: the newest wins (KEP-5004)."""
+    """`created` orders classes with the same extended resource name: the newest wins (KEP-5004)."""
 
     name: str
     selectors: tuple[Selector, ...] = ()
     extended_resource_name: str | None = None
-    created: float = 0.0  # seconds since the epoch; 0 when unknown
+    created: float = 0.0  # seconds since the epoch; 0 if unknown
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
 
@@ -30,7 +30,7 @@ class DeviceClass:
 class DeviceTaintRule:
     """Adds `taint` to matching devices; None selects all of that dimension.
 
-    `has_selector` False means that there is no deviceSelector at all, which Kubernetes releases read differently.
+    `has_selector` False means that there is no deviceSelector at all, which Kubernetes releases interpret differently.
     """
 
     name: str

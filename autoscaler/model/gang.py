@@ -1,4 +1,4 @@
-"""Gangs: pods that start together or not at all, whatever kind of object says so."""
+"""Gangs: pods that start together or not at all, whatever kind of object declares it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Gang(Namespaced):
     """`kind` is the API kind that declared it ("PodGroup scheduling.x-k8s.io/v1alpha1", "LeaderWorkerSet", …).
 
     `min_count` pods must be placed at once. `topology_key` is a node label all of them must share (an NVLink domain, a
-    placement group); None when nothing demands it. `claims` are those that pods share by naming them just so
+    placement group); None if nothing requires it. `claims` are those that pods share by an equal entry of their own
     (spec.resourceClaims of scheduling.k8s.io; gate DRAWorkloadResourceClaims).
     """
 
@@ -30,7 +30,7 @@ class Gang(Namespaced):
     origin: Origin = field(default=CLUSTER, compare=False)
 
     def shares(self, entry: PodClaim) -> bool:
-        """Whether an entry of a pod's spec.resourceClaims is a claim of the group: the same name from the same source.
+        """True if an entry of a pod's spec.resourceClaims is a claim of the group: the same name from the same source.
 
         BindTo of k8s.io/dynamic-resource-allocation resourceclaim, v0.36.3.
         """

@@ -1,4 +1,4 @@
-"""Label selectors (metav1.LabelSelector) as values, with matching, and what Services select."""
+"""Label selectors (metav1.LabelSelector) as values, with matching, and the selectors of Services."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from instance_catalog.kubernetes.node_selector import Requirement, requirement_m
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """matchLabels and matchExpressions as requirements. No requirement matches everything."""
+    """matchLabels and matchExpressions as requirements. Without requirements it matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether all requirements hold."""
+        """True if all requirements hold."""
         return all(requirement_matches(r, labels) for r in self.requirements)
 
 

@@ -1,10 +1,10 @@
-"""Objects of a namespace, by the key that the whole of Foreslice calls them by."""
+"""Namespaced objects, with the key that all of Foreslice uses for them."""
 
 from __future__ import annotations
 
 
 class Namespaced:
-    """What has a namespace and a name."""
+    """An object with a namespace and a name."""
 
     __slots__ = ()
 

@@ -15,10 +15,10 @@ from instance_catalog.kubernetes.taint import Taint
 class Node:
     """A node as the scheduler sees it. `provider_id` links it to an instance.
 
-    `volume_limits` are attachable volumes by CSI driver (CSINode); a driver without one has no limit. None there, or
-    in `declared_features`: unknown. `features_assumed`: they are what kubelets declare by default, as of a node that
-    does not exist yet; its kubelet may declare more. `refused_sharing` are the sharing strategies
-    that its GPU driver refuses, each with the feature gate that is off; nobody says so of a node that exists.
+    `volume_limits` are attachable volumes by CSI driver (CSINode); a driver without one has no limit. None there, or in
+    `declared_features`: unknown. `features_assumed`: they are the default declarations of kubelets, as for a node that
+    does not exist yet; its kubelet may declare more. `refused_sharing` are the sharing strategies that its GPU driver
+    refuses, each with the feature gate that is off; empty for existing nodes, which do not publish it.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Node:
     declared_features: tuple[str, ...] | None = ()
     features_assumed: bool = False
     refused_sharing: FrozenMap[str, str] = field(default_factory=FrozenMap)
-    created: float = field(default=0.0, compare=False)  # when the API server made it, seconds of the epoch; 0: unknown
+    created: float = field(default=0.0, compare=False)  # creation time in seconds of the epoch; 0: unknown
     origin: Origin = field(default=CLUSTER, compare=False)
 
 
 def with_volume_limits(nodes: Iterable[Node], limits: Mapping[str, FrozenMap[str, int]]) -> tuple[Node, ...]:
-    """The nodes, each with the limits that its CSI drivers gave; unknown where they did not say."""
+    """The nodes, each with the limits of its CSI drivers; unknown if a node has none."""
     return tuple(replace(node, volume_limits=limits[node.name]) if node.name in limits else node for node in nodes)

@@ -1,4 +1,4 @@
-"""Where an object came from, so that a message can say it. Never part of equality."""
+"""The source of an object, for messages. Never part of equality."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from instance_catalog.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A place in a manifest (`path` as the user gave it, 1-based `line`), or the live cluster when path is empty."""
+    """A place in a manifest (`path` as the user gave it, 1-based `line`), or the live cluster if path is empty."""
 
     path: str = ""
     line: int = 0

@@ -1,4 +1,4 @@
-"""What runs in the cluster beside us and decides whether a pool may act: other autoscalers, quotas."""
+"""Objects in the cluster that decide if a pool may act: other autoscalers, quotas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from instance_catalog.dataclass import dataclass, field
 
 
 class AutoscalerKind(Enum):
-    """Other autoscalers that are recognised. The value is what people call them."""
+    """Other autoscalers that are recognised. The values are their usual names."""
 
     KARPENTER = "Karpenter"
     CLUSTER_AUTOSCALER = "Cluster Autoscaler"
@@ -20,8 +20,8 @@ class AutoscalerKind(Enum):
 class Autoscaler(Namespaced):
     """Another autoscaler that runs. `claims`: it launches for pods with resource claims, too.
 
-    `schedulers` are the schedulers whose pods it launches for; () means all. `buffers`: it serves CapacityBuffers
-    whatever their provisioningStrategy is.
+    `schedulers` are the schedulers whose pods it launches for; () means all. `buffers`: it serves CapacityBuffers with
+    any provisioningStrategy.
     """
 
     kind: AutoscalerKind
@@ -36,7 +36,7 @@ class Autoscaler(Namespaced):
 
 @dataclass(frozen=True, slots=True)
 class Quota(Namespaced):
-    """A ResourceQuota on pods of some priority classes. `pods` may exist at most; None does not bound them."""
+    """A ResourceQuota on pods of some priority classes. `pods` is the greatest number of pods; None is no limit."""
 
     namespace: str
     name: str

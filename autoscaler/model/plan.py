@@ -1,4 +1,4 @@
-"""The plan: a value. Not executing it is the dry run."""
+"""The plan, a value. A plan that is not executed is a dry run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from instance_catalog.prediction.concrete import under_name
 
 
 class ConsideredOutcome(StrEnum):
-    """What came of an offering, in the order in which people read about them."""
+    """The result for an offering, in the order of display."""
 
     CHOSEN = "chosen"
     FITS = "fits"
@@ -28,12 +28,12 @@ class ConsideredOutcome(StrEnum):
 
     @property
     def fits(self) -> bool:
-        """Whether the demand fits on it, bought or not."""
+        """True if the demand fits on it, launched or not."""
         return self in (ConsideredOutcome.CHOSEN, ConsideredOutcome.FITS)
 
 
 class LeftOutVerdict(StrEnum):
-    """Why a pod gets no node."""
+    """The verdict for a pod that gets no node."""
 
     DOES_NOT_FIT = "does-not-fit"
     FATAL = "fatal"
@@ -51,7 +51,7 @@ class Target(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a pod is placed and what its unallocated claims get (by claim key). `reasons` say why there."""
+    """The node of a pod and the devices of its unallocated claims (by claim key). `reasons` explain the choice."""
 
     pod: str
     target: Target
@@ -63,8 +63,8 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class HandedOut:
-    """What pods use and leave of an extended resource that a device plugin hands out. `profile` is the driver profile
-    that would publish the same devices, as in PlannedNode.drivers; "" if there is none among them."""
+    """The used and free part of an extended resource that a device plugin serves. `profile` is the driver profile that
+    would publish the same devices, as in PlannedNode.drivers; "" if there is none among them."""
 
     resource: str
     used: int
@@ -74,12 +74,12 @@ class HandedOut:
 
 @dataclass(frozen=True, slots=True)
 class PlannedNode:
-    """A node to launch. `offerings` in order of preference, the first is the chosen one; others fit the same pods.
+    """A node to launch. `offerings` are in order of preference, the first is the chosen one; others fit the same pods.
 
-    `node` is the hypothetical node, `predicted` what its drivers will publish, whatever the node is called: equal nodes
-    share it. `devices_used` are devices that the placements allocate, `devices_total` all that could have been (devices
-    sharing a counter set count as one).
-    `usd_per_hour` None means not priced (only possible when an operator allows it).
+    `node` is the hypothetical node, `predicted` the slices that its drivers will publish, without the node's name:
+    equal nodes share it. `devices_used` are devices that the placements allocate, `devices_total` all that could have
+    been (devices sharing a counter set count as one). `usd_per_hour` None means not priced (only possible if an
+    operator allows it).
     """
 
     name: str
@@ -96,32 +96,32 @@ class PlannedNode:
     reasons: tuple[Reason, ...] = ()
     boot_timeout: timedelta | None = None
     replaces: tuple[str, ...] = ()  # ProvisionedNodes whose pods move to it, at less cost
-    whole: str = ""  # what it is a part of, if that is launched as a whole or not at all: a slice of several hosts
-    ready_in: BootTimes | None = None  # how long such machines took in this cluster; None: none was launched yet
+    whole: str = ""  # the slice of several hosts that it is a part of, which is launched as a whole or not at all
+    ready_in: BootTimes | None = None  # times of such machines in this cluster; None: none was launched yet
     handed_out: tuple[HandedOut, ...] = ()
 
     @property
     def slices(self) -> tuple[ResourceSlice, ...]:
-        """What its drivers will publish, under its own name; made anew each time."""
+        """The slices that its drivers will publish, under its own name; created again each time."""
         return under_name(self.predicted, self.name)
 
     @property
     def publishing(self) -> tuple[str, ...]:
-        """The driver profiles that the node needs: not those whose devices its pods have of a device plugin."""
+        """The driver profiles that the node needs: without those whose devices its pods get from a device plugin."""
         plugged = {found.profile for found in self.handed_out}
         return tuple(profile for profile in self.drivers if profile not in plugged)
 
     @property
     def offering(self) -> OfferingRef:
-        """The chosen one."""
+        """The chosen offering."""
         return self.offerings[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """An offering that was looked at for a group of equal demands.
+    """An offering that was considered for a group of equal demands.
 
-    `reasons` say why it does not fit, or why another won.
+    `reasons` explain why it does not fit, or why another one was chosen.
     """
 
     pool: str
@@ -129,12 +129,12 @@ class Considered:
     offering: OfferingRef
     outcome: ConsideredOutcome
     reasons: tuple[Reason, ...] = ()
-    nodes: int = 0  # how many of it the plan launches
+    nodes: int = 0  # the number of them that the plan launches
 
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """One failed condition with how many instance types failed on it first, and an example of them."""
+    """One failed condition with the number of instance types that failed on it first, and an example of them."""
 
     reason: Reason
     types: int
@@ -143,9 +143,9 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A pod that gets no node, its claims, and why.
+    """A pod that gets no node, its claims, and the reasons.
 
-    `types` is how many instance types were on offer.
+    `types` is the number of instance types on offer.
     """
 
     pod: str
@@ -158,7 +158,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One group of equal pods or pods that must land together, with everything that was considered for it."""
+    """One group of equal pods or of pods that need the same node, with everything that was considered for it."""
 
     pods: tuple[str, ...]
     considered: tuple[Considered, ...] = ()
@@ -169,7 +169,7 @@ class NodeAction(Enum):
     KEEP = "keep"
     NOTICE = "notice"
     DRAIN = "drain"
-    CLOSE = "close"  # no new pods; those that are there stay
+    CLOSE = "close"  # no new pods; the existing ones stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +184,11 @@ class NodeDecision:
 
 @dataclass(frozen=True, slots=True)
 class Fragmentation:
-    """How much of the free devices of one accelerator its pods cannot use, in devices; parts of devices count as parts.
+    """The free devices of one accelerator that its pods cannot use, in devices; parts of devices count as parts.
 
-    `unusable` is F of FGD ("Beware of Fragmentation", USENIX ATC 2023) summed over the nodes: what of `free` a pod
-    cannot use that is drawn from those that run or wait and ask for this accelerator. `kinds`: how many kinds of pods
-    that is; `undecided`: kinds left out, because they took more than their share of the work.
+    `unusable` is F of FGD ("Beware of Fragmentation", USENIX ATC 2023) summed over the nodes: the part of `free` that a
+    pod cannot use which is drawn from the running and pending pods that request this accelerator. `kinds`: the number
+    of kinds of these pods; `undecided`: kinds left out, because they took more than their share of the work.
     """
 
     accelerator: str
@@ -200,13 +200,13 @@ class Fragmentation:
 
     @property
     def share(self) -> Fraction:
-        """`unusable` as a part of `free`; 0 where nothing is free."""
+        """`unusable` as a part of `free`; 0 if nothing is free."""
         return self.unusable / self.free if self.free else Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A running pod that would be evicted and created again on another node that is there."""
+    """A running pod that would be evicted and created again on another existing node."""
 
     pod: str
     source: str
@@ -215,10 +215,10 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True)
 class RoomMade:
-    """A proposal: `moves` would give the pending `pods` a place on nodes that are there.
+    """A proposal: `moves` would give the pending `pods` a place on existing nodes.
 
-    `devices` by name of the node that the pods get them on. `usd_per_hour`: what the plan launches for these pods alone
-    and would not be needed; None where it launches nothing for them.
+    `devices` by name of the node that has them. `usd_per_hour`: the price of launches for these pods alone that would
+    not be needed; None if the plan launches nothing for them.
     """
 
     pods: tuple[str, ...]
@@ -229,7 +229,7 @@ class RoomMade:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The decision. Everything pending in scope appears in exactly one of placements and left_out."""
+    """The decision. Every pending pod in scope is in exactly one of placements and left_out."""
 
     launches: tuple[PlannedNode, ...] = ()
     placements: tuple[Placement, ...] = ()
@@ -239,18 +239,18 @@ class Plan:
     outside: tuple[LeftOut, ...] = ()  # pending pods that no pool serves: verdict "out-of-scope", and why
     warnings: tuple[Reason, ...] = ()
     usd_per_hour: Decimal = Decimal(0)
-    # What placing the same pods on the same capacity types costs at least; None where nobody knows.
+    # A lower bound of the cost of the same pods on the same capacity types; None if unknown.
     at_least_usd_per_hour: Decimal | None = None
-    fragmentation: tuple[Fragmentation, ...] = ()  # where it was asked for, by accelerator
-    room: tuple[RoomMade, ...] = ()  # where it was asked for: nothing moves by it
+    fragmentation: tuple[Fragmentation, ...] = ()  # only on request, by accelerator
+    room: tuple[RoomMade, ...] = ()  # only on request: nothing moves because of it
     profile: str = ""
     catalog_digest: str = ""
-    # Units of fresh work that the decision took: fewer when the same is asked again.
+    # Units of new work for the decision: fewer if the same was decided before.
     work: int = field(default=0, compare=False)
 
     @property
     def above_least(self) -> Decimal | None:
-        """How much more it costs than the lower bound, as a part of that; None where there is no bound above 0."""
+        """The additional cost over the lower bound, as a part of that; None without a bound above 0."""
         least = self.at_least_usd_per_hour
         return self.usd_per_hour / least - 1 if least else None
 

@@ -1,4 +1,4 @@
-"""Pods: everything that decides where one may run, and nothing else."""
+"""Pods, with only the parts that decide where a pod may run."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class HostPort:
 class Container:
     """`requests` are effective (a limit alone counts); `sidecar` is an init container with restartPolicy Always.
 
-    `limits` decide nothing but whether devices that take of the node's own amounts may be added (KEP-5517).
-    `model_billions` are the parameters of a model that it serves or trains in 16 bits, as far as can be seen. Not its
-    name: what looks like one in arguments and variables may be a secret. `serves_model`: a model server does, with no
-    more of the GPU's memory than it takes by default. `vllm_bfloat16`: a vLLM that may be too old to do without
-    bfloat16 by itself serves it, and nothing says to use another type.
+    `limits` only decide if devices that take of the node's own amounts may be added (KEP-5517). `model_billions` are
+    the parameters of a model that it serves or trains in 16 bits, as far as is visible. The model's name is not kept:
+    similar text in arguments and variables may be a secret. `serves_model`: a model server loads it, with no more of
+    the GPU's memory than by default. `vllm_bfloat16`: it is served by a vLLM that may be too old to replace bfloat16 by
+    itself, and no option sets another type.
     """
 
     name: str
@@ -57,8 +57,8 @@ class Container:
 class PodClaim:
     """An entry of spec.resourceClaims, resolved.
 
-    `claim` is the name of the ResourceClaim in the pod's namespace; "" means intentionally no claim (skipped).
-    None means the claim was not created yet: `template` says from what.
+    `claim` is the name of the ResourceClaim in the pod's namespace; "" means intentionally no claim (skipped). None
+    means that the claim was not created yet: `template` is its template.
     """
 
     name: str
@@ -68,7 +68,7 @@ class PodClaim:
 
 @dataclass(frozen=True, slots=True)
 class PreferredTerm:
-    """preferredDuringScheduling…: only scores read it."""
+    """preferredDuringScheduling…: it only affects scores."""
 
     weight: int
     term: NodeSelectorTerm
@@ -76,7 +76,7 @@ class PreferredTerm:
 
 @dataclass(frozen=True, slots=True)
 class PodAffinityTerm:
-    """A pod (anti-)affinity term; namespaces are resolved names, `namespace_selector` is on top of them."""
+    """A pod (anti-)affinity term; namespaces are resolved names, `namespace_selector` adds further ones."""
 
     selector: LabelSelector | None
     topology_key: str
@@ -86,14 +86,14 @@ class PodAffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class PreferredPodTerm:
-    """A preferred pod (anti-)affinity term: only scores read it."""
+    """A preferred pod (anti-)affinity term: it only affects scores."""
 
     weight: int
     term: PodAffinityTerm
 
 
 class WhenUnsatisfiable(Enum):
-    """Whether a constraint filters nodes or only scores them."""
+    """The effect of a constraint: it filters nodes, or only scores them."""
 
     DO_NOT_SCHEDULE = "DoNotSchedule"
     SCHEDULE_ANYWAY = "ScheduleAnyway"
@@ -114,7 +114,7 @@ class TopologySpread:
 
 @dataclass(frozen=True, slots=True)
 class GangRef(Namespaced):
-    """The gang a pod belongs to: (namespace, name) of a PodGroup-like object that is in the snapshot's gangs."""
+    """The gang of a pod: (namespace, name) of a PodGroup-like object in the snapshot's gangs."""
 
     namespace: str
     name: str
@@ -134,7 +134,7 @@ class Pod(Namespaced):
     overhead: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     pod_requests: FrozenMap[str, Quantity] | None = None  # pod-level resources (KEP-2837)
     pod_limits: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
-    # Of a bound pod: what its claims take of the node's own amounts, such as cpu (KEP-5517).
+    # For a bound pod: the node's own amounts, such as cpu, that its claims take (KEP-5517).
     claim_amounts: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     claims: tuple[PodClaim, ...] = ()
     node_name: str | None = None
@@ -152,9 +152,9 @@ class Pod(Namespaced):
     tolerations: tuple[Toleration, ...] = ()
     volumes: tuple[str, ...] = ()  # names of PersistentVolumeClaims in the pod's namespace
     image_volumes: tuple[str, ...] = ()  # references of images that are mounted
-    host_paths: tuple[str, ...] = ()  # paths of the node that must be there for it to start; no scheduler asks
-    csi_drivers: tuple[str, ...] = ()  # of volumes that are written into the pod; no scheduler asks
-    node_features: tuple[str, ...] = ()  # what its node must declare (KEP-5328)
+    host_paths: tuple[str, ...] = ()  # paths of the node that must exist for it to start; schedulers do not check them
+    csi_drivers: tuple[str, ...] = ()  # of volumes in the pod spec; schedulers do not check them
+    node_features: tuple[str, ...] = ()  # features that its node must declare (KEP-5328)
     host_network: bool = False
     scheduler_name: str = "default-scheduler"
     scheduling_gates: tuple[str, ...] = ()
@@ -164,41 +164,41 @@ class Pod(Namespaced):
     phase: str = "Pending"
     deleting: bool = False
     owner: str = ""  # "Job/train", "DaemonSet/x"; from the controlling owner reference
-    # When the pod promises to be finished, seconds of run time (activeDeadlineSeconds); None: unknown.
+    # The upper bound of the pod's run time, in seconds (activeDeadlineSeconds); None: unknown.
     active_deadline_seconds: int | None = None
-    no_node_before: datetime | None = None  # until then it takes places that are there, but nothing is bought for it
-    checkpoint_interval: timedelta | None = None  # what of its work a restart loses at most; None: it does not say
-    expected_duration: timedelta | None = None  # how long it or Kueue says that it runs; None: nothing is said
-    max_wait: timedelta | None = None  # how long after its creation it waits for a block to begin; None: as blocks say
+    no_node_before: datetime | None = None  # until then it may use existing nodes, but none is launched for it
+    checkpoint_interval: timedelta | None = None  # the most work that a restart loses; None: not declared
+    expected_duration: timedelta | None = None  # the run time according to the pod or Kueue; None: not declared
+    max_wait: timedelta | None = None  # longest wait for a block to begin, from its creation; None: that of the blocks
     awaits: frozenset[str] = frozenset()  # in a plan that looks ahead: blocks on which it may be before they begin
     termination_grace_seconds: int = 30
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
-    # When the API server made it, seconds of the epoch; 0: never. Equal pods are one kind, however old they are.
+    # When the API server created it, seconds of the epoch; 0: never. Equal pods are one kind, whatever their age.
     created: float = field(default=0.0, compare=False)
 
     @property
     def turn(self) -> tuple[int, float]:
-        """Sorts pods as kube-scheduler's queue does: by priority, then by age.
+        """The sort key of kube-scheduler's queue: by priority, then by age.
 
-        Source: pkg/scheduler/framework/plugins/queuesort (v1.36.3), which compares when pods were queued. Nobody else
-        can read that; pods that a file gives have no age, and stay in their order.
+        Source: pkg/scheduler/framework/plugins/queuesort (v1.36.3), which compares when pods were queued. Other
+        programs cannot read this time; pods from files have no age, and keep their order.
         """
         return -self.priority, self.created
 
     @property
     def bound(self) -> bool:
-        """Whether it occupies a node (assigned and not finished)."""
+        """True if it occupies a node (assigned and not finished)."""
         return self.node_name is not None and not self.finished
 
     @property
     def selected_labels(self) -> frozenset[str]:
-        """The keys of the node labels that it requires something of."""
+        """The keys of the node labels that it has requirements on."""
         terms = self.affinity.terms if self.affinity else ()
         return frozenset(self.node_selector) | {r.key for term in terms for r in term.match_expressions}
 
     def requires_label(self, key: str) -> bool:
-        """Whether only nodes with the label run it, whatever the value."""
+        """True if only nodes with the label run it, whatever the value."""
         terms = self.affinity.terms if self.affinity else ()
         named = [any(r.key == key and r.operator in _PRESENT for r in term.match_expressions) for term in terms]
         return key in self.node_selector or (bool(named) and all(named))
@@ -212,11 +212,11 @@ class Pod(Namespaced):
 
     @property
     def expected_seconds(self) -> int | None:
-        """How long it will run, by what it says and by what ends it, whichever is less; None: unknown."""
+        """The lesser of its declared run time and its deadline, in seconds; None: unknown."""
         said = None if self.expected_duration is None else ceil(self.expected_duration.total_seconds())
         return min((bound for bound in (said, self.active_deadline_seconds) if bound is not None), default=None)
 
     @property
     def finished(self) -> bool:
-        """Whether it has run to its end, good or bad."""
+        """True if it has ended, with success or failure."""
         return self.phase in ("Succeeded", "Failed")

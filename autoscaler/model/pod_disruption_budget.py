@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, as far as they say whether a pod may be evicted now."""
+"""PodDisruptionBudgets, with the parts that decide if a pod may be evicted now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from instance_catalog.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PodDisruptionBudget(Namespaced):
-    """`selector` None selects nothing. `allowed`: how many of its pods may be evicted now, as its status says."""
+    """`selector` None selects nothing. `allowed`: the number of its pods that may be evicted now, from its status."""
 
     namespace: str
     name: str
@@ -18,5 +18,5 @@ class PodDisruptionBudget(Namespaced):
     allowed: int = 0
 
     def protects(self, pod: Pod) -> bool:
-        """Whether the pod is one of its pods."""
+        """True if the budget selects the pod."""
         return self.namespace == pod.namespace and self.selector is not None and self.selector.matches(pod.labels)

@@ -1,4 +1,4 @@
-"""ProvisionedNode and LaunchBatch: what was asked of a provider, and how far it got. Edges live in lifecycle/."""
+"""ProvisionedNode and LaunchBatch: the requests to a provider, and their progress. lifecycle/ has the edges."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OfferingRef:
-    """An offering by name. `reservation` is the provider's id for reserved capacity; `block` our CapacityBlock.
+    """An offering by name. `reservation` is the provider's id for reserved capacity; `block` the CapacityBlock.
 
-    What a plan shows beside the name is not part of it and is not stored: the `region`, and of the price the region
-    and date that it was read for.
+    Facts that a plan only shows are not part of its identity and are not stored: the `region`, and the region and date
+    of the price.
     """
 
     instance_type: str
@@ -59,7 +59,7 @@ class Prediction:
 
 
 class PhaseChange(NamedTuple):
-    """A phase that a node entered, when, and why (a value of lifecycle's Why, or "Adopted")."""
+    """A phase that a node entered, the time, and the reason (a value of lifecycle's Why, or "Adopted")."""
 
     phase: Phase
     at: datetime
@@ -67,8 +67,8 @@ class PhaseChange(NamedTuple):
 
 
 class BootTimes(NamedTuple):
-    """How long so many machines took from their launch until pods could run on them: half of them at most `median`,
-    nine in ten at most `slow` (None: too few to say)."""
+    """The times of `boots` machines from their launch until pods could run on them: half of them at most `median`, nine
+    in ten at most `slow` (None: too few machines)."""
 
     boots: int
     median: timedelta
@@ -77,7 +77,7 @@ class BootTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProvisionedNode:
-    """One node asked of a provider. `offerings` are in order, each proven to fit the same pods."""
+    """One requested node. `offerings` are in order of preference, each proven to fit the same pods."""
 
     name: str
     pool: str
@@ -90,26 +90,26 @@ class ProvisionedNode:
     obtained: OfferingRef | None = None
     provider: str = ""
     provider_id: str = ""
-    instance_id: str = ""  # that of its machine, where another one may get the provider_id; "": none can, or unknown
+    instance_id: str = ""  # that of its machine, if another one may get the same provider_id; "": none can, or unknown
     recreated_as: str = ""  # the id of such another machine
     place: str = ""  # account/region that the provider called for its machine; "" or a part of it: unknown
     token: str = ""
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
-    pods: tuple[str, ...] = ()  # keys of the pods it was bought for
-    boot_timeout: timedelta | None = None  # from launch to Node, as it was at the launch; None: of an earlier version
-    hosts: int = 1  # how many nodes of its batch are one slice, and end together
+    pods: tuple[str, ...] = ()  # keys of the pods for which it is launched
+    boot_timeout: timedelta | None = None  # from launch to Node, set at the launch; None: by an earlier version
+    hosts: int = 1  # the number of nodes in its batch that are one slice, and end together
     replaces: tuple[str, ...] = ()  # ProvisionedNodes whose pods move to it, at less cost
     reasons: tuple[Reason, ...] = ()
     empty_since: datetime | None = None
     unhealthy_since: datetime | None = None  # its Node was ready once and is not now
-    reclaim_at: datetime | None = None  # when the provider takes this one machine, if it has said so
+    reclaim_at: datetime | None = None  # when the provider takes this machine back, if announced
     noticed_at: datetime | None = None  # an end that the provider announced once and does not repeat
     stopped_since: datetime | None = None  # its machine was stopped, and may be started again
     history: tuple[PhaseChange, ...] = ()
     uid: str = ""
     resource_version: str = ""
     deleting: bool = False  # the object was deleted; its finalizer keeps it until the machine is gone
-    created: float = field(default=0.0, compare=False)  # when the API server made it, seconds of the epoch; 0: never
+    created: float = field(default=0.0, compare=False)  # creation time in seconds of the epoch; 0: never created
 
     @property
     def offering(self) -> OfferingRef:
@@ -118,7 +118,7 @@ class ProvisionedNode:
 
 
 class BatchOutcome(StrEnum):
-    """How far a LaunchBatch got: its nodes wait for a call, a call is under way, all that can be had is there."""
+    """The progress of a LaunchBatch: no call yet, a call in progress, or all available machines obtained."""
 
     INTENDED = "Intended"
     CALLING = "Calling"
@@ -127,13 +127,13 @@ class BatchOutcome(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether nothing will be asked for any more."""
+        """True if no further call is made."""
         return self in (BatchOutcome.LAUNCHED, BatchOutcome.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchMember:
-    """One node of a LaunchBatch, with the keys of the pods that it is bought for.
+    """One node of a LaunchBatch, with the keys of the pods for which it is launched.
 
     `provider_id` and `obtained` are the machine and the offering that it got, "" and None as long as there is none;
     `instance_id` as in ProvisionedNode.
@@ -148,10 +148,10 @@ class BatchMember:
 
 @dataclass(frozen=True, slots=True)
 class LaunchBatch:
-    """Nodes launched together. Written before any provider call, with everything the calls and the nodes derive from.
+    """Nodes launched together. Written before any provider call, with all inputs of the calls and the nodes.
 
     The parameters (`labels`, `taints`, `kubelet_reserved`, `template`) are copied from the pool, so that a repetition
-    after a restart is identical even when the pool changed meanwhile. `token` is hash(batch, attempt, zone).
+    after a restart is identical even if the pool changed meanwhile. `token` is hash(batch, attempt, zone).
     """
 
     name: str
@@ -161,11 +161,11 @@ class LaunchBatch:
     attempt: int = 0  # index of the offering that is requested
     token: str = ""
     parameter_hash: str = ""
-    answered: bool = False  # whether the answer of a call was persisted
+    answered: bool = False  # True if the answer of a call was persisted
     outcome: BatchOutcome = BatchOutcome.INTENDED
     uid: str = ""
     resource_version: str = ""
-    minimum: int = 1  # so many nodes come together or none
+    minimum: int = 1  # the least number of nodes, otherwise none
     provider: str = ""
     prediction: Prediction | None = None
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
@@ -173,11 +173,11 @@ class LaunchBatch:
     kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     template: NodeTemplateRef = NO_TEMPLATE
     deleting: bool = False  # the object was deleted; its finalizer keeps it until it is finished
-    guarded: bool = False  # that finalizer is there
-    place: str = ""  # account/region that the provider calls for its attempt
-    waiting_since: datetime | None = None  # since when the provider holds its request; None: it does not
+    guarded: bool = False  # it has this finalizer
+    place: str = ""  # account/region of its attempt at the provider
+    waiting_since: datetime | None = None  # when the provider began to hold its request; None: it does not
     boot_timeout: timedelta | None = None
-    whole: bool = False  # its nodes are the hosts of one slice: they come together, and end together
+    whole: bool = False  # its nodes are the hosts of one slice: they start together, and end together
     replaces: tuple[str, ...] = ()  # ProvisionedNodes whose pods move to its nodes
 
     @property
@@ -186,7 +186,7 @@ class LaunchBatch:
 
     @property
     def asked(self) -> bool:
-        """Whether a call was begun for it."""
+        """True if a call was begun for it."""
         return self.outcome is not BatchOutcome.INTENDED or bool(self.token)
 
     @property

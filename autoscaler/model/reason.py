@@ -1,7 +1,7 @@
-"""Why: closed enums plus data. Text is made in report/ only.
+"""Reasons: closed enums plus data. Only report/ makes text.
 
-A `Reason` is one finding about one thing (a pod on a node, a claim, a device, a pool). `code` is closed, `detail`
-carries the facts as text-free data (names, numbers), so that equal findings compare equal and can be counted.
+A `Reason` is one finding about one thing (a pod on a node, a claim, a device, a pool). `code` is closed, `detail` has
+the facts as text-free data (names, numbers), so that equal findings compare equal and can be counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Fact: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 
 class Code(Enum):
-    """Every reason Foreslice can give. The value is the stable identifier used in JSON and metrics."""
+    """All reasons of Foreslice. The value is the stable identifier in JSON and metrics."""
 
     # DRA: why a claim does not fit a node
     NO_DEVICE_OF_CLASS = "NoDeviceOfClass"  # no device on the node passes the class selectors
@@ -54,16 +54,16 @@ class Code(Enum):
     ALL_OVER_UNFINISHED_POOL = "AllOverUnfinishedPool"
     ALL_VIOLATES_CONSTRAINT = "AllViolatesConstraint"
     BAD_NODE_SELECTOR = "BadNodeSelector"
-    NODE_AMOUNT_UNDECIDED = "NodeAmountUndecided"  # device, problem: what its claim takes of the node's own amounts
+    NODE_AMOUNT_UNDECIDED = "NodeAmountUndecided"  # device, problem: the amounts of the node that its claim takes
     # DRA: unknown
     RUNTIME_ATTRIBUTE = "RuntimeAttribute"  # decided by a value that exists only at run time
-    CATALOG_UNKNOWN = "CatalogUnknown"  # decided by a fact the catalog does not have
-    PLANNING_FAILED = "PlanningFailed"  # a bug of Foreslice that this pod, pool or block meets
-    UNSUPPORTED = "Unsupported"  # a field or feature this version does not understand
-    CONTESTED_RESOURCE = "ContestedResource"  # resource: whether its class serves it depends on what cannot be seen
-    WAITS_FOR_TURN = "WaitsForTurn"  # objects, pods: the bounds of what one reconcile plans for
-    WORK_BUDGET = "WorkBudget"  # expression, or kinds of pods of the namespace: more work than a plan may spend
-    UNREADABLE = "Unreadable"  # right: without it a kind cannot be read that decides this
+    CATALOG_UNKNOWN = "CatalogUnknown"  # decided by a fact that the catalog lacks
+    PLANNING_FAILED = "PlanningFailed"  # a bug of Foreslice that affects this pod, pool or block
+    UNSUPPORTED = "Unsupported"  # a field or feature that this version does not support
+    CONTESTED_RESOURCE = "ContestedResource"  # resource: it is unknown if its class serves it
+    WAITS_FOR_TURN = "WaitsForTurn"  # objects, pods: the limits of one reconcile
+    WORK_BUDGET = "WorkBudget"  # expression, or kinds of pods of the namespace: more work than a plan allows
+    UNREADABLE = "Unreadable"  # right: without it a kind that decides this cannot be read
     # other predicates
     INSUFFICIENT_RESOURCE = "InsufficientResource"  # resource, wanted, free
     NODE_SELECTOR_MISMATCH = "NodeSelectorMismatch"
@@ -87,43 +87,43 @@ class Code(Enum):
     # planning
     OUT_OF_SCOPE = "OutOfScope"  # no claim and no extended resource served by DRA
     NOT_SELECTED = "NotSelected"  # pool: its scope selects other pods
-    OTHER_LAUNCHER = "OtherLauncher"  # pool: Cluster Autoscaler decides about its nodes
-    # request, of another autoscaler's class_name: its capacity is asked for there, and the condition or the end that it
-    # has; or the one that is missing
+    OTHER_LAUNCHER = "OtherLauncher"  # pool: Cluster Autoscaler decides on its nodes
+    # request, of another autoscaler's class_name: that autoscaler provides its capacity; with its condition or end, or
+    # the condition that is missing
     PROVISIONING_REQUEST = "ProvisioningRequest"
-    TEMPLATE_NOT_FOUND = "TemplateNotFound"  # what pods or their claims are made from
+    TEMPLATE_NOT_FOUND = "TemplateNotFound"  # the template of pods or their claims
     BUFFERS_SERVED = "BuffersServed"  # kind: it serves CapacityBuffers of every strategy
     BOOKED = "Booked"  # kept for the consumers of a ProvisioningRequest
-    NOMINATED = "Nominated"  # node: a place is being made for it there
-    AWAITS_BINDING = "AwaitsBinding"  # node: bought for it and just there; kube-scheduler binds it in a moment
-    SCALE_UP_DELAYED = "ScaleUpDelayed"  # until: its annotation wants no node before
+    NOMINATED = "Nominated"  # node: other pods are preempted for it there
+    AWAITS_BINDING = "AwaitsBinding"  # node: launched for it and ready; kube-scheduler will bind it soon
+    SCALE_UP_DELAYED = "ScaleUpDelayed"  # until: by its annotation, no node is launched before
     COMES_FIRST = "ComesFirst"  # it would take a node that is launched for a pod behind it in the queue
     # block, begins; without it instance_type, capacity_type, usd_per_hour: it waits for a CapacityBlock to begin
     WAITS_FOR_BLOCK = "WaitsForBlock"
-    NOT_TRIED = "NotTried"  # kube-scheduler has not said anything about it yet
-    UNSCHEDULABLE = "Unschedulable"  # what kube-scheduler said
-    SCHEDULER_ERROR = "SchedulerError"  # what kube-scheduler failed on
+    NOT_TRIED = "NotTried"  # kube-scheduler has not reported anything about it yet
+    UNSCHEDULABLE = "Unschedulable"  # kube-scheduler's message
+    SCHEDULER_ERROR = "SchedulerError"  # kube-scheduler's error
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
     NO_POOL = "NoPool"  # no pool admits the offering that would fit
-    NOT_PREDICTED = "NotPredicted"  # driver, device_class: nothing says what the driver publishes; nodes: that do
+    NOT_PREDICTED = "NotPredicted"  # driver, device_class: its devices are not predicted; nodes: that publish them
     NOTHING_HAS = "NothingHas"  # name, wanted, where; largest or best, and (instance_type, accelerator) or simulated_by
     ALTERNATIVE_NOWHERE = "AlternativeNowhere"  # alternative, passed over; the rest as of NothingHas
-    GIVES_WAY = "GivesWay"  # node: kept for a buffer until a real pod needed what it takes of a limit
+    GIVES_WAY = "GivesWay"  # node: kept for a buffer until a real pod needed its part of a limit
     POOL_LIMIT = "PoolLimit"  # resource, limit, wanted
     POOL_REFUSES = "PoolRefuses"  # requirement of the pool
-    NO_PRICE = "NoPrice"  # never bought without a price
+    NO_PRICE = "NoPrice"  # never launched without a price
     NOT_RUNNABLE = "NotRunnable"  # problem, source: the drivers or node images do not run on the instance type
-    FRACTION_UNASKED = "FractionUnasked"  # share: a part of a card, which the pool does not ask for
-    NOT_IN_GROUPS = "NotInGroups"  # kind, template: a node template of whose groups none starts it; block: of which
-    GROUPS_FULL = "GroupsFull"  # kind, template, instance_type, zone, most: its groups hold no more machines
+    FRACTION_UNASKED = "FractionUnasked"  # share: a part of a card, which the pool does not allow
+    NOT_IN_GROUPS = "NotInGroups"  # kind, template: no group of the node template starts it; block: of this block
+    GROUPS_FULL = "GroupsFull"  # kind, template, instance_type, zone, most: its groups are full
     NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
     ARCHITECTURE_UNASKED = "ArchitectureUnasked"  # an implicit pool does not offer it unless the pod names it
     SHORTAGE = "Shortage"  # the provider had none
-    LAUNCH_FAILED = "LaunchFailed"  # error, message, until: what the provider answered instead
+    LAUNCH_FAILED = "LaunchFailed"  # error, message, until: the provider's answer
     QUARANTINED = "Quarantined"
     GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted
     GANG_TOPOLOGY = "GangTopology"
-    BUNDLE_SPLIT = "BundleSplit"  # pods sharing a claim do not fit one node together; first: so many get one
+    BUNDLE_SPLIT = "BundleSplit"  # pods sharing a claim do not fit one node together; first: this many get one
     BLOCK_ENDS_TOO_SOON = "BlockEndsTooSoon"  # block, needed seconds, left seconds
     BLOCK_DURATION_UNKNOWN = "BlockDurationUnknown"
     BLOCK_NOT_CONSUMER = "BlockNotConsumer"
@@ -131,25 +131,25 @@ class Code(Enum):
     BREAKS_OTHER_POD = "BreaksOtherPod"  # its devices would make another pending pod's selector fail
     SPENDING_GUARD = "SpendingGuard"
     REPLAY_STUCK = "ReplayStuck"
-    CHEAPER_UNKNOWN = "CheaperUnknown"  # types, example, price, attributes: what nobody knows may have been enough
-    PRICE_GUESSED = "PriceGuessed"  # types: what is bought is priced by a guess
-    ADVICE = "Advice"  # problem: what is allowed and will probably surprise
-    PLAN_BUDGET = "PlanBudget"  # the search ran out of its step budget
-    # checks before buying
-    UNUSABLE = "Invalid"  # field, problem: what no schema can know is wrong with a pool or block
+    CHEAPER_UNKNOWN = "CheaperUnknown"  # types, example, price, attributes: unknown values may have been enough
+    PRICE_GUESSED = "PriceGuessed"  # types: the price of a launch is an estimate
+    ADVICE = "Advice"  # problem: allowed, but probably not intended
+    PLAN_BUDGET = "PlanBudget"  # the search used up its step budget
+    # checks before launches
+    UNUSABLE = "Invalid"  # field, problem: a defect of a pool or block that no schema can find
     MAY_NOT_ACT = "MayNotAct"  # problem: the controller lacks the rights of foreslice-act
-    NO_PROVIDER = "NoProvider"  # kind, served: nothing launches from such node templates
-    PROVIDER_REFUSES = "ProviderRefuses"  # provider, message: not even questions are answered
+    NO_PROVIDER = "NoProvider"  # kind, served: no provider launches from such node templates
+    PROVIDER_REFUSES = "ProviderRefuses"  # provider, message: it refuses even read calls
     SLICE_NOT_LAUNCHED = "SliceNotLaunched"  # hosts, instance_type: a TPU slice, which is planned only
     OTHER_AUTOSCALER = "OtherAutoscaler"  # kind, pods: it would launch for the same pods
-    FOREIGN_NODES = "ForeignNodes"  # count, example: nodes of the pool that nobody here has started
+    FOREIGN_NODES = "ForeignNodes"  # count, example: nodes of the pool that Foreslice has not started
     NO_DRIVER = "NoDriver"  # profile: no DaemonSet runs it
     DRIVER_NEEDS_LABEL = "DriverNeedsLabel"  # driver, labels
     DRIVER_REFUSES_TAINT = "DriverRefusesTaint"  # driver, taint
     DRIVER_REFUSES_STARTUP_TAINT = "DriverRefusesStartupTaint"  # driver, taint
     NO_QUOTA = "NoQuota"  # driver, daemon_set, priority_class
     DEVICE_PLUGIN_RUNS = "DevicePluginRuns"  # driver
-    DRIVER_SILENT = "DriverSilent"  # driver, daemon_set: it runs there and publishes nothing
+    DRIVER_SILENT = "DriverSilent"  # driver, daemon_set: it runs there but publishes nothing
     DEVICES_TWICE = "DevicesTwice"  # driver, resources
     GPUDIRECT_BROKEN = "GpuDirectBroken"  # instance_type, branch, instead, parameter
     # good outcomes
@@ -157,8 +157,8 @@ class Code(Enum):
     CHEAPEST = "Cheapest"
     PREFERRED = "Preferred"  # an earlier firstAvailable alternative
     PREPAID = "Prepaid"
-    WHOLE_SLICE = "WholeSlice"  # hosts, topology: a TPU slice of several hosts is bought as a whole
-    SAME_DOMAIN = "SameDomain"  # key: a label of which pod affinity wants one value
+    WHOLE_SLICE = "WholeSlice"  # hosts, topology: a TPU slice of several hosts is launched as a whole
+    SAME_DOMAIN = "SameDomain"  # key: a label for which pod affinity requires one value
     ALREADY_BOUND = "AlreadyBound"
     EXISTING_NODE = "ExistingNode"
     COMING_NODE = "ComingNode"  # since: the provider holds the request and has not started it
@@ -168,7 +168,7 @@ class Code(Enum):
     NODE_UNHEALTHY = "NodeUnhealthy"
     NODE_STOPPED = "NodeStopped"  # since: its machine was stopped
     NODE_FAILED = "NodeFailed"  # why: the edge of its life on which it failed
-    NODE_DRIFTED = "NodeDrifted"  # what: the pool's field that it does not match any more
+    NODE_DRIFTED = "NodeDrifted"  # what: the changed field of the pool
     NODE_DISPENSABLE = "NodeDispensable"  # saved: USD an hour; its pods fit on other nodes
     NODE_CLOSING = "NodeClosing"  # saved: USD an hour; its pods would cost less on new machines
     NODE_REPLACED = "NodeReplaced"  # saved, by, together: its pods, with those of others, move to machines of type `by`
@@ -181,19 +181,19 @@ class Code(Enum):
     MACHINE_RECREATED = "MachineRecreated"  # machine: another one, which its group has made under its name; was
     DO_NOT_DISRUPT = "DoNotDisrupt"  # mark
     POOL_DELETED = "PoolDeleted"
-    SLICE_BROKEN = "SliceBroken"  # hosts, left: other hosts of its slice are gone or go, and it is of no use alone
+    SLICE_BROKEN = "SliceBroken"  # hosts, left: other hosts of its slice are gone or ending, and it is of no use alone
     SLICE_IN_USE = "SliceInUse"  # hosts: it stays with the other hosts of its slice
     BASELINE = "Baseline"
     SHARES_CLAIM = "SharesClaim"
 
 
-# Too little of a resource is free; `resource`, `wanted` and `free` say how much.
+# The free amount of a resource is insufficient: `resource`, `wanted` and `free`.
 SHORT_AMOUNTS: Final = frozenset({Code.INSUFFICIENT_RESOURCE, Code.INSUFFICIENT_WITH_CLAIMS})
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One finding. `subject` names what it is about ("claim default/gpu", "request gpu", "pool p")."""
+    """One finding. `subject` names its object ("claim default/gpu", "request gpu", "pool p")."""
 
     code: Code
     subject: str = ""
@@ -206,5 +206,5 @@ class Reason:
 
 
 def subject_of(kind: str, name: str) -> str:
-    """The subject of a reason about one object: "pool p". Readers that look for a subject build it here, too."""
+    """The subject of a reason about one object: "pool p". Code that compares subjects uses it, too."""
     return f"{kind} {name}"

@@ -1,4 +1,4 @@
-"""Capacity that is asked for without pods: ProvisioningRequests and CapacityBuffers, and what they refer to.
+"""Capacity that is requested without pods: ProvisioningRequests and CapacityBuffers, and the objects they refer to.
 
 Facts: cluster-autoscaler/apis, provisioningrequest autoscaling.x-k8s.io/v1 and capacitybuffer v1beta1 (2026-08).
 """
@@ -19,7 +19,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 
 
 class RequestClass(StrEnum):
-    """The classes of ProvisioningRequests that Foreslice serves; all others belong to somebody else."""
+    """The classes of ProvisioningRequests that Foreslice serves; other autoscalers serve the rest."""
 
     ATOMIC = "atomic.foreslice.dev"
     CHECK = "check.foreslice.dev"
@@ -57,7 +57,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate(Namespaced):
-    """A PodTemplate. `pod` is what is made from it, under the name of the template."""
+    """A PodTemplate. `pod` is the pod that is created from it, with the name of the template."""
 
     namespace: str
     name: str
@@ -76,9 +76,9 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningRequest(Namespaced):
-    """A ProvisioningRequest of any class. `conditions` in the order of its status; `created` in seconds of the epoch,
-    0 when no API server has seen it. `too_many` are the pods of a request that asks for more than Foreslice takes at
-    once; it has no pod sets then."""
+    """A ProvisioningRequest of any class. `conditions` in the order of its status; `created` in seconds of the epoch, 0
+    if no API server has stored it. `too_many` are the pods of a request for more than Foreslice accepts at once; it has
+    no pod sets then."""
 
     namespace: str
     name: str
@@ -97,7 +97,7 @@ class ProvisioningRequest(Namespaced):
 
     @property
     def served(self) -> RequestClass | None:
-        """Which of the served classes it is of; None for others."""
+        """The class if Foreslice serves it; None for others."""
         return RequestClass(self.class_name) if self.class_name in tuple(RequestClass) else None
 
     @property
@@ -106,13 +106,13 @@ class ProvisioningRequest(Namespaced):
 
     @property
     def spares(self) -> FrozenMap[str, int]:
-        """How many pods more than it asks for it gets room for, by PodTemplate: kube-scheduler may scatter its pods."""
+        """The extra pods that it gets room for, by PodTemplate: kube-scheduler may scatter its pods."""
         entries = (entry.partition("=") for entry in self.details.get(labels.SPARE_PODS, "").split(","))
         return FrozenMap({name: int(number) for name, _, number in entries if number.isdigit() and len(number) < 6})
 
     @property
     def wanted(self) -> int:
-        """How many pods room is looked for."""
+        """The number of pods that need room, extra ones included."""
         return self.pods + sum(self.spares.values())
 
     @property
@@ -124,32 +124,32 @@ class ProvisioningRequest(Namespaced):
         return next((found for found in self.conditions if found.type == kind.value), None)
 
     def has(self, kind: RequestCondition) -> bool:
-        """Whether the condition is True."""
+        """True if the condition is True."""
         found = self.condition(kind)
         return found is not None and found.status == "True"
 
     @property
     def last(self) -> Condition | None:
-        """How far it is: the condition that is True and the last one in the order of a request's life."""
+        """The last condition, in the order of a request's life, that is True."""
         return next((self.condition(kind) for kind in reversed(RequestCondition) if self.has(kind)), None)
 
     @property
     def over(self) -> bool:
-        """Whether nothing is provisioned or kept for it any more."""
+        """True if nothing is provisioned or kept for it any more."""
         return self.deleting or any(self.has(kind) for kind in ENDS_REQUEST)
 
     @property
     def wants_nodes(self) -> bool:
-        """Whether nodes are to be found or bought for it."""
+        """True if it needs nodes, existing or new ones."""
         return self.served is RequestClass.ATOMIC and not self.over and not self.has(RequestCondition.PROVISIONED)
 
     @property
     def created_at(self) -> datetime | None:
-        """When the API server made it."""
+        """The time at which the API server created it."""
         return datetime.fromtimestamp(self.created, UTC) if self.created else None
 
     def consumed_by(self, pod: Pod) -> bool:
-        """Whether the pod says that it uses the capacity of this request."""
+        """True if an annotation of the pod refers to this request."""
         return pod.namespace == self.namespace and consumed_request(pod) == self.name
 
 
@@ -159,17 +159,17 @@ def consumed_request(pod: Pod) -> str:
 
 
 def consuming_key(pod: Pod) -> str:
-    """The annotation in which the pod says so; "" if it does not."""
+    """The annotation of the pod with that name; "" if it has none."""
     return next((key for key in CONSUMES_REQUEST if key in pod.annotations), "")
 
 
 def named_class(pod: Pod) -> str:
-    """The class of that ProvisioningRequest, as the pod says; "" where it says none."""
+    """The class of that ProvisioningRequest in the pod's annotations; "" if there is none."""
     return next((pod.annotations[key] for key in _CLASS_OF_REQUEST if key in pod.annotations), "")
 
 
 class ScalableRef(NamedTuple):
-    """A workload of the buffer's namespace."""
+    """A workload in the buffer's namespace."""
 
     group: str
     kind: str
@@ -178,7 +178,7 @@ class ScalableRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scalable:
-    """A workload that a CapacityBuffer may refer to, with its `replicas` as asked for and the pod that it makes."""
+    """A workload that a CapacityBuffer may refer to, with its requested `replicas` and the pod that it creates."""
 
     group: str
     kind: str
@@ -189,16 +189,16 @@ class Scalable:
 
     @property
     def reference(self) -> ScalableRef:
-        """How a CapacityBuffer of its namespace names it."""
+        """The reference to it in a CapacityBuffer of its namespace."""
         return ScalableRef(self.group, self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityBuffer(Namespaced):
-    """A CapacityBuffer. `scalable` is of the same namespace; one of it and `template` is set.
+    """A CapacityBuffer. `scalable` is in the same namespace; either it or `template` is set.
 
-    `limits` bound the sum of what its pods request. `strategy` "" means the default of the API. `odd` says what of its
-    spec cannot be honoured, with the remedy.
+    `limits` limit the sum of its pods' requests. `strategy` "" means the default of the API. `odd` is the unsupported
+    part of its spec, with the next step.
     """
 
     namespace: str
@@ -221,5 +221,5 @@ class CapacityBuffer(Namespaced):
 
     @property
     def served(self) -> bool:
-        """Whether Foreslice serves its strategy."""
+        """True if Foreslice serves its strategy."""
         return self.strategy == labels.ACTIVE_CAPACITY and not self.deleting

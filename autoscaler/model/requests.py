@@ -1,4 +1,4 @@
-"""What containers request together (AggregateContainerRequests in component-helpers resource/helpers.go, v0.36.3)."""
+"""The total requests of containers (AggregateContainerRequests in component-helpers resource/helpers.go, v0.36.3)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NOTHING: Final[FrozenMap[str, Quantity]] = FrozenMap()
 def together(
     containers: Iterable[Container], init_containers: Iterable[Container], missing: Mapping[str, Quantity] = NOTHING
 ) -> dict[str, Quantity]:
-    """The sum of containers and sidecars, or the largest init step where that is more.
+    """The sum of containers and sidecars, or the largest init step if that is more.
 
-    An init container runs beside the sidecars started before it. A container counts as `missing` says for resources
+    An init container runs beside the sidecars started before it. `missing` are the amounts of a container for resources
     that it does not request.
     """
     running: dict[str, Quantity] = {}
@@ -40,7 +40,7 @@ def together(
 
 
 def add(total: dict[str, Quantity], requests: Mapping[str, Quantity]) -> None:
-    """Put `requests` on top of `total`."""
+    """Add `requests` to `total`."""
     for resource, quantity in requests.items():
         total[resource] = total[resource] + quantity if resource in total else quantity
 

@@ -18,9 +18,9 @@ from instance_catalog.kubernetes.taint import Toleration
 class DeviceRequest:
     """An `exactly` request or one subrequest of `firstAvailable`.
 
-    `allocation_mode` is ExactCount, All, or whatever the manifest says (unsupported modes are fatal in the allocator).
-    `admin_access` None means absent, which differs from False when the feature gate is off.
-    `capacity` None means no capacity requirements were given at all.
+    `allocation_mode` is ExactCount, All, or the value in the manifest (unsupported modes are fatal in the allocator).
+    `admin_access` None means absent, which differs from False if the feature gate is off. `capacity` None means that
+    there are no capacity requirements.
     """
 
     name: str
@@ -35,7 +35,7 @@ class DeviceRequest:
 
     @property
     def alternatives(self) -> tuple[DeviceRequest, ...]:
-        """Of a prioritized list its subrequests, of any other request itself."""
+        """The subrequests of a prioritized list; for any other request, the request itself."""
         return (self,)
 
 
@@ -72,7 +72,7 @@ class DistinctAttribute:
 
 @dataclass(frozen=True, slots=True)
 class UnknownConstraint:
-    """A constraint of a type this version does not know; `found` lists its fields."""
+    """A constraint of a type that this version does not support; `found` lists its fields."""
 
     found: str = ""
     requests: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ Constraint = MatchAttribute | DistinctAttribute | UnknownConstraint
 
 @dataclass(frozen=True, slots=True)
 class ClaimConfig:
-    """Opaque driver configuration; only prepare rules look into it. `parameters` is the JSON text."""
+    """Opaque driver configuration, which only prepare rules read. `parameters` is the JSON text."""
 
     requests: tuple[str, ...]
     driver: str
@@ -127,12 +127,12 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class ResourceClaim(Namespaced):
-    """A claim. `controller` is the uid of the controlling owner ("" for claims made by hand).
+    """A claim. `controller` is the uid of the controlling owner ("" for claims created by hand).
 
-    `pod_group` names the PodGroup (scheduling.k8s.io) that is this owner, "" for other owners.
-    `created`: when the API server made it, in seconds of the epoch; 0 when unknown.
-    `device_conditions` maps "driver/pool/device" to the condition types that are True, for binding conditions.
-    `spec_key()` is equal for claims that ask for the same thing, whatever their names.
+    `pod_group` names the PodGroup (scheduling.k8s.io) that is this owner, "" for other owners. `created`: when the API
+    server created it, in seconds of the epoch; 0 if unknown. `device_conditions` maps "driver/pool/device" to the
+    condition types that are True, for binding conditions. `spec_key()` is equal for claims with the same requests,
+    whatever their names.
     """
 
     namespace: str
@@ -153,7 +153,7 @@ class ResourceClaim(Namespaced):
 
     @property
     def exact_requests(self) -> Iterator[DeviceRequest]:
-        """Its requests, and the alternatives of its prioritized lists in their place."""
+        """Its requests, with the alternatives of prioritized lists in their place."""
         return (one for request in self.requests for one in request.alternatives)
 
     def spec_key(

@@ -1,4 +1,4 @@
-"""The world as one frozen value: what plan_for decides from."""
+"""The cluster as one frozen value: the input of plan_for."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NO_DRIVERS = DriverSet(())
 class DaemonSet(Namespaced):
     """A DaemonSet as its overhead on a node: `pod` is its template (node_name None).
 
-    `drivers` are the DRA drivers it runs, `device_plugin` the driver whose devices it hands out the old way.
+    `drivers` are its DRA drivers, `device_plugin` the driver whose devices it serves as a device plugin.
     """
 
     namespace: str
@@ -54,9 +54,10 @@ class DaemonSet(Namespaced):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Do not ask for this before `until`. Empty fields and None match everything (a whole zone, a whole type).
+    """An offering that is not requested before `until`. Empty fields and None match everything (a whole zone, a whole
+    type).
 
-    `failures` in a row, each of which lengthened the wait.
+    `failures` are consecutive; each of them lengthened the wait.
     """
 
     until: datetime
@@ -66,11 +67,11 @@ class Backoff:
     pool: str = ""
     reason: str = ""  # the provider's error kind
     failures: int = 1
-    message: str = ""  # what the provider said, and what to do about it
+    message: str = ""  # the provider's message, and the next step
     reservation: str = ""  # the provider's id
 
     def covers(self, offering: OfferingRef) -> bool:
-        """Whether it is about this offering, in whatever pool."""
+        """True if it applies to this offering, in any pool."""
         return (
             self.instance_type in ("", offering.instance_type)
             and self.zone in ("", offering.zone)
@@ -81,24 +82,24 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """What speaks against launching a type with these driver profiles; `until` then, the pool does not.
+    """The evidence against launching a type with these driver profiles; the pool does not launch it before `until`.
 
-    The evidence names what it was seen on, so that seeing it twice counts once. `until` None: not enough yet.
+    The evidence names where it was found, so that the same finding counts once. `until` None: not enough evidence yet.
     """
 
     pool: str
     instance_type: str
     drivers: tuple[str, ...]
-    failed_boots: tuple[str, ...] = ()  # provider ids of machines, in a row
+    failed_boots: tuple[str, ...] = ()  # provider ids of machines, consecutive
     mispredictions: tuple[str, ...] = ()  # "namespace/pod on provider id"
-    times: int = 0  # how often it was quarantined
+    times: int = 0  # the number of quarantines
     until: datetime | None = None
-    drifts: tuple[str, ...] = ()  # provider ids of machines that published something else than predicted
+    drifts: tuple[str, ...] = ()  # provider ids of machines that published other devices than predicted
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything known at one moment, in a defined order: by namespace and name unless said otherwise."""
+    """The state at one moment, in a defined order: by namespace and name unless noted otherwise."""
 
     profile: KubernetesProfile = REFERENCE
     pods: tuple[Pod, ...] = ()
@@ -116,26 +117,27 @@ class Snapshot:
     storage_classes: FrozenMap[str, StorageClass] = field(default_factory=FrozenMap)
     attachments: tuple[VolumeAttachment, ...] = ()
     storage_capacities: tuple[StorageCapacity, ...] = ()
-    capacity_trackers: frozenset[str] = frozenset()  # CSI drivers that say how much they can make
+    capacity_trackers: frozenset[str] = frozenset()  # CSI drivers that publish their free capacity
     pools: tuple[CapacityPool, ...] = ()
     blocks: tuple[CapacityBlock, ...] = ()
     provisioned: tuple[ProvisionedNode, ...] = ()
-    # Since when a provider holds the request for a ProvisionedNode, by its name, of those that it does not start yet.
+    # By name of a ProvisionedNode whose request the provider holds without starting it: the time since when.
     waiting: FrozenMap[str, datetime] = field(default_factory=FrozenMap)
-    # Machines that have a Node and no ProvisionedNode, by the name of their LaunchBatch: how many.
+    # By name of a LaunchBatch: the number of its machines that have a Node and no ProvisionedNode.
     unwritten: FrozenMap[str, int] = field(default_factory=FrozenMap)
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     autoscalers: tuple[Autoscaler, ...] = ()  # others that run in the cluster
     quotas: tuple[Quota, ...] = ()
     claim_templates: FrozenMap[str, ResourceClaimTemplate] = field(default_factory=FrozenMap)  # by namespace/name
     pod_templates: FrozenMap[str, PodTemplate] = field(default_factory=FrozenMap)  # by namespace/name
-    scalables: tuple[Scalable, ...] = ()  # what a CapacityBuffer may refer to
+    scalables: tuple[Scalable, ...] = ()  # workloads that a CapacityBuffer may refer to
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
     backoffs: tuple[Backoff, ...] = ()
     quarantines: tuple[Quarantine, ...] = ()
     spending: Spending | None = None
-    # Own nodes that take no more pods, by name of the ProvisionedNode: what their pods would save on new machines, $/h.
+    # By name of the ProvisionedNode, managed nodes that accept no more pods: the saving for their pods on new machines,
+    # $/h.
     closing: FrozenMap[str, Decimal] = field(default_factory=FrozenMap)
-    from_files: bool = False  # without a cluster: what its nodes run may be assumed where nothing says so
+    from_files: bool = False  # without a cluster: components of its nodes may be assumed if no file has them
     unreadable: FrozenMap[str, str] = EMPTY  # kinds that may not be read, with the right that is missing

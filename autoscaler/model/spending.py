@@ -1,4 +1,4 @@
-"""What was spent today and launched lately: what the spending guards must know over a restart."""
+"""The spending of today and the recent launches: the state of the spending guards that must survive a restart."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from instance_catalog.dataclass import dataclass
 class Spending:
     """The account at `since`: `usd` spent on that day (UTC) up to then, and `usd_per_hour` from then on.
 
-    `recent_launches` counts nodes launched, less those that the allowed rate has let go by `since`. `binding` names the
-    guards that kept something from being launched.
+    `recent_launches` counts nodes launched, less those that the allowed rate has balanced by `since`. `binding` names
+    the guards that blocked a launch.
     """
 
     since: datetime
@@ -21,5 +21,5 @@ class Spending:
     usd_per_hour: Decimal = Decimal(0)
     recent_launches: Decimal = Decimal(0)
     binding: tuple[str, ...] = ()
-    binding_since: datetime | None = None  # since when some guard binds, or none does
+    binding_since: datetime | None = None  # since when a guard blocks launches, or none does
     resource_version: str = ""

@@ -1,4 +1,4 @@
-"""Volumes as far as they bind pods to places, PriorityClasses are resolved at the edge and do not appear here."""
+"""Volumes, with the parts that bind pods to places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOTHING = Quantity.of(0)
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
     """`topology` are its zone and region labels with their values ("a__b" is two); `claim` is namespace/name, and
-    `claim_uid` distinguishes it from others that had the name before, where that is known.
+    `claim_uid` distinguishes it from earlier claims of that name, if it is known.
 
     `driver` and `handle` are those of a CSI volume; `in_tree` is a volume of a plugin that became a CSI driver.
     """
@@ -44,7 +44,7 @@ class PersistentVolume:
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolumeClaim(Namespaced):
-    """`volume` is the bound volume's name, None while unbound; one is being made for it at `selected_node`."""
+    """`volume` is the bound volume's name, None while unbound; one is being created for it at `selected_node`."""
 
     namespace: str
     name: str
@@ -63,7 +63,7 @@ class PersistentVolumeClaim(Namespaced):
 
 
 DELAYED: Final = "WaitForFirstConsumer"
-UNKNOWN_BINDING: Final = ""  # of a class that is not in sight
+UNKNOWN_BINDING: Final = ""  # of a class that is not in the snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class VolumeAttachment:
 
 @dataclass(frozen=True, slots=True)
 class StorageCapacity:
-    """What a CSI driver can still make of a StorageClass on some nodes (CSIStorageCapacity); None: on none, nothing."""
+    """The free capacity of a StorageClass on some nodes (CSIStorageCapacity); None: no nodes, no capacity."""
 
     storage_class: str
     nodes: LabelSelector | None

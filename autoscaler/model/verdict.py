@@ -1,4 +1,4 @@
-"""Verdicts: what kube-scheduler would say about pods on one node. A sum type; every one but Fits has reasons."""
+"""Verdicts, kube-scheduler's predicted answers about pods on one node. A sum type; every one but Fits has reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from instance_catalog.frozen_map import FrozenMap
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """The pods fit. `allocations` maps claim keys (namespace/name) to what would be allocated for unallocated claims.
+    """The pods fit. `allocations` maps claim keys (namespace/name) to the allocations of unallocated claims.
 
     `preference` is the sum of chosen firstAvailable indexes (0: first choices everywhere).
     """
@@ -38,7 +38,7 @@ class Fatal:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """It depends on something that cannot be known before launch or is not understood; nothing is bought on it."""
+    """It depends on something that is unknown before launch or unsupported. No node is launched for it."""
 
     reasons: tuple[Reason, ...]
 

@@ -1,6 +1,6 @@
 """Names of pods that exist only in a plan: those of ProvisioningRequests and CapacityBuffers.
 
-No object of Kubernetes has a name with a colon, so they are never taken for a real one.
+No object of Kubernetes has a name with a colon, so they are never mistaken for real ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _KINDS: Final = {"request": "ProvisioningRequest", "buffer": "CapacityBuffer"}
 
 
 class VirtualOwner(NamedTuple):
-    """The object that a virtual pod stands for."""
+    """The object that a virtual pod represents."""
 
     kind: str
     namespace: str
@@ -48,12 +48,12 @@ def pod_set_of(name: str) -> tuple[str, int]:
 
 
 def is_virtual(name: str) -> bool:
-    """Whether the name, or namespace/name, is that of a virtual pod, claim or gang."""
+    """True if the name, or namespace/name, is that of a virtual pod, claim or gang."""
     return name.rpartition("/")[2].partition(":")[0] in _KINDS and ":" in name
 
 
 def owner_of(key: str) -> VirtualOwner | None:
-    """The object that the virtual pod `namespace/name` stands for; None for a real pod."""
+    """The object that the virtual pod `namespace/name` represents; None for a real pod."""
     namespace, _, name = key.rpartition("/")
     kind, colon, rest = name.partition(":")
     if not colon or kind not in _KINDS:
@@ -62,6 +62,6 @@ def owner_of(key: str) -> VirtualOwner | None:
 
 
 def between_requests(term: PodAffinityTerm) -> bool:
-    """Whether the term only keeps the nodes of different ProvisioningRequests apart."""
+    """True if the term only keeps the nodes of different ProvisioningRequests apart."""
     asked = term.selector.requirements if term.selector is not None else ()
     return bool(asked) and all(requirement.key == labels.PROVISIONING_REQUEST for requirement in asked)
