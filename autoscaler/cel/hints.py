@@ -1,4 +1,4 @@
-"""The usual fix for the usual mistakes in selectors."""
+"""Fixes for common mistakes in selectors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _SEMVER: Final = "kubernetes.Semver"
 _QUOTES: Final = frozenset({"'", '"'})
 _OTHER_TYPES: Final = "The two sides have different types; compare text with text in quotes and numbers with numbers."
 _INCLUDES: Final = "includes() exists from Kubernetes 1.36 on; use == for a single value."
-_SIGNATURES: Final = 3  # shown of a function
+_SIGNATURES: Final = 3  # shown per function
 
 Functions: TypeAlias = Mapping[str, Sequence[Overload]]
 
 
 def hint_for(expression: str, error: ExpressionError, functions: Functions) -> str:
-    """One line that says what to write instead, or an empty text; `functions` are those that are declared."""
+    """One line with the correct form, or an empty text; `functions` are the declared ones."""
     match error.mistake:
         case Mistake.NO_OVERLOAD:
             return _no_overload(expression, error, functions)
@@ -55,7 +55,7 @@ def hint_for(expression: str, error: ExpressionError, functions: Functions) -> s
 
 
 def _no_overload(expression: str, error: ExpressionError, functions: Functions) -> str:
-    """For a function or an operator that does not take these types."""
+    """The hint for a function or an operator that does not accept these types."""
     name = error.name
     if name in _ORDERS:
         return _ordering(expression, name.strip("_"), error.operands)
@@ -65,17 +65,17 @@ def _no_overload(expression: str, error: ExpressionError, functions: Functions) 
 
 
 def _nothing_called(name: str, expression: str, position: int, functions: Functions) -> str:
-    """For a function or a variable that is not declared."""
+    """The hint for a function or a variable that is not declared."""
     if re.compile(rf"{re.escape(name)}\s*\(").match(expression, position):
         return _no_function(name, functions)
     called = _CALLED.search(expression, 0, position)
-    if called and called["name"] not in functions:  # its variable is met first
+    if called and called["name"] not in functions:  # its variable comes first
         return _no_function(called["name"], functions)
     return _undeclared(name)
 
 
 def _syntax(expression: str, offset: int) -> str:
-    """For an expression that is none because of what stands at `offset`, or the word before."""
+    """The hint for a syntax error at `offset`, or in the word before."""
     if re.search(r"(?<![=!<>])=(?!=)", expression[max(offset - 1, 0) : offset + 2]):
         return "Write == to compare."
     word = _WORD.match(expression, offset) or re.search(r"\b(not)\s*\Z", expression[:offset], re.IGNORECASE)
@@ -96,7 +96,7 @@ def _no_function(name: str, functions: Functions) -> str:
 
 
 def _signatures(name: str, functions: Functions) -> str:
-    """How the function is called, for one that is called otherwise."""
+    """The signatures of a function that was called with other arguments."""
     found = [_signature(name, overload) for overload in functions.get(name, ())]
     shown = " or ".join(found[:_SIGNATURES])
     more = f" or in {len(found) - _SIGNATURES} other ways" if len(found) > _SIGNATURES else ""

@@ -1,4 +1,4 @@
-"""Compiles selectors and evaluates them: the entrance to this room.
+"""Compiles selectors and evaluates them: the entry point of this package.
 
 Programs are immutable and cached by text and dialect, failures included. An evaluation keeps its state in a frame of
 its own, so programs may be used from several threads.
@@ -48,11 +48,11 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000
 DEFECT: Final = "foreslice failed to evaluate it; report this as a defect"
-# Where defects happened that the log has: a selector that meets one is evaluated for every device.
+# Places of defects that are in the log already: a selector with a defect is evaluated for every device.
 _LOGGED: Final[set[tuple[type[Exception], str | None, int | None]]] = set()
 _MOST_CHOICES: Final = 32  # combinations of attributes with several possible values that are tried
-_MOST_PER_VIEW: Final = 512  # answers kept beside a device
-_LEAST: Final = 20  # units for beginning an evaluation, whatever it costs
+_MOST_PER_VIEW: Final = 512  # answers cached with a device
+_LEAST: Final = 20  # units for starting an evaluation, whatever its cost
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -60,9 +60,9 @@ _LOG: Final = logging.getLogger(__name__)
 class Program:
     """A compiled selector.
 
-    `reads` lists the device fields it may read, or is None where they are computed. `warning` says why Kubernetes
-    itself does not answer reliably, or is empty. `worst` is the most that an evaluation is expected to cost. `nodes`:
-    how many expressions it consists of, macros expanded; 0 where it was not planned.
+    `reads` lists the device fields it may read, or is None if they are computed. `warning` is the reason why Kubernetes
+    itself does not answer reliably, or empty. `worst` is the greatest expected cost of an evaluation. `nodes` is the
+    number of its expressions, with macros expanded; 0 if it was not planned.
     """
 
     expression: str
@@ -76,9 +76,10 @@ class Program:
     nodes: int = 0
 
     def evaluate(self, view: DeviceView) -> Evaluation:
-        """The selector's answer for one device, remembered for all devices alike in what the program reads.
+        """The selector's answer for one device, cached for all devices with the same values of the fields that it
+        reads.
 
-        Fresh work is paid from the account in force. Raises BudgetSpentError if that is empty, and nothing else.
+        New work is paid from the current account. Raises BudgetSpentError if that is empty, and nothing else.
         """
         answer = view.answers.get(self)
         if answer is None:
@@ -108,12 +109,12 @@ class Program:
         account.admit(self.worst, self.expression)
         allowance = Allowance() if self._loops else None
         answer = self._evaluate(view, allowance)
-        # Steps that Kubernetes' cost does not see are work as well.
+        # Steps that Kubernetes' cost does not count are work as well.
         account.pay(_LEAST + max(answer.cost, STEPS - allowance.steps if allowance is not None else 0))
         return answer
 
     def _evaluate(self, view: DeviceView, allowance: Allowance | None) -> Evaluation:
-        """The answer; where it depends on attributes of which all possible values are known, what they agree on."""
+        """The answer; if it depends on attributes with known possible values, the answer that these have in common."""
         answer = self._once(view, allowance)
         if answer.outcome is not Outcome.UNKNOWN or not answer.unknown_attributes:
             return answer
@@ -147,7 +148,7 @@ class Program:
 
 
 def _failed(expression: str, defect: Exception, cost: int) -> Evaluation:
-    """What breaks here must not end the reconcile of everybody else, and it is no answer of Kubernetes' either."""
+    """The answer for a defect: it must not end the reconcile for others, and it is no answer of Kubernetes either."""
     last = defect.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -160,7 +161,7 @@ def _failed(expression: str, defect: Exception, cost: int) -> Evaluation:
 
 @lru_cache(maxsize=1024)
 def _decided(value: bool, cost: int) -> Evaluation:  # noqa: FBT001 - the value is the answer
-    """Evaluations repeat: making one costs as much as a short selector."""
+    """The evaluation, cached: creating one costs as much as a short selector."""
     return Evaluation(Outcome.TRUE if value else Outcome.FALSE, cost=cost)
 
 
@@ -179,7 +180,7 @@ def _not_a_bool(value: object, cost: int) -> Evaluation:
 def compile_selector(
     expression: str, profile: KubernetesProfile, *, view: View = View.STORED
 ) -> Program | CompileFailure:
-    """The program of a selector, or why there is none. `view` NEW is what the API server accepts for new objects."""
+    """The program of a selector, or its compile error. `view` NEW: as the API server accepts it in new objects."""
     return _compiled(expression, dialect_of(profile, view))
 
 
@@ -196,7 +197,7 @@ def estimated_cost(expression: str, profile: KubernetesProfile, *, view: View = 
 
 @lru_cache(maxsize=1024)
 def demands_of(expression: str, profile: KubernetesProfile) -> tuple[Demand, ...]:
-    """What a selector asks of single values; () for one that does not compile."""
+    """The values that a selector requires; () for one that does not compile."""
     if isinstance(compile_selector(expression, profile), CompileFailure):
         return ()
     return tuple(demands(parse(expression, dialect_of(profile, View.STORED))))
@@ -208,11 +209,11 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
     try:
         return _program(expression, declared)
     except UnexpectedInput as error:
-        # Of an end that is a token to lark, it gives the position of the token before.
+        # An unexpected end is a token to lark, with the position of the previous token.
         ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
         offset = len(expression) if ended else _offset(error.pos_in_stream, len(expression))
         return _failure(expression, _unexpected(expression, offset), declared)
-    except PanicError as panic:  # upstream panics while it makes a constant map
+    except PanicError as panic:  # upstream panics while it creates a constant map
         return _failure(expression, ExpressionError(f"internal error: {panic}", 0), declared)
     except NestingError:
         too_deep = ExpressionError("expression recursion limit exceeded: types nest too deeply", 0)
@@ -229,13 +230,13 @@ def _unplanned(expression: str, defect: Exception) -> Program:
     where = defect.__traceback__
 
     def run(_: Frame) -> Value:
-        raise defect.with_traceback(where)  # without it, each time adds the frames that it passes
+        raise defect.with_traceback(where)  # without it, each call adds the frames that it passes
 
     return Program(expression, None, "", _LEAST, run, FIRST_SLOT, _observes_quantities=False, _loops=False)
 
 
 def _offset(position: int | None, length: int) -> int:
-    """lark has no position for some unexpected ends."""
+    """The offset; lark has no position for some unexpected ends."""
     return length if position is None or position < 0 else position
 
 
@@ -278,7 +279,7 @@ def _program(expression: str, declared: Environment) -> Program:
 
 
 def _warning(calls: list[Call], reads: frozenset[Path] | None) -> str:
-    """Before Kubernetes 1.37 arithmetic on a capacity of about 100Ti or more changes the published object."""
+    """The warning if a selector, before Kubernetes 1.37, may change a capacity of about 100Ti or more by arithmetic."""
     capacity = reads is None or any(group == "capacity" for group, _, _ in reads)
     if not capacity or not any(call.function in ("add", "sub") for call in calls):
         return ""
@@ -289,7 +290,7 @@ def parse(expression: str, dialect: Dialect) -> Expression:
     """The syntax of an expression. Raises lark's UnexpectedInput or ExpressionError."""
     if len(expression) > MAX_CODE_POINTS:
         raise ExpressionError(f"expression code point size exceeds limit: size: {len(expression)}", 0)
-    # With a transformer lark returns what the builder made, which its annotation does not know.
+    # With a transformer lark returns the builder's result, which its annotation does not show.
     parsed: Any = parser(quoted_names=dialect.quoted_names).parse(expression)
     return cast(Expression, parsed)
 

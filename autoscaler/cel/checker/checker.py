@@ -48,7 +48,7 @@ _LITERALS: Final[Mapping[type, Type]] = {
 
 
 class Checker:
-    """Checks one expression. After `check`, the lists name the nodes that validators look at."""
+    """Checks one expression. After `check`, the lists have the nodes that validators need."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -63,23 +63,23 @@ class Checker:
 
     @property
     def nodes(self) -> int:
-        """How many expressions were checked, each once."""
+        """The number of expressions that were checked, each once."""
         return len(self._nodes)
 
     def check(self, root: Expression) -> Type:
         """The type of the whole expression. Raises ExpressionError."""
         self._check(root, _GLOBALS)
         finished: dict[int, Type] = {}
-        for node, found in [(node, node.type) for node in self._nodes]:  # kept alive: `finished` knows them by identity
+        for node, found in [(node, node.type) for node in self._nodes]:  # kept alive: `finished` has identities
             node.type = self._substitution.finish(found, finished)
         return root.type
 
     def _check(self, node: Expression, scope: Scope) -> Type:
-        """The type of `node`; what it consists of is checked first, without recursion as far as the scope reaches."""
+        """The type of `node`. Its parts are checked first, without recursion within a scope."""
         pending = [(node, False)]
         while pending:
             at, ready = pending.pop()
-            if id(at) in self._seen:  # also the target of optMap, which stands in the tree twice
+            if id(at) in self._seen:  # also the target of optMap, which is in the tree twice
                 continue
             below = () if ready else self._parts(at)
             if below:
@@ -92,7 +92,7 @@ class Checker:
         return node.type
 
     def _parts(self, node: Expression) -> list[Expression]:
-        """What must be checked before `node`, in upstream's order; names that only look like parts are resolved."""
+        """The parts to check before `node`, in upstream's order; names that only look like parts are resolved."""
         if isinstance(node, Select):
             name = qualified_name(node)
             if name is not None and name.removeprefix(".") in TYPE_NAMES:
@@ -128,7 +128,7 @@ class Checker:
 
     def _identifier(self, node: Identifier, scope: Scope) -> Type:
         name = node.name.removeprefix(".")
-        # From cel-go 0.29 on a name with a dot in front is no local variable's.
+        # Since cel-go 0.29 a name with a leading dot is not a local variable.
         local = name == node.name or not self._environment.dialect.modern
         found = (scope if local else _GLOBALS).get(name)
         if found is None and name in TYPE_NAMES:
@@ -177,7 +177,7 @@ class Checker:
         return self._overload(node, arguments if node.target is None else [node.target.type, *arguments])
 
     def _namespaced(self, node: Call) -> None:
-        """`a.b.c()` is the function a.b.c where one is declared, whatever a.b may be."""
+        """Resolve `a.b.c()` as the function a.b.c if it is declared, whatever a.b is."""
         if node.target is None:
             node.function = node.function.removeprefix(".")
             return
@@ -192,7 +192,7 @@ class Checker:
             raise undeclared(node.function, node.position)
         if node.function in ("_&&_", "_||_"):
             return self._logical(node, arguments)
-        # Long expressions repeat themselves: without free parameters the same call means the same each time.
+        # Long expressions contain repetitions: without free parameters the same call has the same result each time.
         key = (node.function, node.target is not None, tuple(arguments))
         if key in self._resolved:
             node.overloads, known = self._resolved[key]
@@ -205,7 +205,7 @@ class Checker:
     def _matching(
         self, node: Call, declared: tuple[Overload, ...], arguments: list[Type]
     ) -> tuple[tuple[str, ...], Type]:
-        """The overloads that may apply, and the type of what they return."""
+        """The overloads that may apply, and the type of their result."""
         result: Type | None = None
         matched: list[str] = []
         for overload in declared:
@@ -275,7 +275,7 @@ class Checker:
         return inner
 
     def _joined(self, previous: Type | None, current: Type) -> Type:
-        """The type of both; dyn where they differ, which the validators refuse outside of format()."""
+        """The common type; dyn if they differ, which the validators refuse outside of format()."""
         if previous is None:
             return current
         if not self._substitution.assignable([previous], [current]):

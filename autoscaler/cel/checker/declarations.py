@@ -1,8 +1,8 @@
-"""Which functions exist: every overload's name, arguments and result, in upstream's order.
+"""The declared functions: every overload's name, arguments and result, in upstream's order.
 
 Sources: cel-go v0.26.0 and v0.29.2 common/stdlib/standard.go; cel-go v0.26.0 cel/library.go,
 ext/{strings,lists,sets,comprehensions}.go; k8s.io/apiserver v0.36.3 pkg/cel/library; k8s.io/dynamic-resource-allocation
-v0.36.3 cel/compile.go. The tables are read once, when the first expression is checked. One line holds one overload:
+v0.36.3 cel/compile.go. The tables are read once, when the first expression is checked. One line has one overload:
 `function: [.]id(arguments) -> result`, where a dot marks a method (its first argument is the receiver), capital letters
 are type parameters and `<T in ...>` repeats the line for each type.
 """
@@ -109,7 +109,7 @@ getMilliseconds: .timestamp_to_milliseconds_with_tz(ts, string) -> int
 getMilliseconds: .duration_to_milliseconds(dur) -> int
 """
 
-# Declared before cel-go 0.29, though no integer was ever converted.
+# Declared before cel-go 0.29, although no integer was ever converted.
 _INT_DURATION: Final = "duration: int_to_duration(int) -> dur"
 
 _OPTIONAL: Final = """

@@ -1,10 +1,10 @@
-"""What an expression may refer to in one Kubernetes version: the variable, its fields, type names and functions.
+"""The declarations for an expression in one Kubernetes version: the variable, its fields, type names and functions.
 
-The scheduler compiles stored expressions, in which everything the binary knows is declared. The API server checks new
-expressions with only what the feature gates allow (k8s.io/dynamic-resource-allocation cel/compile.go, newCompiler) and,
-where no gate decides, what the release before knows as well: its minimum compatibility version is one lower
-(k8s.io/apiserver pkg/cel/environment: base.go, environment.go, v0.34 to v0.37). Of the functions of selectors that
-concerns ext.Lists in 1.34 and `includes` without its gate in 1.37.
+The scheduler compiles stored expressions with all declarations of its binary. The API server checks new expressions
+only with those that the feature gates allow (k8s.io/dynamic-resource-allocation cel/compile.go, newCompiler) and, if no
+gate decides, with those that the previous release has as well: its minimum compatibility version is one lower
+(k8s.io/apiserver pkg/cel/environment: base.go, environment.go, v0.34 to v0.37). Of the functions in selectors, this
+affects ext.Lists in 1.34 and `includes` without its gate in 1.37.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 
 
 class View(Enum):
-    """Whose rules decide what is declared."""
+    """The component whose rules determine the declarations."""
 
     STORED = "stored"  # the scheduler's
     NEW = "new"  # the API server's, for an object that is created
@@ -30,7 +30,7 @@ class View(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The part of a profile that changes what expressions mean. Programs are cached by it."""
+    """The part of a profile that affects the meaning of expressions. Programs are cached by it."""
 
     dyn_attributes: bool
     list_values: bool
@@ -43,7 +43,7 @@ class Dialect:
 
     @property
     def modern(self) -> bool:
-        """Whether cel-go is at least 0.29, the one of Kubernetes 1.37."""
+        """True if cel-go is at least 0.29, the version of Kubernetes 1.37."""
         return self.cel_go >= (0, 29)
 
 
@@ -57,7 +57,7 @@ class Environment:
 
 
 def dialect_of(profile: KubernetesProfile, view: View) -> Dialect:
-    """How `profile` reads expressions."""
+    """The dialect of `profile`."""
     gate = profile.gates.list_type_attributes and profile.cel.list_attributes
     stored = view is View.STORED
     lists = gate or (profile.cel.dyn_attributes and stored)
@@ -92,7 +92,7 @@ def _by_domain(value: Type) -> Type:
     return types.map_of(types.STRING, types.map_of(types.STRING, value))
 
 
-# Names that stand for a type, with the type they stand for.
+# Names of types, with their types.
 TYPE_NAMES: Final[Mapping[str, Type]] = {
     t.name: t for t in (types.BOOL, types.INT, types.UINT, types.DOUBLE, types.STRING, types.BYTES, types.NULL)
 } | {

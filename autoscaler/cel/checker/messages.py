@@ -1,6 +1,6 @@
 """The protobuf messages that an expression can construct, and the values they convert to (cel-go v0.26.0 common/types).
 
-Fields take what `ConvertToNative` of the given value makes of it (int.go, string.go, list.go, map.go, optional.go and
+Fields accept the result of `ConvertToNative` for the given value (int.go, string.go, list.go, map.go, optional.go and
 others; for Kubernetes' types k8s.io/apiserver v0.36.3 pkg/cel); anything else is a run-time error (provider.go).
 """
 
@@ -87,7 +87,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
 _JSON_SAFE: Final = 2**53 - 1
 _REGISTERED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _INT32, _UINT32 = (-(2**31), 2**31 - 1), (0, 2**32 - 1)
-_DOWNCAST_LIMIT: Final = (2.0 - 2.0**-24) * 2.0**127  # from here on a double rounds to infinity
+_DOWNCAST_LIMIT: Final = (2.0 - 2.0**-24) * 2.0**127  # from this value on a double rounds to infinity
 
 
 def _mismatch(value: Value, wanted: str) -> Failure:
@@ -110,7 +110,7 @@ def _only(kind: type, wanted: str) -> Callable[[Value], Value]:
 
 
 def _to_float(value: Value) -> Value:
-    """float32: rounded, infinite where it is too large."""
+    """float32: rounded, infinite if it is too large."""
     if type(value) is not float:
         return _mismatch(value, "float")
     if abs(value) >= _DOWNCAST_LIMIT:
@@ -204,7 +204,7 @@ def _to_json(value: Value) -> Value:
 
 
 def _given(convert: Callable[[Value], Value], value: Value) -> Value:
-    """What a field takes of a value: of an optional, of what it holds."""
+    """The value for a field; an optional is replaced by its value."""
     while type(value) is OptionalValue:
         if value is NONE:
             return Failure("optional.none() dereference")
@@ -214,7 +214,7 @@ def _given(convert: Callable[[Value], Value], value: Value) -> Value:
 
 _INT64: Final = _whole(int, "int64", (INT_MIN, INT_MAX))
 _SECONDS_FIELDS: Final = {"seconds": _INT64, "nanos": _whole(int, "int32", _INT32)}
-# What each field of a message takes. Fields of these types take no optional: a list or a map has to be one.
+# The type that each field of a message accepts. Fields of these types accept no optional, only a list or a map.
 _TAKES: Final[Mapping[str, Mapping[str, Callable[[Value], Value]]]] = {
     "BoolValue": {"value": _only(bool, "bool")},
     "BytesValue": {"value": _to_bytes},
@@ -240,7 +240,7 @@ _TAKES: Final[Mapping[str, Mapping[str, Callable[[Value], Value]]]] = {
     "Timestamp": _SECONDS_FIELDS,
     "Empty": {},
 }
-# Their only field is repeated or a map: upstream asks for a list or a map before it converts.
+# Their only field is repeated or a map: upstream requires a list or a map before it converts.
 _CONTAINERS: Final = frozenset({"Struct", "ListValue"})
 
 
@@ -282,14 +282,14 @@ def _told(fault: Value, field: str) -> Value:
 
 
 def _duration(seconds: int, nanos: int) -> Duration:
-    """Duration.AsDuration of google.golang.org/protobuf, which ends at the bounds."""
+    """Duration.AsDuration of google.golang.org/protobuf, which saturates at the bounds."""
     if not INT_MIN <= seconds * SECOND <= INT_MAX:
         return Duration(INT_MIN if seconds < 0 else INT_MAX)
     return Duration(min(max(seconds * SECOND + nanos, INT_MIN), INT_MAX))
 
 
 def _packed(type_url: str, content: bytes) -> Value:
-    """The message in an Any: of the types that a scheduler knows only some are known here, so most are unknown."""
+    """The message in an Any; unknown for most, because only some of the scheduler's types are implemented here."""
     name = type_url.rpartition("/")[2]
     if not content and name.removeprefix(_PREFIX) in _TAKES and name != f"{_PREFIX}Any":
         return construct(name, {})

@@ -12,7 +12,7 @@ from autoscaler.cel.library.patterns import UnsupportedPatternError, compiled
 
 
 def validate(calls: Iterable[Call], aggregates: Iterable[ListLiteral | MapLiteral]) -> None:
-    """Raises ExpressionError for the first violation."""
+    """Check all of them. Raises ExpressionError for the first violation."""
     for call in calls:
         _pattern(call)
         problem = check_literal(call)
@@ -43,7 +43,8 @@ def _same_type(items: list[tuple[Expression, Type]]) -> None:
 
 
 def _pattern(call: Call) -> None:
-    """Upstream looks at the first argument, which in the global form matches(s, re) is the text."""
+    """Check a regular expression, by upstream the first argument: in the global form matches(s, re), that is the
+    text."""
     if call.function != "matches" or not call.arguments:
         return
     argument = call.arguments[0]

@@ -1,1 +1,1 @@
-"""What all stages share: syntax tree, types, values, the bound on work (cel-go: common/)."""
+"""Common parts of all stages: syntax tree, types, values, the limit on work (cel-go: common/)."""

@@ -1,4 +1,4 @@
-"""The abstract syntax of an expression after macro expansion, as cel-go's (common/ast).
+"""The abstract syntax of an expression after macro expansion, like cel-go's (common/ast).
 
 Operators are calls with cel-go's names ("_&&_", "_==_", "@in"): overloads and costs are declared by these names.
 """
@@ -16,7 +16,7 @@ ACCUMULATOR = "@result"
 
 
 class Mistake(Enum):
-    """The usual mistakes in expressions, for which there is a hint."""
+    """The common mistakes in expressions, for which there is a hint."""
 
     SYNTAX = auto()
     UNDECLARED = auto()
@@ -29,10 +29,10 @@ class Mistake(Enum):
 
 
 class ExpressionError(Exception):
-    """The expression cannot be compiled; `position` is the offset of the reason in its text.
+    """The expression cannot be compiled; `position` is the offset of the mistake in its text.
 
-    `name` is the name, function or character that the mistake is about, `operands` the types of a function's arguments,
-    the receiver of a method included.
+    `name` is the name, function or character of the mistake, `operands` the types of a function's arguments, the
+    receiver of a method included.
     """
 
     def __init__(
@@ -53,29 +53,29 @@ class ExpressionError(Exception):
 
 
 def undeclared(name: str, position: int) -> ExpressionError:
-    """Nothing of this name is declared; the message is cel-go's."""
+    """The error for a name that is not declared; the message is cel-go's."""
     text = f"undeclared reference to '{name}' (in container '')"
     return ExpressionError(text, position, Mistake.UNDECLARED, name=name)
 
 
 def undefined_field(name: str, position: int) -> ExpressionError:
-    """The message has no such field; the message is cel-go's."""
+    """The error for a field that the message does not have; the message is cel-go's."""
     return ExpressionError(f"undefined field '{name}'", position, Mistake.UNDEFINED_FIELD, name=name)
 
 
 def other_type(
     expected: object, found: object, position: int, mistake: Mistake = Mistake.OTHER_TYPE
 ) -> ExpressionError:
-    """A value of another type; the message is cel-go's."""
+    """The error for a value of another type; the message is cel-go's."""
     return ExpressionError(f"expected type '{expected}' but found '{found}'", position, mistake)
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """`position` is an offset in the text; the checker fills in `type`.
+    """`position` is an offset in the text; the checker sets `type`.
 
     `depth` counts the expressions nested within as upstream's limit does, `height` the levels of the tree below.
-    `twice` marks what a macro evaluates a second time right after the first.
+    `twice` marks a node that a macro evaluates a second time right after the first.
     """
 
     position: int
@@ -101,12 +101,12 @@ class Identifier(Node):
 
 @dataclass(slots=True, eq=False)
 class Select(Node):
-    """operand.field, or has(operand.field) when `test_only`."""
+    """operand.field, or has(operand.field) if `test_only`."""
 
     operand: Expression
     name: str
     test_only: bool = False
-    qualified: str | None = None  # set by the checker where the whole chain names a type
+    qualified: str | None = None  # set by the checker if the whole chain names a type
 
 
 @dataclass(slots=True, eq=False)
@@ -144,7 +144,7 @@ class MessageLiteral(Node):
 
 @dataclass(slots=True, eq=False)
 class Comprehension(Node):
-    """A fold: what every looping macro, cel.bind and optMap expand to."""
+    """A fold, the expansion of every looping macro, cel.bind and optMap."""
 
     iteration_range: Expression
     variable: str
@@ -160,7 +160,7 @@ Expression: TypeAlias = Literal | Identifier | Select | Call | ListLiteral | Map
 
 
 def parts(node: Expression) -> list[Expression]:
-    """What `node` consists of in its own scope: of a comprehension, what does not see its variables."""
+    """The parts of `node` in its own scope: without those parts of a comprehension that see its variables."""
     match node:
         case Select():
             return [] if node.qualified is not None else [node.operand]

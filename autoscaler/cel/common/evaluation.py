@@ -1,14 +1,14 @@
-"""One evaluation: its frame, its cost, and a bound on work that Kubernetes' cost does not see.
+"""One evaluation: its frame, its cost, and a limit on work that Kubernetes' cost does not count.
 
-A frame is a list of the cost so far, the device, and one slot per variable. A list beats an object here: every step of
-every expression touches it.
+A frame is a list of the cost so far, the device, and one slot per variable. A list is faster here than an object: every
+step of every expression uses it.
 
-For what costs nothing upstream relies on a deadline: comparing nested lists that share their parts, joining lists,
+For work that costs nothing upstream relies on a deadline: comparing nested lists that share their parts, joining lists,
 loops whose predicate is constant. Here such work is counted instead, so that the answer does not depend on the machine;
-an evaluation that spends its allowance ends as unknown. Only programs with comprehensions can spend much.
+an evaluation that uses up its allowance ends as unknown. Only programs with comprehensions can use much.
 
-An `Account` bounds many evaluations and searches together: the planner opens one for each group of equal pods, and
-every unit of fresh work is paid from it. Remembered answers cost nothing.
+An `Account` limits many evaluations and searches together: the planner opens one for each group of equal pods, and
+every unit of new work is paid from it. Cached answers cost nothing.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ CHEAP: Final = 50_000  # units, some 10 ms: usual selectors cost less than a hun
 
 
 class CostExceededError(Exception):
-    """The cost limit is reached; nothing in the expression can absorb this."""
+    """The cost limit is reached; no part of the expression can absorb this."""
 
 
 def charge(frame: Frame, units: int) -> None:
-    """Adds cost. Raises CostExceededError above the limit, also where upstream's unsigned sum wraps below zero."""
+    """Add cost. Raises CostExceededError above the limit, also if upstream's unsigned sum wraps below zero."""
     cost = frame[COST] = frame[COST] + units
     if not 0 <= cost <= COST_LIMIT:
         frame[COST] = cost % 2**64
@@ -44,11 +44,11 @@ def charge(frame: Frame, units: int) -> None:
 
 
 class WorkExceededError(Exception):
-    """The allowance is spent."""
+    """The allowance is used up."""
 
 
 class Allowance:
-    """What one evaluation may still do."""
+    """The steps that one evaluation has left."""
 
     __slots__ = ("depth", "steps")
 
@@ -61,7 +61,7 @@ ALLOWANCE: Final[ContextVar[Allowance | None]] = ContextVar("ALLOWANCE", default
 
 
 def spend(steps: int) -> None:
-    """Counts steps. Raises WorkExceededError when the allowance is spent."""
+    """Count steps. Raises WorkExceededError if the allowance is used up."""
     allowance = ALLOWANCE.get()
     if allowance is not None:
         allowance.steps -= steps
@@ -70,7 +70,7 @@ def spend(steps: int) -> None:
 
 
 def enter(steps: int) -> None:
-    """Counts steps one level deeper into a nested value; `leave` ends the level. Raises WorkExceededError."""
+    """Count steps one level deeper in a nested value; `leave` ends the level. Raises WorkExceededError."""
     allowance = ALLOWANCE.get()
     if allowance is not None:
         allowance.steps -= steps
@@ -80,14 +80,14 @@ def enter(steps: int) -> None:
 
 
 def leave() -> None:
-    """One level up again."""
+    """End a level."""
     allowance = ALLOWANCE.get()
     if allowance is not None:
         allowance.depth -= 1
 
 
 class BudgetSpentError(Exception):
-    """An account is empty. `expression` is the selector that was to be evaluated, "" for other work."""
+    """An account is empty. `expression` is the selector to be evaluated, "" for other work."""
 
     def __init__(self, expression: str = "") -> None:
         super().__init__(expression)
@@ -95,7 +95,7 @@ class BudgetSpentError(Exception):
 
 
 class Purse:
-    """Units that several accounts share. `left` may fall below zero by what one evaluation takes."""
+    """Units that several accounts share. `left` may fall below zero by the cost of one evaluation."""
 
     __slots__ = ("left",)
 
@@ -104,13 +104,13 @@ class Purse:
 
 
 class Account:
-    """The units of work that may be done for one group of equal pods: first its `own`, then those that it has together
-    with groups that ask the same (`kin`), then those of a shared purse.
+    """The units of work for one group of equal pods: first its `own`, then those that it shares with groups with the
+    same requests (`kin`), then those of a shared purse.
 
-    A unit is one of CEL's cost units. `most` bounds both together. Work that may cost more than CHEAP at once is only
-    paid from the shared purse, so that it leaves alone what others have of their own. Once refused, an account refuses
-    everything: the answer of half a look would depend on where the look ended. `found` is how much of what finds a
-    place is given back, which several accounts share as well; None: all of it.
+    A unit is one of CEL's cost units. `most` limits the total. Work that may cost more than CHEAP at once is only paid
+    from the shared purse, so that it uses no units that others have of their own. After a refusal, an account refuses
+    everything: a partial answer would depend on where the work ended. `found` is the part of the units for finding a
+    place that is refunded, which several accounts share as well; None: all of it.
     """
 
     __slots__ = ("found", "kin", "most", "own", "refused", "shared", "spent")
@@ -127,16 +127,16 @@ class Account:
         self.refused: BudgetSpentError | None = None
 
     def admit(self, units: int, expression: str = "") -> None:
-        """Makes sure that work of at most `units` may begin. Raises BudgetSpentError."""
+        """Check that work of at most `units` may begin. Raises BudgetSpentError."""
         enough = self.shared.left > 0 or units <= min(self.own + self.kin.left, CHEAP)
         if self.refused is None and (not enough or self.spent > self.most):
             self.refused = BudgetSpentError(expression)
         if self.refused is not None:
-            # A new one: what is raised refers to the whole search by its traceback, and this account stays.
+            # A new exception: the traceback of one refers to the whole search, and this account is kept.
             raise BudgetSpentError(self.refused.expression)
 
     def pay(self, units: int) -> None:
-        """Takes the units of work that was done."""
+        """Subtract the units of work that was done."""
         self.spent += units
         own = min(units, self.own) if units <= CHEAP else 0
         self.own -= own
@@ -145,8 +145,7 @@ class Account:
         self.shared.left -= units - own - kin
 
     def refund(self, own: int) -> None:
-        """Back to so many own units, because the work found a place, as far as `found` reaches. What was shared stays
-        paid."""
+        """Restore `own` units after work that found a place, as far as `found` allows. Shared units stay paid."""
         back = own - self.own
         if self.found is not None:
             back = min(back, self.found.left)
@@ -159,7 +158,7 @@ ACCOUNT: Final[ContextVar[Account | None]] = ContextVar("ACCOUNT", default=None)
 
 
 class on_account:  # noqa: N801  # read as a function, and entered tens of thousands of times in a plan
-    """What is done inside is paid from the account; None counts nothing."""
+    """A context in which work is paid from the account; None counts nothing."""
 
     __slots__ = ("_account", "_token")
     _token: Token[Account | None]
@@ -175,14 +174,14 @@ class on_account:  # noqa: N801  # read as a function, and entered tens of thous
 
 
 def admit(units: int, expression: str = "") -> None:
-    """Makes sure that the account in force can pay for work of at most so many units. Raises BudgetSpentError."""
+    """Check that the current account can pay for work of at most `units`. Raises BudgetSpentError."""
     account = ACCOUNT.get()
     if account is not None:
         account.admit(units, expression)
 
 
 def pay(units: int, expression: str = "") -> None:
-    """Pays for work from the account in force. Raises BudgetSpentError when it is empty."""
+    """Pay for work from the current account. Raises BudgetSpentError if it is empty."""
     account = ACCOUNT.get()
     if account is not None:
         account.admit(units, expression)

@@ -1,4 +1,4 @@
-"""Numbers as text, the way Go's strconv writes and reads them."""
+"""Numbers as text, as Go's strconv writes and reads them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _special(value: float) -> str | None:
 
 
 def _digits(value: float) -> tuple[str, str, int]:
-    """Sign, shortest digits that identify the double, and where the decimal point stands among them."""
+    """Sign, shortest digits that identify the double, and the position of the decimal point among them."""
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     text = "".join(map(str, digits)).lstrip("0")
     assert isinstance(exponent, int)
@@ -61,7 +61,7 @@ def _positional(digits: str, point: int) -> str:
 
 
 def parse_float(text: str) -> float | None:
-    """ParseFloat(text, 64); None where it fails or overflows."""
+    """ParseFloat(text, 64); None if it fails or overflows."""
     plain = text
     if "_" in text:
         if not _underscores_fit(text):
@@ -82,7 +82,7 @@ def parse_float(text: str) -> float | None:
 
 
 def _underscores_fit(text: str) -> bool:
-    """strconv.underscoreOK: every underscore stands between digits, or after the prefix of a hexadecimal number."""
+    """strconv.underscoreOK: every underscore is between digits, or after the prefix of a hexadecimal number."""
     body = text.lstrip("+-")
     digits = "0-9a-fA-F" if body[:2] in ("0x", "0X") else "0-9"
     body = re.sub(r"^0[xX]", "0", body)

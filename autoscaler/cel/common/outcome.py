@@ -1,4 +1,4 @@
-"""What compiling and evaluating an expression can end in."""
+"""The results of compiling and evaluating an expression."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from instance_catalog.dataclass import dataclass
 
 
 class Outcome(Enum):
-    """The result for one device. ERROR stops the whole allocation upstream; UNKNOWN is this planner's own."""
+    """The result for one device. ERROR stops the whole allocation upstream; UNKNOWN exists only here."""
 
     TRUE = "true"
     FALSE = "false"
@@ -18,10 +18,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """`message` explains ERROR and UNKNOWN, `unknown_attributes` ("domain/id") what UNKNOWN depends on.
+    """`message` explains ERROR and UNKNOWN, `unknown_attributes` ("domain/id") are the cause of UNKNOWN.
 
-    `missing_key` is the key that was not there, where that is the ERROR.
-    `cost` is the run-time cost in Kubernetes' units, also of evaluations that ended in an error.
+    `missing_key` is the key that does not exist, if that is the ERROR. `cost` is the run-time cost in Kubernetes'
+    units, also of evaluations that ended in an error.
     """
 
     outcome: Outcome
@@ -33,7 +33,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class CompileFailure:
-    """An expression no device can be tried with. `line` and `column` count from 1; `hint` is the usual fix or empty."""
+    """An expression that does not compile. `line` and `column` count from 1; `hint` is the usual fix or empty."""
 
     expression: str
     message: str

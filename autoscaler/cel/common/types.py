@@ -1,4 +1,4 @@
-"""CEL's static types: what the checker computes with (cel-go v0.26.0, common/types/types.go and checker/types.go).
+"""CEL's static types, the values of the checker (cel-go v0.26.0, common/types/types.go and checker/types.go).
 
 Types are values; two types are the same if they compare equal. Type parameters are types too: `Substitution`.
 """
@@ -12,14 +12,14 @@ MAX_DEPTH: Final = 250
 
 
 class NestingError(Exception):
-    """A type nests deeper than expressions may."""
+    """A type is nested deeper than expressions may be."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Type:
     """`kind` is the Go kind in lower case; lists, maps, opaque types and types of types have `parameters`.
 
-    `ground` says that no type parameter is left anywhere in it.
+    `ground` means that it contains no type parameter.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Type:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        """By content, without recursion: types nest as deep as expressions."""
+        """True if the contents are equal. Without recursion: types are nested as deeply as expressions."""
         if not isinstance(other, Type):
             return NotImplemented
         pending = [(self, other)]
@@ -118,24 +118,24 @@ def wrapper_of(value: Type) -> Type:
 
 
 def unwrapped(t: Type) -> Type:
-    """What a wrapper holds; any other type as it is."""
+    """The type inside a wrapper; any other type unchanged."""
     return t.parameters[0] if t.kind == "wrapper" else t
 
 
 def is_dyn(t: Type) -> bool:
-    """Whether nothing is known about values of this type."""
+    """True if the type allows all values."""
     return t.kind in ("dyn", "any")
 
 
 def unwrap_optional(t: Type) -> tuple[Type, bool]:
-    """The type inside an optional, and whether it was one."""
+    """The type inside an optional, and True if it was one."""
     if t.kind == "opaque" and t.name == "optional_type":
         return t.parameters[0], True
     return t, False
 
 
 def equivalent(left: Type, right: Type) -> bool:
-    """The same type, up to the names of type parameters."""
+    """True for the same type, up to the names of type parameters."""
     if left == right:
         return True
     if left.kind != right.kind or len(left.parameters) != len(right.parameters):
@@ -146,7 +146,7 @@ def equivalent(left: Type, right: Type) -> bool:
 
 
 class Substitution:
-    """What type parameters stand for. Attempts work on a copy, so that a failed one leaves nothing behind."""
+    """The types for type parameters. Attempts use a copy, so that a failed one has no effect."""
 
     __slots__ = ("_bound",)
 
@@ -154,7 +154,7 @@ class Substitution:
         self._bound: dict[str, Type] = {}
 
     def assignable(self, sources: list[Type], targets: tuple[Type, ...] | list[Type]) -> bool:
-        """Whether values of `sources` are acceptable as `targets`; binds type parameters if so."""
+        """True if values of `sources` are acceptable as `targets`; binds type parameters in this case."""
         if len(sources) != len(targets):
             return False
         saved = dict(self._bound)
@@ -175,7 +175,7 @@ class Substitution:
         return Type(t.kind, t.name, tuple(self.resolve(p, free_is_dyn=free_is_dyn) for p in t.parameters))
 
     def finish(self, t: Type, finished: dict[int, Type]) -> Type:
-        """`t` once nothing more will be bound; free parameters are dyn. `finished` (by identity) spares deep types."""
+        """`t` once all bindings are final; free parameters become dyn. `finished` (by identity) saves work."""
         if t.ground:
             return t
         found = finished.get(id(t))
@@ -216,7 +216,7 @@ class Substitution:
         return source == target
 
     def _binds(self, t: Type, variable: Type) -> tuple[bool, bool]:
-        """Whether `variable` may stand for `t`, and whether it was already bound."""
+        """True if `variable` may be bound to `t`; and True if it was bound before."""
         if t == variable:
             return True, True
         bound = self._bound.get(variable.name)

@@ -1,8 +1,8 @@
-"""The values expressions compute with, and equality and order among them.
+"""The values of expressions, with equality and order.
 
-bool, int, float, str, bytes, None (null) and list are Python's own. A Python bool is an int, so code here always asks
+bool, int, float, str, bytes, None (null) and list are Python's own. A Python bool is an int, so code here always uses
 `type(x) is`, never isinstance. Failures are values too (`Fault`): CEL's && and || absorb them, and upstream charges the
-cost of what is evaluated after one. `Unknown` stands for what exists only once a node runs, and for results too
+cost of what is evaluated after one. `Unknown` is used for values that exist only once a node runs, and for results too
 large to compute. Rules: cel-go v0.26.0 common/types, k8s.io/apiserver v0.36.3 pkg/cel.
 """
 
@@ -17,7 +17,7 @@ from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.semver import SemanticVersion
 
-# A CEL value. What it is shows only when the expression runs: every operation dispatches on the class.
+# A CEL value. Its class is only known when the expression runs: every operation dispatches on it.
 Value: TypeAlias = Any
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
@@ -46,16 +46,16 @@ class Failure(Fault):
 
     @classmethod
     def no_such_key(cls, key: object) -> Failure:
-        """The error of a key that is not there."""
+        """The error for a missing key."""
         return cls(f"no such key: {key}", str(key))
 
 
 class Unknown(Fault):
     """A result that depends on `attributes` ("domain/id") whose values are not known yet, or on `reason`.
 
-    `bounds` are the least and the greatest it can be: quantities of a device's capacity, or what compareTo() makes of
-    one. Functions hand an unknown argument on as it is, so only interpreter/bounds.py may read them, where the syntax
-    says whose they are. `choices` are all values that the attribute of a device can have.
+    `bounds` are the least and the greatest possible value: quantities of a device's capacity, or results of compareTo()
+    for one. Functions pass an unknown argument on unchanged, so only interpreter/bounds.py may read them, where the
+    syntax shows their source. `choices` are all possible values of a device's attribute.
     """
 
     __slots__ = ("attributes", "bounds", "choices", "reason")
@@ -87,17 +87,17 @@ class Duration:
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """An instant in nanoseconds since 1970; `offset` in seconds is only for printing it as it was written."""
+    """An instant in nanoseconds since 1970; `offset` in seconds is only used to print it as it was written."""
 
     nanoseconds: int
     offset: int = dataclasses.field(default=0, compare=False)
 
 
 class QuantityCell:
-    """A quantity and whether it came from arithmetic.
+    """A quantity, and True if it came from arithmetic.
 
     Upstream's comparisons convert a receiver in place and its add and sub may change it, so the cell is mutable; each
-    evaluation makes its own. `computed` results are another Go type, which `==` does not accept on its right side.
+    evaluation creates its own. `computed` results are another Go type, which `==` does not accept on its right side.
     """
 
     __slots__ = ("computed", "quantity")
@@ -157,7 +157,7 @@ class Url:
 
 @dataclass(frozen=True, slots=True)
 class NamedFormat:
-    """A named string format; `regex_size` drives the cost of validating."""
+    """A named string format; `regex_size` affects the cost of validating."""
 
     name: str
     regex_size: int
@@ -178,7 +178,7 @@ class CelMap:
     __slots__ = ("entries",)
 
     def __init__(self, entries: dict[Value, Value] | None = None) -> None:
-        # A string is its own key; anything else is stored under (class, value), see `key_of`.
+        # A string is its own key; any other key is stored as (class, value), see `key_of`.
         self.entries: dict[Value, Value] = {} if entries is None else entries
 
     def find(self, key: Value) -> Value:
@@ -214,7 +214,7 @@ class StringMap(CelMap):
 
 
 class DefaultMap(StringMap):
-    """The outer maps of a device: looking up a missing domain gives an empty map; enumerating does not see it."""
+    """The outer maps of a device: a look-up of a missing domain returns an empty map; enumeration skips it."""
 
     __slots__ = ()
 
@@ -224,7 +224,7 @@ class DefaultMap(StringMap):
 
 
 class Missing:
-    """The answer of a look-up that found nothing."""
+    """The result of a look-up without a match."""
 
     __slots__ = ()
 
@@ -235,7 +235,7 @@ MAPS = frozenset({CelMap, StringMap, DefaultMap})
 
 
 class _Unfindable(tuple[type, Value]):
-    """The key of a value that Go hashes by its address: no other value ever finds it."""
+    """The key of a value that Go hashes by its address: no other value ever equals it."""
 
     __slots__ = ()
 
@@ -247,7 +247,7 @@ class _Unfindable(tuple[type, Value]):
 
 
 class PanicError(Exception):
-    """A Go panic upstream, such as hashing a value that has no hash: nothing in the expression can absorb it."""
+    """A Go panic upstream, such as hashing a value that has no hash: no part of the expression can absorb it."""
 
 
 # Go panics when such a value becomes the key of a native map.
@@ -257,7 +257,7 @@ _BY_ADDRESS = frozenset({list, CelMap, StringMap, DefaultMap, OptionalValue, Qua
 
 
 def key_of(key: Value) -> Value:
-    """The form under which a map stores `key`. Raises PanicError."""
+    """The form in which a map stores `key`. Raises PanicError."""
     kind = type(key)
     if kind is str:
         return key
@@ -267,7 +267,7 @@ def key_of(key: Value) -> Value:
 
 
 def _other_kinds(key: Value) -> list[Value]:
-    """The keys of other kinds of number under which a numeric key is looked for as well."""
+    """The keys of other number types under which a numeric key is looked up as well."""
     if type(key) is int:
         return [(UInt, UInt(key))] if key >= 0 else []
     if type(key) is UInt:

@@ -1,1 +1,1 @@
-"""Cost: the static estimate of a selector, and what each call costs at run time."""
+"""Cost: the static estimate of a selector, and the cost of each call at run time."""

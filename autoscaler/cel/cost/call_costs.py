@@ -1,4 +1,4 @@
-"""What a call costs at run time. Constants count as nothing; access chains and literals charge for themselves.
+"""The cost of a call at run time. Constants cost nothing; access chains and literals charge for themselves.
 
 Rules: cel-go v0.26.0 interpreter/runtimecost.go and ext/{lists,sets}.go; k8s.io/apiserver v0.36.3 library/cost.go.
 """
@@ -49,7 +49,7 @@ def size(value: Value) -> int:
 
 
 def _inner_size(value: Value) -> int:
-    """cel-go's own actualSize looks into optionals."""
+    """The size in cel-go's own actualSize, which uses the value inside an optional."""
     return _inner_size(value.value) if type(value) is OptionalValue and value is not NONE else size(value)
 
 
@@ -118,7 +118,7 @@ def _flatten(arguments: Arguments) -> int:
             raise PanicError("interface conversion: not an int")
         depth = float(arguments[1])
     product = size(arguments[0]) * depth
-    # What Go makes of a float64 beyond uint64 on amd64; a negative one lowers the sum, which may wrap.
+    # Go's result for a float64 beyond uint64 on amd64; a negative one lowers the sum, which may wrap.
     return (int(product) if -(2.0**63) <= product < 2.0**64 else 2**63) + 11
 
 
@@ -134,7 +134,7 @@ def _substring(arguments: Arguments) -> int:
     return ceil(_inner_size(arguments[0]) * 0.1) * ceil(_inner_size(arguments[1]) * 0.1)
 
 
-# By function name, whatever overload.
+# By function name, for all overloads.
 _BY_FUNCTION: Final[Mapping[str, Cost]] = {
     **dict.fromkeys(
         ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), lambda arguments: _traversal(arguments[0])
@@ -155,7 +155,7 @@ _BY_FUNCTION: Final[Mapping[str, Cost]] = {
     "_==_": equality,
     "_!=_": shorter,
 }  # fmt: skip
-# By overload, only where a single one matches.
+# By overload, only if a single one matches.
 _BY_OVERLOAD: Final[Mapping[str, Cost]] = {
     **dict.fromkeys(("list_flatten", "list_flatten_int"), _flatten),
     "list_distinct": lambda arguments: _self_comparison(arguments[0]),
@@ -208,7 +208,7 @@ _MODERN: Final[Mapping[str, Cost]] = {
 
 
 def call_cost(function: str, overloads: tuple[str, ...], *, modern: bool) -> Cost | None:
-    """The cost of a call by its arguments; None where it is one unit or `result_cost` knows it."""
+    """The cost of a call by its arguments; None if it is one unit, or if `result_cost` has it."""
     overload = overloads[0] if len(overloads) == 1 else ""
     if modern and overload in _MODERN:
         return _MODERN[overload]

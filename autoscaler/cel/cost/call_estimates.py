@@ -1,4 +1,4 @@
-"""What one call may cost at most and how large its result may be, without the costs of its arguments.
+"""The greatest cost of one call and size of its result, without the costs of its arguments.
 
 Rules: k8s.io/apiserver v0.36.3 library/cost.go; cel-go v0.26.0 ext/{lists,sets}.go and functionCost of checker/cost.go.
 """
@@ -33,7 +33,7 @@ _FORMAT_SIZE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An argument: its expression, its path from the device, and its size where known."""
+    """An argument: its expression, its path from the device, and its size if known."""
 
     node: Expression
     path: Path

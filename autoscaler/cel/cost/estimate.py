@@ -1,6 +1,6 @@
-"""The static worst case of an expression's cost, by which the API server refuses new selectors above 1,000,000.
+"""The static worst case of an expression's cost: the API server refuses new selectors above 1,000,000.
 
-The scheduler does not look at it. Sizes and costs are pairs (least, most) that saturate at 2^64-1 (cel-go v0.26.0
+The scheduler does not use it. Sizes and costs are pairs (least, most) that saturate at 2^64-1 (cel-go v0.26.0
 checker/cost.go).
 """
 
@@ -45,12 +45,12 @@ _SCALARS: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "
 
 
 def estimated_max_cost(root: Expression, *, modern: bool) -> int:
-    """The worst case in cost units, 2^64-1 where it has no bound. `root` has been checked; `modern` is cel-go 0.29."""
+    """The worst case in cost units, 2^64-1 without a bound. `root` has been checked; `modern` is cel-go 0.29."""
     return _Estimator(modern=modern).cost(root)[1]
 
 
 class _Estimator:
-    """One estimate; mirrors upstream's coster."""
+    """One estimate; corresponds to upstream's coster."""
 
     def __init__(self, *, modern: bool) -> None:
         self._modern = modern
@@ -61,7 +61,7 @@ class _Estimator:
         self._scope: Mapping[str, Variable] = {}
 
     def cost(self, node: Expression) -> Interval:
-        """The cost of evaluating `node`; notes paths and sizes on the way, parts first."""
+        """The cost of evaluating `node`. Records paths and sizes, parts first."""
         pending = [(node, False)]
         while pending:
             at, ready = pending.pop()
@@ -184,7 +184,7 @@ class _Estimator:
         self._scope = {**outside, node.accumulator: initial}
         if _is_bind(node):
             total = plus(total, self.cost(node.result))
-            self._scope = outside  # upstream looks at the result once the variable is gone
+            self._scope = outside  # upstream reads the result after the variable has ended
             self._note(node, self._size(node.result), self._entries_of(node.result))
             return total
         accumulating = self._scope
@@ -273,10 +273,10 @@ def _union_of(sizes: list[Interval]) -> Interval:
 
 
 def _leaves_room(path: Path) -> bool:
-    """Whether appending to the Go slice of this path, grown one name at a time, writes into the slice itself.
+    """True if appending to the Go slice of this path, grown one name at a time, writes into the slice itself.
 
-    Upstream appends both the key's and the value's name to the same slice (pushIterKey, pushIterValue); where it has
-    room, the second name takes the place of the first. Capacities are powers of two.
+    Upstream appends both the key's and the value's name to the same slice (pushIterKey, pushIterValue); if it has room,
+    the second name replaces the first. Capacities are powers of two.
     """
     return len(path) & (len(path) - 1) != 0
 

@@ -1,7 +1,7 @@
 """Sizes and costs in a static estimate: pairs (least, most) of uint64 that saturate instead of overflowing.
 
-How large the parts of a device can be: the limits of resource.k8s.io/v1 that k8s.io/dynamic-resource-allocation
-v0.36.3 declares in cel/compile.go.
+Sizes of the parts of a device: the limits of resource.k8s.io/v1 that k8s.io/dynamic-resource-allocation v0.36.3
+declares in cel/compile.go.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def times(left: Interval, right: Interval) -> Interval:
 
 
 def union(left: Interval, right: Interval) -> Interval:
-    """The least interval that holds both."""
+    """The least interval that contains both."""
     return min(left[0], right[0]), max(left[1], right[1])
 
 

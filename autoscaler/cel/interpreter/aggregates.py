@@ -1,4 +1,4 @@
-"""Closures that build lists, maps and messages. The first fault ends the building; creation is charged all the same."""
+"""Closures that build lists, maps and messages. The first fault ends the building; creation is charged nevertheless."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_OPTIONAL: Final = Failure("cannot initialize an optional entry from a non-o
 
 
 def list_run(items: Sequence[tuple[Run, bool]], units: int) -> Run:
-    """[a, ?b]: closures of the items, with whether they are optional."""
+    """[a, ?b]: closures of the items, True for optional ones."""
 
     def build(frame: Frame) -> Value:
         built: list[Value] = []
@@ -69,7 +69,7 @@ def message_run(name: str, fields: Sequence[tuple[str, Run, bool]], units: int) 
 
 
 def _inside(value: Value) -> Value:
-    """The value of an optional, which an entry is initialized with; MISSING for one without value."""
+    """The value inside an optional, for the entry; MISSING for one without value."""
     if type(value) in FAULTS:
         return value
     if type(value) is not OptionalValue:

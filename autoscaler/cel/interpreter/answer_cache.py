@@ -1,7 +1,7 @@
-"""Answers that are kept: by program, and by what the program may read of a device.
+"""Cached answers: by program, and by the fields of a device that the program may read.
 
-Devices that differ only in what an expression does not read have one answer. Values are distinguished by type and
-form, as in expressions: 1 is not true, and `1000m` is not `1`.
+Devices that differ only in fields that an expression does not read have one answer. Values are distinguished by type
+and form, as in expressions: 1 is not true, and `1000m` is not `1`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from instance_catalog.kubernetes.semver import SemanticVersion
 
 Key: TypeAlias = tuple[Hashable, ...]
 
-# Two generations of so many answers each, about 200 bytes an answer.
+# Answers in each of two generations, about 200 bytes each.
 _MOST: Final = 20_000
 _ABSENT: Final = (None, "absent")
 _NO_DOMAIN: Final = (None, "no domain")
-_OWN: Final = (None, "its own")  # in place of a value that equals nothing but itself
+_OWN: Final = (None, "its own")  # in place of a value that equals only itself
 
 
 class KeptAnswers:
-    """A bounded memo with two generations: what was used since the last change of generations stays."""
+    """A bounded cache with two generations: answers used since the last change of generations stay."""
 
     __slots__ = ("_most", "_old", "_young")
 
@@ -54,7 +54,7 @@ KEPT: Final = KeptAnswers()
 
 
 def part_read(root: StringMap, reads: frozenset[Path] | None) -> tuple[Hashable, ...] | None:
-    """What of the device the program reads, as a key; None where that is not known or equals nothing else.
+    """The key of the device's fields that the program reads; None if they are unknown or equal nothing else.
 
     One flat tuple, with two entries for each path: there may be many thousands of them.
     """

@@ -34,7 +34,7 @@ _NO_NATIVE = frozenset({QuantityCell, SemanticVersion, Address, Prefix, Url})
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value known when the program is made; it costs nothing."""
+    """A value known when the program is created; it costs nothing."""
 
     value: Value
 
@@ -60,7 +60,7 @@ class Link:
 class Chain:
     """Links after a root. `slot` is the frame index of a root variable, else `root` computes it.
 
-    `native` says that an optional at the root passes through its Go value, as before cel-go 0.29.
+    `native` means that an optional at the root is converted to its Go value and back, as before cel-go 0.29.
     """
 
     root: Run
@@ -82,7 +82,7 @@ class Choice:
     tested: bool = False
 
     def linked(self, link: Link) -> Choice:
-        """The ternary with one more link on either branch."""
+        """The ternary with one more link on each branch."""
         return Choice(self.condition, self.truthy.linked(link), self.falsy.linked(link), link.test_only)
 
 
@@ -125,7 +125,7 @@ def run_of(step: Step) -> Run:
 
 
 def _tested_choice(choose: Run) -> Run:
-    """has() of a ternary takes off the unit of its root (interpreter/runtimecost.go), which a ternary never charged."""
+    """has() of a ternary: subtract the unit of its root (interpreter/runtimecost.go), which was never charged."""
 
     def run(frame: Frame) -> Value:
         value = choose(frame)
@@ -177,9 +177,9 @@ def resolver(step: Chain | Choice) -> Run:
 
 
 def _rewrapped(optional: OptionalValue) -> OptionalValue:
-    """An optional that is read as a variable, branch or root: upstream takes its native Go value and wraps that again.
+    """An optional that is read as a variable, branch or root: upstream takes its native Go value and wraps it again.
 
-    Kubernetes types do not survive this, types become their names, and nested optionals become one.
+    This loses Kubernetes types, turns types into their names, and flattens nested optionals.
     """
     if optional is NONE:
         return NONE
@@ -210,7 +210,7 @@ def _choice(step: Choice) -> Run:
 
 
 def _follower(link: Link) -> tuple[bool, Callable[[Frame, Value, bool], Value]]:
-    """Follows a link; the answer MISSING means that an optional chain ends in none."""
+    """A function that follows a link; its result MISSING means that an optional chain ends in none."""
     key, dynamic = link.key, link.dynamic
     if link.test_only:
 
@@ -245,7 +245,7 @@ def _follower(link: Link) -> tuple[bool, Callable[[Frame, Value, bool], Value]]:
 
 
 def look_up(value: Value, key: Value) -> Value:
-    """The element of `value` at `key`, MISSING, or a Failure. Below a scalar everything is missing."""
+    """The element of `value` at `key`, MISSING, or a Failure. Below a scalar all keys are missing."""
     kind = type(value)
     if kind in MAPS:
         if type(key) not in _KEYS:
@@ -271,7 +271,7 @@ def _index(key: Value) -> Value:
 
 
 def _charge_steps(frame: Frame, steps: int) -> None:
-    """Each step costs one, and the first beyond the limit ends the evaluation: at exactly one more than the limit."""
+    """Charge one unit per step; the first beyond the limit ends the evaluation, at exactly one more than the limit."""
     cost = frame[COST] = frame[COST] + steps
     if cost > COST_LIMIT:
         frame[COST] = COST_LIMIT + 1
@@ -279,7 +279,7 @@ def _charge_steps(frame: Frame, steps: int) -> None:
 
 
 def _device_run(step: Chain) -> Run | None:
-    """`device.driver` and `device.attributes["d"].id` without the loop: most of what selectors read."""
+    """`device.driver` and `device.attributes["d"].id` without the loop: the most frequent reads of selectors."""
     if step.slot != DEVICE or any(link.optional or link.test_only or type(link.key) is not str for link in step.links):
         return None
     keys = [link.key for link in step.links]

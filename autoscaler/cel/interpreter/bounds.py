@@ -1,8 +1,8 @@
-"""Comparisons of values that are known within bounds: the catalog knows a GPU's memory to be about 12Gi, not exactly.
+"""Comparisons of values with known bounds: for example, the catalog has a GPU's memory as about 12Gi, not exactly.
 
-Order is monotone in both arguments, so the results at the ends of the bounds enclose all results in between. That holds
-for nothing else, and an unknown value passes through every other function unchanged: bounds count only where the syntax
-says that the operand is a device's capacity itself or compareTo() of one (`has_bounds`).
+Order is monotone in both arguments, so the results at the ends of the bounds enclose all results in between. This is
+true of no other function, and an unknown value passes through every other function unchanged: bounds count only if the
+operand is syntactically a device's capacity itself or compareTo() of one (`has_bounds`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MONOTONE: Final = frozenset({"compareTo", "isGreaterThan", "isLessThan", "_<_", 
 
 
 def has_bounds(node: Expression, step: Step) -> bool:
-    """Whether the bounds of an unknown value that the step gives are its own."""
+    """True if the bounds of an unknown result of the step are its own."""
     if isinstance(step, Chain):
         plain = not any(link.optional or link.test_only for link in step.links)
         return step.slot == DEVICE and plain and bool(step.links) and step.links[0].key == "capacity"
@@ -36,7 +36,7 @@ def ordered_run(
     before: Cost | None,
     after: ResultCost | None,
 ) -> Run:
-    """A monotone call of two arguments, of which the `trusted` ones may be known within bounds."""
+    """A monotone call of two arguments, of which the `trusted` ones may have bounds."""
     left, right = runs
 
     def call(frame: Frame) -> Value:
@@ -53,7 +53,7 @@ def ordered_run(
 
 
 def unequal(values: Sequence[Value], trusted: Sequence[bool]) -> Value:
-    """`==` where a value is a fault: False if the bounds exclude each other, else the first fault."""
+    """`==` if a value is a fault: False if the bounds exclude each other, else the first fault."""
     fault = _fault(values)
     ends = _ends(values, trusted)
     if ends is None:
@@ -80,13 +80,13 @@ def _enclosed(values: Sequence[Value], trusted: Sequence[bool], code: Callable[.
 
 
 def _fault(values: Sequence[Value]) -> Value:
-    """The first fault; an unknown without its bounds, for they are not those of the call."""
+    """The first fault; an unknown without its bounds, because the bounds are not those of the call."""
     fault = next(value for value in values if type(value) in FAULTS)
     return Unknown(fault.attributes, fault.reason) if type(fault) is Unknown else fault
 
 
 def _ends(values: Sequence[Value], trusted: Sequence[bool]) -> list[tuple[Value, Value]] | None:
-    """The least and the greatest each value can be; None if one of them has no bounds."""
+    """The least and the greatest possible value of each; None if one of them has no bounds."""
     found: list[tuple[Value, Value]] = []
     for value, own in zip(values, trusted, strict=True):
         if type(value) is Unknown and own and value.bounds is not None:

@@ -1,6 +1,6 @@
 """Closures for operators and function calls.
 
-A call of one or two arguments evaluates and charges for all of them even where one is a fault; others stop at the first
+A call of one or two arguments evaluates and charges for all of them even if one is a fault; others stop at the first
 fault and charge only if it was the last argument.
 """
 
@@ -102,9 +102,9 @@ def variadic_run(runs: Sequence[Run], code: Callable[..., Any], before: Cost | N
 
 
 def equality_run(steps: Sequence[Step], runs: Sequence[Run], bounded: Sequence[bool], *, negated: bool) -> Run:
-    """`==` and `!=`. A comparison that errs makes `!=` true; an operand that errs makes it err.
+    """`==` and `!=`. A comparison with an error makes `!=` true; an operand with an error makes it an error.
 
-    `bounded`: which operands may be known within bounds of their own.
+    `bounded`: True for operands that may have bounds of their own.
     """
     left, right = runs
     if isinstance(steps[1], Constant) and type(steps[1].value) is str:
@@ -179,7 +179,7 @@ def logical_run(terms: Sequence[Run], *, decisive: bool) -> Run:
 
 
 def undecided(values: Sequence[Value]) -> Value:
-    """The result of && or || where no term decides: an unknown, else the first error."""
+    """The result of && or || if no term decides: an unknown, else the first error."""
     error: Value = None
     unknown: Unknown | None = None
     for value in values:
@@ -191,7 +191,7 @@ def undecided(values: Sequence[Value]) -> Value:
 
 
 def or_value_run(left: Run, right: Run, *, unwrap: bool, strict: bool) -> Run:
-    """optional.or() and orValue(): the other side is evaluated only where needed, and neither costs anything."""
+    """optional.or() and orValue(): the other side is evaluated only if needed, and neither costs anything."""
 
     def call(frame: Frame) -> Value:
         value = left(frame)
@@ -206,7 +206,7 @@ def or_value_run(left: Run, right: Run, *, unwrap: bool, strict: bool) -> Run:
 
 
 def membership_run(element: Run, items: list[Value]) -> Step | None:
-    """`x in [constants]` as a look-up in a set; None if the list has something else than plain constants."""
+    """`x in [constants]` as a look-up in a set; None if the list has items that are no plain constants."""
     if not items:
         return Constant(False)
     if any(type(item) not in _PRIMITIVES for item in items):
@@ -223,7 +223,7 @@ def membership_run(element: Run, items: list[Value]) -> Step | None:
 
 
 def _equal_keys(item: Value) -> list[tuple[type, Value]]:
-    """An element under every kind of number that equals it."""
+    """An element as a key of every number type in which it has an equal."""
     kind = type(item)
     keys: list[tuple[type, Value]] = [(kind, item)]
     if kind is float and math.isfinite(item) and item == int(item):

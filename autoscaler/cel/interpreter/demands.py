@@ -1,6 +1,6 @@
-"""What an expression asks of single values: "memory is at least 500Gi", for explanations of why nothing matches.
+"""The values that an expression requires, such as "memory is at least 500Gi", to explain why nothing matches.
 
-Only conditions that must all hold (joined by &&) are looked at, and only comparisons of one value with a constant.
+Only conditions that must all hold (joined by &&) count, and only comparisons of one value with a constant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _AT_LEAST = {(">=", 0): True, (">", 0): True, ("==", 0): True, ("==", 1): True, 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """`path` must be (at least, for capacities) `wanted`: a quantity as it is written, or a text.
+    """`path` must be (at least, for capacities) `wanted`: a quantity in its written form, or a text.
 
     The name of the driver has the path ("driver", "", "").
     """
@@ -72,7 +72,7 @@ def _of_capacity(value: Expression, amount: Expression) -> Demand | None:
 
 
 def _path(node: Expression) -> Path | None:
-    """The one value of the device that the node is; None for everything else."""
+    """The path of the device's value that the node reads; None for all other nodes."""
     if isinstance(node, Literal):
         return None
     if isinstance(node, Call) and node.function not in ("_[_]",):

@@ -1,7 +1,7 @@
-"""A device as expressions see it (k8s.io/dynamic-resource-allocation v0.36.3 cel/compile.go, DeviceMatches).
+"""A device in the form for expressions (k8s.io/dynamic-resource-allocation v0.36.3 cel/compile.go, DeviceMatches).
 
-Converted once per device and dialect. A view lives as long as a device that it is of: nodes come and go for months, and
-what was converted of them must not stay behind.
+Converted once per device and dialect. A view lives as long as one of its devices: the nodes of a cluster change for
+months, and views of former nodes must not remain.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from instance_catalog.kubernetes.semver import SemanticVersion, SemverError
 
 
 class DeviceView:
-    """The variable `device`. Its values never change: evaluations that may change a quantity work on a `fresh` copy.
+    """The variable `device`. Its values never change: evaluations that may change a quantity use a `fresh` copy.
 
-    `answers` remembers evaluations by program, so that equal devices are evaluated once.
+    `answers` caches evaluations by program, so that equal devices are evaluated once.
     """
 
     __slots__ = ("__weakref__", "answers", "failure", "root")
 
     def __init__(self, root: StringMap, failure: str) -> None:
         self.root = root
-        self.failure = failure  # why no expression can be evaluated for this device, or ""
+        self.failure = failure  # the reason why no expression can be evaluated for this device, or ""
         self.answers: dict[object, Evaluation] = {}
 
     @staticmethod
@@ -50,7 +50,7 @@ class DeviceView:
 
     @staticmethod
     def read(driver: str, device: Device, dialect: Dialect) -> DeviceView:
-        """The same for callers that ask about many devices and keep the dialect."""
+        """The same for callers that read many devices and keep the dialect."""
         found = device.derived.get((driver, dialect))
         if type(found) is DeviceView:
             return found
@@ -60,7 +60,7 @@ class DeviceView:
     @staticmethod
     def _shared(driver: str, device: Device, dialect: Dialect) -> DeviceView:
         amounts = device.capacity
-        # The text that a quantity keeps says everything about it, and most keep it.
+        # The text that a quantity keeps identifies it, and most keep it.
         values = [amount.value for amount in amounts.values()]
         forms = tuple([value.text or value.form for value in values])
         key = driver, device.attributes, amounts, device.allow_multiple_allocations, dialect, forms
@@ -70,7 +70,7 @@ class DeviceView:
         return view
 
     def chosen(self, names: Iterable[str], most: int) -> tuple[DeviceView, ...]:
-        """The device with every combination of what the attributes of these names can be, of those that have choices.
+        """The device with every combination of possible values of the attributes with these names that have choices.
 
         () if there is none with choices, or more than `most` combinations.
         """
@@ -110,7 +110,8 @@ def _fresh(amounts: StringMap) -> dict[Value, Value]:
 _Key: TypeAlias = tuple[
     str, FrozenMap[str, AttributeValue], FrozenMap[str, Capacity], bool, Dialect, tuple[object, ...]
 ]
-# The last part of a key is the forms of the quantities: they compare by value, and isInteger() tells 1000m from 1.
+# The last part of a key is the forms of the quantities: they compare by value, but isInteger() distinguishes 1000m and
+# 1.
 _VIEWS: Final[WeakValueDictionary[_Key, DeviceView]] = WeakValueDictionary()
 
 
@@ -133,7 +134,7 @@ def _view(
     capacity: dict[Value, Value] = {}
     for name, amount in amounts.items():
         domain, identifier = split_name(name, driver)
-        # A predicted amount without a source decides nothing, but for its bounds.
+        # A predicted amount without a source decides only by its bounds.
         names = frozenset({f"{domain}/{identifier}"})
         known = Unknown(names, bounds=amount.bounds) if amount.guess else QuantityCell(amount.value)
         _publish(capacity, domain, identifier, known)
@@ -149,7 +150,7 @@ def _view(
 
 
 def _publish(groups: dict[Value, Value], domain: str, identifier: str, value: Value) -> None:
-    """Stores a value. A device may publish x and <driver>/x: which of them Kubernetes reads is left to chance."""
+    """Store a value. A device may publish x and <driver>/x: Kubernetes reads one of them at random."""
     group = groups.get(domain)
     if group is None:
         group = groups[domain] = StringMap()
@@ -161,7 +162,7 @@ def _publish(groups: dict[Value, Value], domain: str, identifier: str, value: Va
 
 
 def split_name(name: str, driver: str) -> tuple[str, str]:
-    """Domain and identifier of a qualified name; without a slash it belongs to the driver's domain."""
+    """Domain and identifier of a qualified name; a name without a slash belongs to the driver's domain."""
     domain, slash, identifier = name.partition("/")
     return (domain, identifier) if slash else (driver, name)
 

@@ -65,7 +65,7 @@ _CLASSES: Final[Mapping[str, frozenset[type]]] = {
     "kubernetes.URL": frozenset({Url}),
     "kubernetes.NamedFormat": frozenset({NamedFormat}),
 }
-# Upstream disables the guards of these: the implementation looks at its arguments itself.
+# Upstream disables the guards of these: the implementation checks its arguments itself.
 _UNGUARDED: Final = frozenset({"list_flatten", "list_flatten_int"})
 
 
@@ -98,7 +98,7 @@ def implementations(*, modern: bool, mutating: bool, converting: bool) -> Mappin
 
 
 def accepts(t: Type, value: Value) -> bool:
-    """Whether a value's kind fits a declared argument; of lists and maps the first element is looked at."""
+    """True if a value's kind fits a declared argument. For lists and maps the first element is checked."""
     if t.kind in ("dyn", "any", "param"):
         return True
     if type(value) not in _CLASSES[t.name]:
@@ -112,7 +112,7 @@ def accepts(t: Type, value: Value) -> bool:
 
 
 def guarded(overload: Overload, code: Callable[..., Any]) -> Callable[..., Value]:
-    """`code` behind the run-time check of its arguments."""
+    """`code` with a run-time check of its arguments."""
     if overload.id in _UNGUARDED or all(t.kind in ("dyn", "param") for t in overload.arguments):
         return code
     expected = overload.arguments
@@ -135,7 +135,7 @@ def guarded(overload: Overload, code: Callable[..., Any]) -> Callable[..., Value
 
 
 def dispatched(candidates: list[tuple[Overload, Callable[..., Any]]]) -> Callable[..., Value]:
-    """The first overload that takes the arguments as they are."""
+    """A function that calls the first overload for which the arguments fit."""
 
     def run(*arguments: Value) -> Value:
         for overload, code in candidates:

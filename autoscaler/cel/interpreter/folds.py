@@ -10,7 +10,7 @@ from autoscaler.cel.interpreter.calls import undecided
 
 
 class _Bound:
-    """Marks a variable of cel.bind whose value nobody has asked for yet."""
+    """Marks a variable of cel.bind that is not evaluated yet."""
 
     __slots__ = ()
 
@@ -19,7 +19,7 @@ BOUND: Final = _Bound()
 
 
 def bound_variable_run(slot: int, initial: Run) -> Run:
-    """Reads a variable of cel.bind: evaluated once, when first used."""
+    """A closure for a variable of cel.bind: it is evaluated once, on first use."""
 
     def read(frame: Frame) -> Value:
         value = frame[slot]
@@ -31,9 +31,10 @@ def bound_variable_run(slot: int, initial: Run) -> Run:
 
 
 def kept_runs(run: Run, slot: int) -> tuple[Run, Run]:
-    """Evaluates twice in a row, as optMap does: the second run returns the stored value and charges the same again.
+    """Closures for two evaluations in a row, as in optMap: the second returns the stored value and charges the same
+    again.
 
-    Otherwise a chain of such macros takes twice the time with every link.
+    Otherwise a chain of such macros would take twice the time with every link.
     """
 
     def first(frame: Frame) -> Value:
@@ -45,7 +46,7 @@ def kept_runs(run: Run, slot: int) -> tuple[Run, Run]:
     def second(frame: Frame) -> Value:
         value, units = frame[slot]
         if frame[COST] + units > COST_LIMIT:
-            return run(frame)  # it stops on the way, at a cost that has to be right as well
+            return run(frame)  # it stops early, at a cost that has to be right as well
         charge(frame, units)
         return value
 
@@ -53,7 +54,7 @@ def kept_runs(run: Run, slot: int) -> tuple[Run, Run]:
 
 
 def append_run(accumulator: Run, item: Run, created: int) -> Run:
-    """accumulator + [item], in place: nobody else sees the list that a macro is building."""
+    """accumulator + [item], in place: nothing else refers to the list that a macro is building."""
 
     def call(frame: Frame) -> Value:
         items = accumulator(frame)
@@ -98,9 +99,9 @@ def fold_run(
 
 
 def quantifier_run(iterated: Run, predicate: Run, *, decisive: bool, slots: tuple[int, int | None]) -> Run:
-    """exists() (`decisive` True) and all(): the fold they stand for, without its accumulator.
+    """exists() (`decisive` True) and all(): their fold, without its accumulator.
 
-    Upstream pays two units to look at the accumulator (three in exists, which negates it) and one to join it.
+    Upstream pays two units to read the accumulator (three in exists, which negates it) and one to join it.
     """
     first, second = slots
     look = 3 if decisive else 2
@@ -131,7 +132,7 @@ def quantifier_run(iterated: Run, predicate: Run, *, decisive: bool, slots: tupl
 
 
 def _charge_ones(frame: Frame, units: int) -> None:
-    """Charges unit by unit: the cost stops right above the limit."""
+    """Charge unit by unit: the cost stops right above the limit."""
     cost = frame[COST] = frame[COST] + units
     if cost > COST_LIMIT:
         frame[COST] = COST_LIMIT + 1
@@ -139,7 +140,7 @@ def _charge_ones(frame: Frame, units: int) -> None:
 
 
 def _elements(source: Value, *, pairs: bool) -> Value:
-    """What a loop visits: elements, keys, or pairs with the index or the value. A Failure for what has no elements."""
+    """The items of a loop: elements, keys, or pairs with the index or the value. A Failure if it is no list or map."""
     kind = type(source)
     if kind in FAULTS:
         return source

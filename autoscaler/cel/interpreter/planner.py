@@ -1,6 +1,6 @@
-"""From the checked expression to closures (cel-go v0.26.0 interpreter/planner.go, decorators.go and interpretable.go).
+"""Plans a checked expression as closures (cel-go v0.26.0 interpreter/planner.go, decorators.go and interpretable.go).
 
-Every step becomes one closure over a `Frame`; nothing looks at the syntax tree while an expression runs. Faults are
+Every step becomes one closure over a `Frame`; no step reads the syntax tree while an expression runs. Faults are
 returned, not raised, because upstream continues to evaluate and to charge after one.
 """
 
@@ -52,7 +52,7 @@ from autoscaler.cel.library.pattern_tree import PatternError
 from autoscaler.cel.library.patterns import UnsupportedPatternError, compiled
 
 _FOLDED: Final = frozenset({"bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint"})
-# Functions of one constant whose result may be computed once, in programs that cannot see a quantity change.
+# Functions of one constant whose result may be computed once, in programs that cannot observe a change of a quantity.
 _PURE: Final = frozenset(
     {"quantity", "isQuantity", "semver", "isSemver", "url", "isURL", "ip", "isIP", "cidr", "isCIDR"}
 )
@@ -81,7 +81,7 @@ class Planner:
         return run_of(self._plan(root, _GLOBALS))
 
     def _plan(self, node: Expression, scope: Scope) -> Step:
-        """The step of `node`; what it consists of is planned first, without recursion as far as the scope reaches."""
+        """The step of `node`. Its parts are planned first, without recursion within a scope."""
         planned = self._steps.get(id(node))
         if planned is not None:
             return planned
@@ -128,7 +128,7 @@ class Planner:
         if place is None:
             return Constant(TypeName(name))
         if node.type.kind == "type":
-            # cel-go v0.26 and v0.29 interpreter/planner.go take every name of type `type` for the name of a type.
+            # cel-go v0.26 and v0.29 interpreter/planner.go treat every name of type `type` as the name of a type.
             raise ExpressionError(f"reference to undefined type: {name}", node.position)
         if type(place) is int:
             slot = place
@@ -198,7 +198,7 @@ class Planner:
             if membership is not None:
                 return membership
         runs = [run_of(step) for step in steps]
-        # Where a program can see how quantities change, what it compares is not always what the device has.
+        # If a program can observe changes of quantities, a compared value may differ from the device's.
         bounded = [not self.observes_quantities and has_bounds(*pair) for pair in zip(nodes, steps, strict=True)]
         if node.function in ("_==_", "_!=_"):
             return Code(equality_run(steps, runs, bounded, negated=node.function == "_!=_"))
@@ -217,7 +217,7 @@ class Planner:
         return Code(variadic_run(runs, code, before, after))
 
     def _kept_runs(self, node: Expression, step: Step) -> tuple[Run, Run]:
-        """For the target of optMap(): its expansion calls hasValue() on it first, and value() right after."""
+        """The closures for the target of optMap(): its expansion calls hasValue() on it, and value() right after."""
         if id(node) not in self._kept:
             self._kept[id(node)] = kept_runs(run_of(step), self._slot())
         return self._kept[id(node)]
@@ -235,7 +235,7 @@ class Planner:
         return Constant(result)
 
     def _constant_pattern(self, node: Call, steps: list[Step]) -> bool:
-        """Whether the call has a constant regular expression, which is compiled now."""
+        """True if the call has a constant regular expression, which is compiled now."""
         if node.function not in _PATTERN_FUNCTIONS or len(steps) < 2:
             return False
         step = steps[1]
@@ -250,7 +250,7 @@ class Planner:
         return True
 
     def _implementation(self, node: Call) -> tuple[Any, bool]:
-        """The code of a call, and whether upstream evaluates its arguments one after the other until one fails."""
+        """The code of a call; and True if upstream evaluates its arguments one after the other until one fails."""
         function = node.function
         if function in OPERATORS or function in SINGLETONS:
             return SINGLETONS[function], False
@@ -295,7 +295,7 @@ class Planner:
         if second is not None:
             inner[node.second_variable] = second
         if isinstance(node.condition, Call):
-            # Only exists() and all() may end early; each joins the accumulator with what it asks of an element.
+            # Only exists() and all() may end early; each joins the accumulator with its condition on an element.
             assert isinstance(node.step, Call)
             predicate = self._run(node.step.arguments[1], inner)
             decisive = node.step.function == "_||_"
@@ -308,10 +308,10 @@ class Planner:
         )
 
     def _binding(self, node: Comprehension, scope: Scope) -> Step:
-        """cel.bind() and what expands to it: a loop over nothing, whose accumulator is the variable."""
+        """cel.bind() and macros that expand to it: a loop over nothing, whose accumulator is the variable."""
         slot = self._slot()
         inner = {**scope, node.accumulator: bound_variable_run(slot, self._run(node.initial, scope))}
-        self._plan(node.step, inner)  # never run, but what cannot be planned fails here upstream
+        self._plan(node.step, inner)  # never run, but upstream fails here for a step that cannot be planned
         result = self._run(node.result, inner)
 
         def run(frame: Frame) -> Value:

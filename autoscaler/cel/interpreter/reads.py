@@ -1,4 +1,4 @@
-"""Which fields of a device an expression may read, as far as its text shows."""
+"""The fields of a device that an expression may read, as far as its text shows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def paths_read(root: Expression) -> frozenset[Path] | None:
     seen: set[int] = set()
     while pending:
         node = pending.pop()
-        if id(node) in seen:  # optMap's target stands in the tree twice
+        if id(node) in seen:  # optMap's target is in the tree twice
             continue
         seen.add(id(node))
         keys, below = _chain(node)
@@ -41,7 +41,7 @@ def paths_read(root: Expression) -> frozenset[Path] | None:
 
 
 def _chain(node: Expression) -> tuple[list[str] | None, list[Expression]]:
-    """The literal keys from `device` to `node`, or None for another node; and the nodes still to look at."""
+    """The literal keys from `device` to `node`, or None for another node; and the nodes that remain to be checked."""
     keys: list[str] = []
     below: list[Expression] = []
     at = node
@@ -58,7 +58,7 @@ def _chain(node: Expression) -> tuple[list[str] | None, list[Expression]]:
         if isinstance(key, str):
             keys.append(key)
         else:
-            # Only what comes before a computed key is certain, and the key itself may read the device.
+            # Only the keys before a computed one are certain, and the computed key itself may read the device.
             keys = []
             below.append(key)
 

@@ -1,7 +1,7 @@
 """Equality, order and membership (cel-go v0.26.0 common/types; Equal methods of k8s.io/apiserver v0.36.3 pkg/cel).
 
-The asymmetries are upstream's: a Kubernetes type on the left of another type is an error, on the right it is merely
-unequal, and lists and maps count a pair of elements whose comparison errs as equal.
+The asymmetries are upstream's: a Kubernetes type on the left of another type is an error, on the right it is only
+unequal, and lists and maps treat a pair of elements whose comparison is an error as equal.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _equal_optionals(left: OptionalValue, right: OptionalValue) -> Value:
 
 
 def compare(left: Value, right: Value) -> Value:
-    """-1, 0 or 1, or a Failure where the two have no order."""
+    """-1, 0 or 1, or a Failure if the two have no order."""
     a, b = type(left), type(right)
     if a is b:
         if a is int or a is str or a is UInt or a is bool or a is bytes or a is Timestamp or a is Duration:
@@ -129,7 +129,7 @@ def compare(left: Value, right: Value) -> Value:
 
 
 def _compare_numbers(left: Value, right: Value) -> int | None:
-    """-1, 0 or 1, None with a NaN; an integer within range meets a double after conversion to double."""
+    """-1, 0 or 1, None with a NaN; an integer in range is compared with a double after conversion to double."""
     if type(left) is float or type(right) is float:
         x, y = _as_double(left, right), _as_double(right, left)
         if math.isnan(x) or math.isnan(y):
@@ -142,14 +142,14 @@ def _compare_numbers(left: Value, right: Value) -> int | None:
 def _as_double(number: Value, other: Value) -> float:
     if type(number) is not float and type(other) is float:
         limit = float(2**64) if type(number) is UInt else float(2**63)
-        # A double beyond the integer's range decides by itself; its neighbour must not be rounded onto it.
+        # A double beyond the integer's range decides by itself; its neighbour must not be rounded to it.
         if abs(other) > limit:
             return 0.0
     return float(number)
 
 
 def contains_equal(items: list[Value], wanted: Value, *, wanted_first: bool = False) -> Value:
-    """Whether some item equals `wanted`; comparison errors count as unequal, unknowns stay unknown."""
+    """True if some item equals `wanted`; comparison errors count as unequal, unknowns stay unknown."""
     unknown: Value = None
     for item in items:
         same = equal(wanted, item) if wanted_first else equal(item, wanted)

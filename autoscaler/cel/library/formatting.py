@@ -36,7 +36,7 @@ class FormatError(ValueError):
 
 
 class _PrecisionError(Exception):
-    """A precision that golang.org/x/text takes for a mistake, which it prints."""
+    """A precision that golang.org/x/text treats as a mistake, which it prints."""
 
 
 def clauses(template: str) -> list[tuple[str, int | None, int]]:
@@ -196,8 +196,8 @@ def _fixed(value: float, precision: int) -> str:
     value += 0.0  # without the sign of -0.0
     if precision < 256:
         return f"{value:,.{precision}f}"
-    # initDecimal of message/print.go (golang.org/x/text v0.41.0): the least number of decimals is a uint8, the most an
-    # int16.
+    # initDecimal of message/print.go (golang.org/x/text v0.41.0): the least number of decimals is a uint8, the greatest
+    # an int16.
     most = (precision + 2**15) % 2**16 - 2**15
     text = f"{value:,.{most}f}" if most >= 0 else f"{Decimal(repr(value)):,f}"
     whole, _, decimals = text.partition(".")
@@ -231,7 +231,7 @@ _STATIC: Final[Mapping[str, frozenset[str]]] = {
 
 
 def check_literal(call: Call) -> str | None:
-    """What is wrong with "…".format([…]) by the types of its arguments; None if nothing or if it is no such call."""
+    """The mistake in "…".format([…]) by the types of its arguments; None if there is none or if it is no such call."""
     target = call.target
     if call.function != "format" or type(target) is not Literal or type(target.value) is not str:
         return None

@@ -1,7 +1,7 @@
 """Durations and timestamps: as text, the calendar, accessors (Go's time package; cel-go v0.26.0
 common/types/{duration,timestamp}.go).
 
-Nanoseconds are exact throughout. Fixed zones and IANA names are understood; nothing here knows the current time.
+Nanoseconds are exact throughout. Fixed zones and IANA names are supported; nothing here depends on the current time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 def parse_duration(text: str) -> Duration | None:
-    """time.ParseDuration; None where it fails."""
+    """time.ParseDuration; None if it fails."""
     sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
     if rest == "0":
         return Duration(0)
@@ -50,7 +50,7 @@ def parse_duration(text: str) -> Duration | None:
 
 
 def _fraction(digits: str, unit: int) -> int:
-    """Go computes the part after the point in floating point and drops digits that overflow."""
+    """The fraction in nanoseconds. Go computes it in floating point and drops digits that overflow."""
     kept = digits
     while kept and int(kept) > INT_MAX:
         kept = kept[:-1]
@@ -65,7 +65,7 @@ def duration_text(value: Duration) -> str:
 
 
 def parse_timestamp(text: str) -> Timestamp | None:
-    """time.Parse(time.RFC3339, text) within the years 1 to 9999; None where it fails."""
+    """time.Parse(time.RFC3339, text) within the years 1 to 9999; None if it fails."""
     found = _RFC3339.fullmatch(text)
     if found is None:
         return None
@@ -88,7 +88,7 @@ def parse_timestamp(text: str) -> Timestamp | None:
 
 
 def timestamp_text(value: Timestamp) -> str:
-    """string(timestamp): RFC 3339 with the offset it was written with and no trailing zeros."""
+    """string(timestamp): RFC 3339 with the original offset and no trailing zeros."""
     seconds, nanoseconds = divmod(value.nanoseconds, SECOND)
     year, month, day, hour, minute, second = _civil(seconds + value.offset)
     fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
@@ -111,7 +111,7 @@ def _civil(seconds: int) -> tuple[int, int, int, int, int, int]:
 
 
 def calendar(value: Timestamp, zone: str) -> dict[str, int] | None:
-    """The accessors' answers in `zone` ("" is UTC), None for a zone that does not exist."""
+    """The results of the accessors in `zone` ("" is UTC), None for a zone that does not exist."""
     offset = _offset(value, zone)
     if offset is None:
         return None

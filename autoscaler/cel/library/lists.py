@@ -129,7 +129,7 @@ def _sort_by(items: Value, keys: Value) -> Value:
 
 
 def _before(left: tuple[Value, Value], right: tuple[Value, Value]) -> int:
-    """The order of two keys. Unordered ones, which are NaN, stay where they are."""
+    """The order of two keys. Unordered ones, which are NaN, keep their places."""
     order = compare(left[0], right[0])
     return order if type(order) is int else 0
 

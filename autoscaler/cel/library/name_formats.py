@@ -46,7 +46,7 @@ _label_value = _text(f"({_NAME})?", 63, "a valid label must be empty or consist 
 
 
 def _as_prefix(validate: Validator) -> Validator:
-    """A generated name adds a suffix to the text, so the text may end with a dash."""
+    """The validator for a prefix: a generated name adds a suffix to the text, so the text may end with a dash."""
     return lambda text: validate(text[:-2] + "a" if len(text) > 1 and text.endswith("-") else text)
 
 
@@ -77,7 +77,7 @@ def _test(test: Callable[[str], object], message: str) -> Validator:
     return lambda text: [] if test(text) else [message]
 
 
-# The size of the regular expression, which the cost of validate() follows, and the test.
+# The size of the regular expression, which determines the cost of validate(), and the test.
 _FORMATS: Final[Mapping[str, tuple[int, Validator]]] = {
     "dns1123Label": (30, _label),
     "dns1123Subdomain": (60, _subdomain),

@@ -32,7 +32,7 @@ def _address(text: str) -> Address | None:
 
 
 def is_ipv6(text: str) -> bool:
-    """Whether the text is an IPv6 address without zone, IPv4-mapped ones included."""
+    """True if the text is an IPv6 address without zone, IPv4-mapped ones included."""
     address = _address(text)
     return address is not None and address.family == 6
 

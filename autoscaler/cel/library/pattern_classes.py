@@ -1,7 +1,7 @@
 """Character classes of Go's regular expressions (regexp/syntax/{parse,perl_groups}.go and unicode of Go 1.26.8).
 
-The tables of `unicode-15.0.0.json.gz` are those of Go's package unicode: classes whose names regexp/syntax accepts,
-what the flag i adds to them, and runes that are the same but for their case. A class is a sorted tuple of ranges.
+The tables of `unicode-15.0.0.json.gz` are those of Go's package unicode: classes whose names regexp/syntax accepts, the
+runes that the flag i adds to them, and runes that differ only in case. A class is a sorted tuple of ranges.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _tables() -> _Tables:
 
 
 def _unpacked(deltas: list[int]) -> Ranges:
-    """Pairs of the distance from the end before, and the length less one."""
+    """Pairs of the distance from the previous end, and the length less one."""
     ranges, last = [], 0
     for gap, length in zip(deltas[::2], deltas[1::2], strict=True):
         ranges.append((last + gap, last + gap + length))
@@ -79,7 +79,7 @@ def _unpacked(deltas: list[int]) -> Ranges:
 
 
 def _canonical(name: str) -> str:
-    """Only the first letter is a capital, and none of "_- " is left. Like canonicalName, it knows ASCII alone."""
+    """The name with a capital first letter only, and without "_- ". Handles only ASCII, like canonicalName."""
     text = "".join(c for c in name if c not in "_- ")
     first, rest = text[:1], text[1:]
     lowered = "".join(c.lower() if c.isascii() else c for c in rest)
@@ -108,12 +108,12 @@ def unicode_class(name: str, *, fold: bool) -> Ranges | None:
 
 
 def orbit(rune: int) -> tuple[int, ...]:
-    """All runes that equal this one but for their case, itself included."""
+    """All runes that differ from this one only in case, itself included."""
     return _tables().orbits.get(rune, (rune,))
 
 
 def union(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """cleanClass: sorted, with what touches joined."""
+    """cleanClass: sorted, with adjacent ranges joined."""
     out: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if out and low <= out[-1][1] + 1:
@@ -137,7 +137,7 @@ def negated(ranges: Ranges) -> Ranges:
 
 @lru_cache(maxsize=1024)
 def folded(ranges: Ranges) -> Ranges:
-    """With all runes that equal one of these but for their case."""
+    """The ranges, with all runes that differ from one of them only in case."""
     tables = _tables()
     cased = (
         rune

@@ -1,8 +1,8 @@
-"""Regular expressions as Go reads them, rewritten for RE2 (regexp/syntax/parse.go of Go 1.26.8, flags Perl).
+"""Regular expressions by Go's rules, rewritten for RE2 (regexp/syntax/parse.go of Go 1.26.8, flags Perl).
 
-RE2 in C++ reads another language in corners: names of groups and classes, nesting, tables of Unicode. So a pattern
-is read here by Go's rules, its limits included, and written again with what both read alike: flags, classes and letters
-of either case are resolved. Groups are only written where they are needed, since no result shows them.
+RE2 in C++ differs in details: names of groups and classes, nesting, tables of Unicode. So a pattern is read here by
+Go's rules, its limits included, and written in a form that both read alike: flags, classes and letters of either case
+are resolved. Groups are only written if they are needed, because no result shows them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Parser(NodeStack):
         return self.stack[0].text
 
     def _element(self, at: int) -> int:
-        """Read what is no repetition; where it ends."""
+        """Read anything but a repetition; return where it ends."""
         match self.pattern[at]:
             case "(":
                 return self._open(at)
@@ -75,7 +75,8 @@ class _Parser(NodeStack):
         return at + 1
 
     def _repetition(self, at: int, last: int) -> int | None:
-        """Read a repetition; where it ends, or None where there is none. `last`: where one ended here began, or -1."""
+        """Read a repetition; return its end, or None if there is none. `last`: the start of one that ended here, or
+        -1."""
         character = self.pattern[at]
         if character in _OPERATORS:
             low, high = _OPERATORS[character]
@@ -113,7 +114,7 @@ class _Parser(NodeStack):
         self.push(node)
 
     def _perl_flags(self, start: int) -> int:
-        """(?flags) and (?flags:, as parsePerlFlags."""
+        """(?flags) and (?flags:, like parsePerlFlags."""
         s, at, on, seen = self.pattern, start + 2, True, False
         fold, one_line = self._flags.fold, self._flags.one_line
         dot_newline, lazy = self._flags.dot_newline, self._flags.lazy
@@ -167,10 +168,10 @@ class _Parser(NodeStack):
         inner = self.stack[-1]
         node = self.new(Op.REPEAT)
         written = operator or (f"{{{low}}}" if low == high else f"{{{low},{'' if high < 0 else high}}}")
-        # Repetitions are no atoms to RE2, which reads a** as an error, too.
+        # RE2 does not accept a repetition as an atom, and reads a** as an error, too.
         node.text = f"{inner.text if inner.atom else grouped(inner)}{written}{'?' if lazy else ''}"
         if high == 0:
-            node.text = "(?:)"  # which RE2 counts as often as the repetitions around it
+            node.text = "(?:)"  # RE2 counts it as often as the repetitions around it
         node.atom = high == 0
         node.size, node.height = _repeated_size(inner.size, low, high, operator), inner.height + 1
         count = high if high >= 0 else low
@@ -214,7 +215,7 @@ class _Parser(NodeStack):
         return at + 2
 
     def _class_escape(self, at: int) -> tuple[Ranges, int] | None:
-        r"""The class of \pL, \p{Greek}, \d and their like, and where it ends."""
+        r"""The class of \pL, \p{Greek}, \d and similar escapes, and where it ends."""
         s, letter = self.pattern, self.pattern[at + 1 : at + 2]
         if s[at] != "\\" or not letter:
             return None
@@ -289,7 +290,7 @@ class _Parser(NodeStack):
 
 
 def _escaped_rune(s: str, at: int) -> tuple[int, int]:
-    """parseEscape: the rune and where its escape ends."""
+    """parseEscape: the rune, and where its escape ends."""
     if at + 1 >= len(s):
         raise refusal("trailing backslash at end of expression", "")
     character = s[at + 1]

@@ -1,7 +1,7 @@
 """The nodes of a regular expression while it is read, with Go's limits (regexp/syntax/parse.go of Go 1.26.8).
 
-Go refuses what nests too deeply or would become too large, by the size of its own nodes, so they are counted as it
-counts them. A node keeps no parts, only what is needed of them later, and its text for RE2.
+Go refuses patterns that are nested too deeply or would become too large, by the size of its own nodes, so they are
+counted in the same way. A node keeps no parts, only the facts about them that are needed later, and its text for RE2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PatternError(ValueError):
 
 
 class TooLargeError(ValueError):
-    """A pattern that Go reads, and that is not written again here because that would take more than 1 MiB."""
+    """A pattern that Go reads, but that is not rewritten here because this would take more than 1 MiB."""
 
 
 class Op(Enum):
@@ -52,7 +52,7 @@ class Flags:
 
 @dataclass(slots=True)
 class Node:
-    """`text` is what RE2 is given; `atom` says that a repetition may follow it. `need`: see repeatIsValid."""
+    """`text` is the text for RE2; `atom` means that a repetition may follow it. `need`: see repeatIsValid."""
 
     op: Op
     text: str = ""
@@ -61,7 +61,7 @@ class Node:
     height: int = 1
     need: int = 0
     fold: bool = False
-    flags: Flags | None = None  # of LEFT: those that apply again after the group
+    flags: Flags | None = None  # of LEFT: the flags that apply again after the group
     captures: bool = False
 
 
@@ -71,7 +71,7 @@ def refusal(code: str, text: str) -> PatternError:
 
 
 class NodeStack:
-    """The nodes read so far; the methods carry the names of parse.go."""
+    """The nodes read so far; the methods have the names of parse.go."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -81,7 +81,7 @@ class NodeStack:
         self._sized = False
 
     def new(self, op: Op, text: str = "") -> Node:
-        """A node, counted as Go counts those it allocates."""
+        """A node, counted like the nodes that Go allocates."""
         if self._free:
             self._free -= 1
         else:
@@ -89,13 +89,13 @@ class NodeStack:
         return Node(op, text)
 
     def push(self, node: Node) -> None:
-        """Puts a node on the stack. Raises PatternError and TooLargeError."""
+        """Put a node on the stack. Raises PatternError and TooLargeError."""
         self._join_literals()
         self.stack.append(node)
         self.check_limits(node)
 
     def _join_literals(self) -> None:
-        """maybeConcat: the two literals on top become one."""
+        """maybeConcat: join the two literals on top."""
         if len(self.stack) < 2:
             return
         last, before = self.stack[-1], self.stack[-2]
@@ -107,7 +107,7 @@ class NodeStack:
             self._free += 1
 
     def check_limits(self, node: Node) -> None:
-        """Raises PatternError where Go refuses, TooLargeError where the text here becomes too long."""
+        """Raise PatternError if Go refuses the node, TooLargeError if its text becomes too long."""
         if self._runes > _MAX_RUNES or (self._is_sized() and node.size > MAX_SIZE):
             raise refusal("expression too large", self.pattern)
         if node.height > _MAX_HEIGHT:
@@ -116,12 +116,12 @@ class NodeStack:
             raise TooLargeError
 
     def _is_sized(self) -> bool:
-        """Go looks at sizes once nodes and repetitions together could make something large."""
+        """True once nodes and repetitions together could make something large: then Go checks sizes."""
         self._sized = self._sized or self._nodes >= MAX_SIZE // self.repeats
         return self._sized
 
     def literal(self, rune: int, *, fold: bool) -> None:
-        """Adds a rune; `fold` says that its case does not matter."""
+        """Add a rune; `fold` means that its case does not matter."""
         same = orbit(rune) if fold else (rune,)
         text = _class_text(tuple((r, r) for r in same)) if len(same) > 1 else _rune_text(rune)
         self._runes += 1
@@ -130,7 +130,7 @@ class NodeStack:
         self.push(node)
 
     def push_class(self, ranges: Ranges) -> None:
-        """Adds a class; one of a single rune is a literal."""
+        """Add a class; one of a single rune is a literal."""
         self._runes += 2 * len(ranges)
         runes = [rune for low, high in ranges[:2] if high - low < 2 for rune in range(low, high + 1)]
         count = sum(high - low + 1 for low, high in ranges)
@@ -142,7 +142,7 @@ class NodeStack:
         self.push(node)
 
     def _above(self) -> list[Node]:
-        """Takes from the stack what lies above the last pseudo operator."""
+        """Take the nodes above the last pseudo operator from the stack."""
         at = len(self.stack)
         while at > 0 and self.stack[at - 1].op not in PSEUDO:
             at -= 1
@@ -151,7 +151,7 @@ class NodeStack:
         return taken
 
     def concat(self) -> None:
-        """Joins what lies above the last open group or bar."""
+        """Join the nodes above the last open group or bar."""
         self._join_literals()
         parts = self._above()
         if not parts:
@@ -163,7 +163,7 @@ class NodeStack:
             self.push(self._collapsed(Op.CONCAT, parts, text))
 
     def alternate(self) -> None:
-        """Joins the alternatives above the last open group."""
+        """Join the alternatives above the last open group."""
         parts = self._above()
         if not parts:
             self.push(self.new(Op.EMPTY, "[^\\x00-\\x{10FFFF}]"))
@@ -173,7 +173,7 @@ class NodeStack:
             self.push(self._collapsed(Op.ALTERNATE, parts, "|".join(part.text for part in parts)))
 
     def _collapsed(self, op: Op, parts: list[Node], text: str) -> Node:
-        """collapse: parts that are such a node themselves give their own parts, one level less."""
+        """collapse: parts of the same kind are replaced by their own parts, one level less."""
         node = self.new(op, text)
         self._free += sum(part.op is op for part in parts)
         node.atom = False
@@ -183,7 +183,7 @@ class NodeStack:
         return node
 
     def swap_bar(self) -> bool:
-        """swapVerticalBar: the bar moves to the top of the stack; single runes become one class."""
+        """swapVerticalBar: move the bar to the top of the stack; single runes become one class."""
         stack = self.stack
         if len(stack) < 2 or stack[-2].op is not Op.BAR:
             return False
@@ -204,7 +204,7 @@ def _is_rune(node: Node) -> bool:
 
 
 def grouped(node: Node) -> str:
-    """Its text as one atom."""
+    """The text as one atom."""
     return f"(?:{node.text})"
 
 
@@ -214,7 +214,7 @@ def _rune_text(rune: int) -> str:
 
 
 def _class_text(ranges: Ranges) -> str:
-    """Without surrogates, which no text has."""
+    """The text without surrogates, which no text has."""
     parts = []
     for low, high in ranges:
         for a, b in ((low, min(high, 0xD7FF)), (max(low, 0xE000), high)):

@@ -1,4 +1,4 @@
-"""Regular expressions, read by Go's rules and run by RE2 (cel-go matches(), k8s.io/apiserver library/regex.go)."""
+"""Regular expressions, parsed by Go's rules and run by RE2 (cel-go matches(), k8s.io/apiserver library/regex.go)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autoscaler.cel.library.comparison import NO_OVERLOAD
 from autoscaler.cel.library.pattern_syntax import rewritten
 from autoscaler.cel.library.pattern_tree import PatternError, TooLargeError
 
-_MEMORY: Final = 8 * 2**20  # bytes that a program and what it remembers may take; RE2 gives up in less than 0.1 s
+_MEMORY: Final = 8 * 2**20  # bytes for a program and its cache; RE2 gives up in less than 0.1 s
 _MOST_STEPS: Final = 5_000_000  # of a search: characters of the text by instructions of the program, some 0.05 s
 
 
@@ -29,7 +29,7 @@ def compiled(pattern: str) -> Any:
 
 @lru_cache(maxsize=512)
 def _program(pattern: str) -> Any:
-    """None where it is too large, which is remembered: finding it out takes longest."""
+    """The program; None if it is too large, which is cached because it takes longest to find out."""
     import re2  # most selectors have no regular expression, and the module is large
 
     options = re2.Options()
@@ -42,9 +42,9 @@ def _program(pattern: str) -> Any:
 
 
 def _searched(pattern: str, text: str) -> Any:
-    """The program, where a search of the text takes a bounded time. Raises PatternError and UnsupportedPatternError.
+    """The program, if a search of the text takes a limited time. Raises PatternError and UnsupportedPatternError.
 
-    What selectors read of a device is short; texts that they make themselves are bounded by their cost alone.
+    Values of devices are short; the length of texts that selectors build is limited only by their cost.
     """
     program = compiled(pattern)
     if len(text) * program.programsize > _MOST_STEPS:
@@ -77,9 +77,9 @@ def _find(text: str, pattern: str) -> Value:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
-    """FindAllString: an empty match next to the match before it does not count.
+    """FindAllString: an empty match next to the previous match does not count.
 
-    Each search may look at all that is left of the text, so they share the steps of one.
+    Each search may read all of the remaining text, so they share the steps of one.
     """
     try:
         program = _searched(pattern, text)

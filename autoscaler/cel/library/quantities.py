@@ -1,7 +1,7 @@
 """Functions on quantities and semantic versions (k8s.io/apiserver v0.36.3 library/{quantity,semverlib}.go).
 
-Comparing with a big quantity converts the receiver, and before Kubernetes 1.37 add and sub change a big receiver: both
-are visible within one evaluation.
+A comparison with a big quantity converts the receiver, and before Kubernetes 1.37 add and sub change a big receiver:
+both are visible within one evaluation.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _wrapped(number: int) -> int:
 
 
 MUTATING: Final[Mapping[str, Callable[..., Any]]] = _arithmetic(mutates=True)
-# For programs that can see the conversion; they work on quantities of their own.
+# For programs that can observe the conversion; they use quantities of their own.
 CONVERTING: Final[Mapping[str, Callable[..., Any]]] = _comparisons(_compare_and_convert)
 IMPLEMENTATIONS: Final[Mapping[str, Callable[..., Any]]] = {
     **_arithmetic(mutates=False),

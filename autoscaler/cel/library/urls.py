@@ -1,4 +1,4 @@
-"""URLs as k8s.io/apiserver v0.36.3 library/urls.go reads them: net/url of Go 1.26.8 (url.go, gen_encoding_table.go)."""
+"""URLs like k8s.io/apiserver v0.36.3 library/urls.go: net/url of Go 1.26.8 (url.go, gen_encoding_table.go)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*", re.ASCII)
 # ASCII characters that shouldEscape refuses in a host, and escapes that are not allowed there: those of ASCII but %25.
 _BAD_HOST: Final = re.compile(r"[\x00-\x20\x7f\\^`{|}/?#@%]")
 _ESCAPED_ASCII: Final = re.compile(r"%(?!25)[0-7]")
-# What a zone may not have escaped: all that is not allowed in a host, except a space.
+# Characters that must not be escaped in a zone: all that are not allowed in a host, except a space.
 _BAD_ZONE_BYTES: Final = re.compile(rb"[\x00-\x1f\x7f-\xff\\^`{|}/?#@%]")
 _HOST_SAFE: Final = "!$&'()*+,;=:[]<>\""
-# Characters of a path that Go leaves as they are; of a path as written, these and []!'()*.
+# Characters of a path that Go does not change; in a path as written, these and []!'()*.
 _PATH_SAFE: Final = "$&+,/:;=@"
 _VALID_PATH: Final = re.compile(r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:@/\[\]%])*", re.ASCII)
 _USER_SAFE: Final = "$&+,;="
@@ -60,7 +60,7 @@ def _parse(text: str, *, via_request: bool, fragment: str = "") -> Url:
         raise _BadUrlError("invalid URL escape")
     escaped = _escaped_path(path)
     shown = f"{scheme}:" if scheme else ""
-    # An empty host is left out where none was written, and of what has no scheme.
+    # An empty host is left out if none was written, and in URLs without a scheme.
     if host or user is not None or (scheme and authority and path):
         shown += "//" + (f"{user}@" if user is not None else "") + quote(_bytes(host), safe=_HOST_SAFE)
     hostname, port = _split_host(host)
@@ -101,7 +101,7 @@ def _host(scheme: str, host: str) -> str:
         raise _BadUrlError("invalid IP-literal")
     if bracket == 0:
         return _ip_literal(host)
-    # More than one colon is an error in http and https alone (go.dev/issue/75223).
+    # More than one colon is an error only in http and https (go.dev/issue/75223).
     colon = host.find(":") if scheme in ("http", "https") else host.rfind(":")
     if colon >= 0 and not _PORT.fullmatch(host[colon:]):
         raise _BadUrlError(f'invalid port "{host[colon:]}" after host')
@@ -144,7 +144,7 @@ def _unescaped_zone(zone: str) -> str:
 
 
 def _is_ipv6(text: str) -> bool:
-    """Whether netip.ParseAddr reads an IPv6 address, with a zone that is not empty if any."""
+    """True if netip.ParseAddr reads an IPv6 address, with a zone that is not empty if any."""
     address, percent, zone = text.partition("%")
     return is_ipv6(address) and bool(zone or not percent)
 
@@ -160,7 +160,7 @@ def _split_host(host: str) -> tuple[str, str]:
 
 
 def _escaped_path(path: str) -> str:
-    """The written path where it is a valid encoding, else the one Go makes."""
+    """The written path if it is a valid encoding, else Go's encoding."""
     if _VALID_PATH.fullmatch(path):
         return path
     return quote(unquote_to_bytes(path), safe=_PATH_SAFE)
@@ -175,7 +175,7 @@ def _shown_fragment(fragment: str) -> str:
 
 
 def _query(query: str) -> list[tuple[str, str]]:
-    """url.ParseQuery, which drops pairs it cannot read and everything where there are too many."""
+    """url.ParseQuery, which drops pairs that it cannot read, and everything if there are too many."""
     if query.count("&") >= _MOST_PARAMETERS:
         return []
     pairs = []
@@ -204,7 +204,7 @@ def parse_url(text: str) -> Value:
 
 
 def request_uri_problem(text: str) -> str | None:
-    """Why url.ParseRequestURI refuses it, or None. isURL() and the format `uri` look no further."""
+    """The reason why url.ParseRequestURI refuses the text, or None. isURL() and the format `uri` check nothing else."""
     try:
         _parse(text, via_request=True)
     except _BadUrlError as error:
@@ -213,7 +213,7 @@ def request_uri_problem(text: str) -> str | None:
 
 
 def _known(text: str) -> Value:
-    """Upstream has texts of any bytes; what cannot be a text here is unknown."""
+    """The text, or unknown if it is invalid: upstream has texts of any bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""From grammar rules to expressions: one method per rule, called by the parser bottom-up (cel-go v0.26.0 parser.go).
+"""Builds expressions: one method per grammar rule, called by the parser bottom-up (cel-go v0.26.0 parser.go).
 
 There is no parse tree and no recursion here. Limits are upstream's: 250 nested expressions, 250 links of a
 left-recursive chain; && and || chains are flattened and unlimited.
@@ -28,7 +28,7 @@ from autoscaler.cel.parser.macros import expand
 
 NodeT = TypeVar("NodeT", bound=Node)
 MAX_DEPTH: Final = 250
-# Chains count towards the height of the tree that the later phases walk recursively.
+# Chains count in the height of the tree, which the later phases walk recursively.
 MAX_HEIGHT: Final = 251
 _RESERVED: Final = frozenset(
     {
@@ -42,7 +42,7 @@ _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
 class _Number(Literal):
-    """A number without parentheses around it: a minus in front becomes part of it."""
+    """A number without parentheses around it: a leading minus becomes part of it."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class Builder:
         return _logical("_&&_", *children)
 
     def binary(self, children: list[Any]) -> Expression:
-        """An operator's position is its own, as in cel-go's messages."""
+        """An operator call. Its position is that of the operator, as in cel-go's messages."""
         left, operator, right = children
         return _sized(Call(_start(operator), _BINARY[operator], None, [left, right]), left, right)
 
@@ -238,7 +238,7 @@ def qualified_name(node: Expression) -> str | None:
 
 
 def _negate_literal(node: Expression) -> bool:
-    """Gives the sign to the number that a chain such as -1.5.f() starts with, if it does."""
+    """Negate the number that a chain such as -1.5.f() starts with. True if there is one."""
     while type(node) is not _Number:
         if isinstance(node, Select):
             node = node.operand

@@ -1,7 +1,7 @@
-"""Where the parser's tables are kept between processes: nowhere, unless a process with a user says so.
+"""A cache for the parser's tables between processes: off, unless a process with a user sets a directory.
 
-Making them from the grammar takes 0.06 CPU seconds, more than planning for a few pods. lark checks that kept tables are
-of the same grammar, release and version of Python, and makes them again if they are not.
+Creating them from the grammar takes 0.06 CPU seconds, more than planning for a few pods. lark checks that cached tables
+are for the same grammar, release and version of Python, and creates them again if they are not.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _directory: Callable[[], Path | None] = _nowhere
 
 
 def keep_tables_in(directory: Callable[[], Path | None] = _nowhere) -> None:
-    """From now on in this process. `directory` is asked, and the directory is created, when a parser is made."""
+    """Set the directory of this process. Creating a parser calls `directory` and creates the directory."""
     global _directory
     _directory = directory
 
 
 def kept_tables(name: str) -> str | None:
-    """The path of a file of that name; None where nothing is kept, or where somebody else may write."""
+    """The path of a file with that name; None without a directory, or if other users may write to it."""
     directory = _directory()
     if directory is None:
         return None
@@ -39,5 +39,5 @@ def kept_tables(name: str) -> str | None:
     except OSError:
         return None
     if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return None  # lark's files are pickles: who writes them runs code here
+        return None  # lark's files are pickles: anyone who writes them can run code here
     return str(directory / name)

@@ -37,7 +37,7 @@ def unsigned(text: str) -> UInt:
 
 
 def floating(text: str) -> float:
-    """The value of FLOAT_LIT. Raises LiteralError where it overflows."""
+    """The value of FLOAT_LIT. Raises LiteralError if it overflows."""
     value = float(text)
     if value == float("inf"):
         raise LiteralError("invalid double literal")
@@ -78,7 +78,7 @@ def _body(text: str) -> tuple[bool, str]:
     if raw:
         text = text[1:]
     quotes = 3 if text[:3] in ('"""', "'''") and len(text) >= 6 else 1
-    # Go's scanner replaces these before it looks at escapes.
+    # Go's scanner replaces these before it reads escapes.
     return raw, text[quotes:-quotes].replace("\r\n", "\n").replace("\r", "\n")
 
 

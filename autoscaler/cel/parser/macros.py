@@ -1,4 +1,4 @@
-"""Macros: what has(), the comprehensions, cel.bind, optMap and sortBy stand for.
+"""The expansions of macros: has(), the comprehensions, cel.bind, optMap and sortBy.
 
 Expansions are those of cel-go v0.26.0 (parser/macro.go, ext/comprehensions.go, ext/bindings.go, ext/lists.go,
 cel/library.go); run-time cost follows from their shape. A call whose name, receiver or number of arguments fits no
@@ -50,7 +50,7 @@ def _has(call: Call) -> Expression:
 
 
 def _variable(node: Expression) -> str:
-    # `.y` is accepted as a name to which nothing can refer.
+    # `.y` is accepted as a name, but nothing can refer to it.
     if type(node) is not Identifier:
         raise ExpressionError("argument must be a simple name", node.position)
     if node.name in (ACCUMULATOR, "__result__"):
@@ -146,7 +146,7 @@ def _exists_one(count: int) -> Callable[[Call, Expression], Expression]:
 def _collect(
     count: int, initial: type[ListLiteral] | type[MapLiteral], grown: Callable[[int, list[str], Expression], Expression]
 ) -> Callable[[Call, Expression], Expression]:
-    """A fold that adds one transformed element after another; one more argument is a filter in front."""
+    """A fold that adds one transformed element after another; an additional argument is a filter before it."""
 
     def macro(call: Call, target: Expression) -> Expression:
         at, names = call.position, _variables(call, count)
