@@ -1,7 +1,7 @@
-"""Every AWS call this adapter makes, in one table: who may need it and which IAM actions that takes.
+"""Every AWS call of this adapter, in one table: the roles that may need it and the IAM actions that it takes.
 
-The table is enforced where calls leave: a client of session.py refuses an operation that is not listed here, so it
-cannot fall behind the code; and a test compares it with the policies of deploy/aws. It knows no boto3.
+A client of session.py refuses an operation that is not listed here, so the table cannot fall behind the code, and a
+test compares it with the policies of deploy/aws. It does not depend on boto3.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from instance_catalog.dataclass import dataclass
 
 
 class Role(Enum):
-    """Whose permission a call needs."""
+    """The role whose permission a call needs."""
 
     CONTROLLER = "controller"
     BUYER = "buyer"  # `foreslice blocks find` and `blocks buy`, run by a person

@@ -1,9 +1,9 @@
 """Reserved capacity: on-demand reservations (open, targeted, interruptible, future-dated) and Capacity Blocks.
 
-The end of a reservation moves when it is extended, so nothing is kept beyond a few seconds. What EC2 counts as
-available lags minutes behind what was launched, so launches are subtracted here until EC2's own count has come down.
-Sources: EC2 API reference (CapacityReservation states), Capacity Blocks user guide (when machines are taken back), EKS
-user guide (managed node groups with Capacity Blocks).
+An extension moves the end of a reservation, so answers are kept for a few seconds only. EC2's count of available
+machines lags minutes behind launches, so launches are subtracted here until EC2's own count has decreased. Sources: EC2
+API reference (CapacityReservation states), Capacity Blocks user guide (when machines are taken back), EKS user guide
+(managed node groups with Capacity Blocks).
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ _COMING: Final = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 
 
 class Kind(Enum):
-    """What is reserved, as far as its end depends on it."""
+    """The kind of a reservation, as far as its end depends on it."""
 
     ON_DEMAND = "on-demand"  # machines stay at its end and cost the on-demand price
     BLOCK = "block"
     ULTRASERVER = "ultraserver"
 
 
-# How long before the end machines go, by what is reserved and who started them. A managed node group scales itself
-# down 40 minutes before the end of a block; of an UltraServer EC2 takes the machines back earlier than that.
+# How long before the end machines are taken back, by the kind of the reservation and who started them. A managed node
+# group scales itself down 40 minutes before the end of a block; EC2 takes the machines of an UltraServer back earlier
+# than that.
 RECLAIM_LEADS: Final[Mapping[tuple[Kind, LaunchForm], timedelta]] = {
     (Kind.BLOCK, LaunchForm.DIRECT): timedelta(minutes=30),
     (Kind.BLOCK, LaunchForm.GROUP): timedelta(minutes=30),
@@ -110,7 +111,7 @@ class Reservations:
         return "interruptible-capacity-reservation" if reservation in seen.interruptible else ""
 
     def reclaim_at(self, reservation: str) -> datetime | None:
-        """When its machines are taken back; None when they stay, and for a reservation that is not known."""
+        """The time when its machines are taken back; None if they stay, or if the reservation is not known."""
         if not reservation:
             return None
         known = self._seen.get("", self._read).reservations
@@ -141,10 +142,10 @@ class Reservations:
         )
 
     def _learn_kinds(self, blocks: set[str]) -> None:
-        """Which blocks are UltraServers; asked until EC2 has described each block.
+        """Records which blocks are UltraServers. EC2 is asked until it has described each block.
 
-        All are asked for, because naming one that EC2 does not show is an error: a block that another account shares,
-        which is none of UltraServers, or one that was bought just now.
+        All blocks are read without a filter, because an id that EC2 does not show is an error: a block that another
+        account shares, which is no UltraServer, or one that was bought just now.
         """
         if blocks <= self._kinds.keys():
             return
@@ -156,7 +157,7 @@ class Reservations:
                 self._kinds[block["CapacityBlockId"]] = kind
 
     def _impaired(self, blocks: set[str]) -> dict[str, str]:
-        """What is wrong with the interconnect of UltraServer blocks. AWS evicts nothing for it, so a person decides."""
+        """The impaired interconnects of UltraServer blocks, by id. AWS evicts nothing for them, so a person decides."""
         if not blocks:
             return {}
         with translated("DescribeCapacityBlockStatus"):
@@ -174,7 +175,8 @@ class Reservations:
         }
 
     def readable(self, raw: Iterable[Mapping[str, Any]], impaired: Mapping[str, str]) -> list[Reservation]:
-        """Those that can be read. One that lacks something needed, perhaps somebody else's, hides no other."""
+        """The reservations that can be read. One that lacks a required field, perhaps of another owner, hides no
+        other."""
         read = []
         for found in raw:
             with suppress(KeyError, TypeError, ValueError):
@@ -182,7 +184,7 @@ class Reservations:
         return read
 
     def reservation(self, found: Mapping[str, Any], impaired: Mapping[str, str] = EMPTY) -> Reservation:
-        """One reservation as EC2 describes it; `impaired` says what is wrong with blocks, by id."""
+        """One reservation as EC2 describes it. `impaired`: the defects of blocks, by id."""
         state = STATES.get(found.get("State", ""), ReservationState.PENDING)
         tags = tags_of(found)
         block = found.get("ReservationType") == "capacity-block"
@@ -214,5 +216,5 @@ class Reservations:
 
 
 def _number(text: str) -> int:
-    """Of a tag that anybody may write on anything."""
+    """The number in a tag, which any user of the account may set; 0 if it is none."""
     return int(text) if text.isascii() and text.isdigit() else 0

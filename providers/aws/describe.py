@@ -1,4 +1,4 @@
-"""EC2's instances in our words, and listing those of a cluster."""
+"""Converts EC2's instances to Instance values, and lists those of a cluster."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _PAGE: Final = 1000
 def listed(aws: Aws, tags: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
     """All instances with these tags that a launch of Foreslice started, as EC2 describes them.
 
-    The cluster's tag alone says little: groups propagate their tags to machines that nobody here asked for.
+    The cluster's tag alone does not suffice: groups propagate their tags to machines that Foreslice did not request.
     """
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(tags.items())]
     yield from (found for found in _described(aws, filters) if owned(tags_of(found)))
 
 
 def owned(tags: Mapping[str, str]) -> bool:
-    """Whether a launch wrote these tags: the launch token is in no tag of a group, and nobody else writes it."""
+    """True if a launch wrote these tags: only launches write the launch token, and no group has it as a tag."""
     return bool(tags.get(labels.LAUNCH_TOKEN))
 
 
@@ -51,8 +51,8 @@ def named(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
 
 
 def looked_up(aws: Aws, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
-    """The instances behind these provider ids that EC2 knows. By their ids, not by a filter: a filter reads a list that
-    lags, and what is missing in it may exist. One without the tags of a launch gets none."""
+    """The instances that EC2 knows, by provider id. They are read by id, because a filter reads a list that lags, and
+    an instance that is missing there may exist. An instance without the tags of a launch is returned without tags."""
     asked = {provider_id.rpartition("/")[2]: provider_id for provider_id in provider_ids}
     ids, found = list(asked), dict[str, Instance]()
     for start in range(0, len(ids), _FILTER_VALUES):
@@ -64,7 +64,8 @@ def looked_up(aws: Aws, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
 
 
 def _by_id(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """EC2 refuses the whole call for ids that it does not know, and names them; if it does not, halves find them."""
+    """Reads instances by id. EC2 refuses the whole call for unknown ids and names them; if it does not, the ids are
+    halved until the unknown ones are found."""
     if not ids:
         return
     try:
@@ -101,17 +102,17 @@ def instance_of(found: Mapping[str, Any], *, node: str = "", reclaim_at: datetim
 
 
 def state_of(found: Mapping[str, Any]) -> InstanceState | None:
-    """Where an instance is in its life; None for a state that is missing or that nobody knows."""
+    """The state of an instance; None for a state that is missing or unknown."""
     return STATES.get((found.get("State") or {}).get("Name", ""))
 
 
 def provider_id(zone: str, instance: str) -> str:
-    """What the AWS cloud controller writes into a Node's spec.providerID."""
+    """The spec.providerID that the AWS cloud controller writes for an instance."""
     return f"aws:///{zone}/{instance}"
 
 
 def tags_of(found: Mapping[str, Any]) -> dict[str, str]:
-    """The tags of anything EC2 describes, also of what is not ours."""
+    """The tags of any EC2 resource, also of one that Foreslice did not create."""
     return {tag["Key"]: tag.get("Value") or "" for tag in found.get("Tags") or () if tag.get("Key")}
 
 
@@ -125,7 +126,7 @@ def _described(aws: Aws, filters: list[dict[str, Any]]) -> Iterator[Mapping[str,
 
 
 def _offering(found: Mapping[str, Any], zone: str, tags: Mapping[str, str]) -> OfferingKey:
-    """What was obtained. An on-demand machine that sits in an open reservation is still the one that was asked for."""
+    """The offering that was obtained. An on-demand machine in an open reservation keeps the offering of its request."""
     reservation = found.get("CapacityReservationId", "")
     asked = tags.get(labels.CAPACITY_TYPE, "")
     match found.get("InstanceLifecycle", ""):

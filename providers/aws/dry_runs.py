@@ -1,4 +1,4 @@
-"""Launches that are tried without starting anything, as `foreslice aws check` does: each call as the launcher makes it.
+"""Tries launches without starting anything, as `foreslice aws check` does: each call as the launcher makes it.
 
 EC2 answers a dry run that would have succeeded with the error DryRunOperation. Every other answer is a finding: a
 launch with these parameters would be refused as well. Interfaces differ from type to type, so a type of each pool is
@@ -39,20 +39,20 @@ _POLICY: Final = "deploy/aws/controller-policy.json has it"
 
 
 def no_types(template: str) -> Sequence[str]:
-    """Where no pool is known."""
+    """The types if no pool is known."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class DryRuns:
-    """The dry runs of one cluster. `types` says which types the pools of a template start."""
+    """The dry runs of one cluster. `types` returns the types that the pools of a template start."""
 
     launcher: Launcher
     cluster: str
     types: Callable[[str], Sequence[str]] = no_types
 
     def findings(self, template: NodeTemplate) -> Iterator[Finding]:
-        """What EC2 says to each call that a launch from this template makes."""
+        """EC2's answers to the calls that a launch from this template makes."""
         image = facts(self.launcher.aws, resolve(self.launcher.aws, template.image))
         for name in self._tried_types(template, image.architecture):
             yield from self._launches(template, name, image)
@@ -150,7 +150,7 @@ class DryRuns:
             yield _finding(template, "ec2:TerminateInstances", ids[0], error)
 
     def _data(self, template: NodeTemplate, name: str) -> dict[str, Any]:
-        """What the launcher writes into the launch template of such a machine."""
+        """The launch template data that the launcher would write for such a machine."""
         cluster = self.launcher.clusters.joined(template.cluster)
         groups = self.launcher.network.security_groups(template)
         request = LaunchRequest(
@@ -175,7 +175,7 @@ class DryRuns:
 
 
 def _refusal(action: str, attempt: Callable[[], Any]) -> ProviderError | None:
-    """Why EC2 would refuse the call; None when it would succeed."""
+    """The error that EC2 would return for the call; None if it would succeed."""
     try:
         with translated(action):
             attempt()

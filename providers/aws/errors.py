@@ -1,8 +1,8 @@
-"""What AWS error codes mean: one table from code to an error class, which says what to leave alone and for how long.
+"""AWS error codes: one table from code to error class, which decides what is backed off and for how long.
 
-Sources: EC2 error codes page; Karpenter AWS 1.14 pkg/errors; boto3 1.44 exceptions. A code that is not here refuses
-the offering when it comes with 4xx or inside a 200 answer: nothing happened, and another may be tried. Only 5xx and
-lost answers are uncertain.
+Sources: EC2 error codes page; Karpenter AWS 1.14 pkg/errors; boto3 1.44 exceptions. A code that is not here refuses the
+offering if it comes with 4xx or inside a 200 answer: nothing was started, and another offering may be tried. Only 5xx
+and lost answers are uncertain.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "IdempotentParameterMismatch": TokenReusedError,
     "IdempotentInstanceTerminated": GoneError,
     "IdempotentParameterMismatchError": TokenReusedError,
-    # What was named is not there, or not yet.
+    # The named resource does not exist, or does not exist yet.
     "InvalidInstanceID.NotFound": GoneError,
     "InvalidInstanceID.Malformed": GoneError,
     "InvalidLaunchTemplateName.NotFoundException": GoneError,
@@ -223,7 +223,7 @@ _NEXT_STEPS: Final[Mapping[str, str]] = {
 }
 # The limit of a spread placement group (seven in a zone) arrives as a shortage; more machines will never fit.
 _SPREAD_LIMIT: Final = "spread placement group"
-# How EC2 Auto Scaling answers for a machine that is in no group; its code is that of every bad parameter.
+# EC2 Auto Scaling's message for a machine that is in no group; its code is the code of every bad parameter.
 _NO_MEMBER: Final = "instance id not found"
 _CREDENTIALS: Final = (
     NoCredentialsError,
@@ -275,7 +275,7 @@ def of_code(what: str, code: str, message: str) -> ProviderError:
 
 
 def meaning(code: str, message: str = "") -> type[ProviderError]:
-    """The class of error that a code stands for; UnknownRefusalError for one that is in no table."""
+    """The error class of a code; UnknownRefusalError for a code that is in no table."""
     if _SPREAD_LIMIT in message:
         return TemplateError
     if code == "ValidationError" and message.casefold().startswith(_NO_MEMBER):
@@ -303,7 +303,7 @@ def _retry_after(headers: Mapping[str, str]) -> timedelta | None:
 
 @contextmanager
 def before_launching() -> Iterator[None]:
-    """What is refused here settles the launch: its token has launched nothing, in no call."""
+    """A refusal in this context settles the launch: its token has launched nothing, in no call."""
     try:
         yield
     except RefusedError as error:
@@ -313,7 +313,7 @@ def before_launching() -> Iterator[None]:
 
 @contextmanager
 def after_launching(what: str) -> Iterator[None]:
-    """What is refused here, other than what settles the launch, leaves machines that the repetition finds again."""
+    """A refusal in this context, other than one that settles the launch, leaves machines that the repetition finds."""
     try:
         yield
     except (RefusedError, GoneError, CapacityError) as error:

@@ -1,9 +1,9 @@
-"""Notices of what EC2 is about to take back, from EventBridge through an SQS queue.
+"""Notices of machines that EC2 is about to take back, from EventBridge through an SQS queue.
 
-They only make us faster: describing is the truth, and what is missed here is seen there, also while the queue cannot be
-read at all. A message is deleted once what it says was written down, also one that we do not understand, because
-nobody else will understand it later. Until then it comes again after SQS's visibility time-out, and says the same.
-Sources: EventBridge events of aws.ec2 and aws.health; Capacity Blocks user guide (monitoring).
+Notices only make the reaction faster: descriptions are authoritative and show everything that a notice says, also while
+the queue cannot be read. A message is deleted after its content is recorded; so is one that cannot be parsed, because
+no later reader can parse it either. Until then SQS delivers it again after its visibility time-out. Sources:
+EventBridge events of aws.ec2 and aws.health; Capacity Blocks user guide (monitoring).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SPOT_NOTICE: Final = timedelta(minutes=2)
 # SQS gives, and deletes, ten messages in one call; more than this many answers are left for the next look.
 _BATCH: Final = 10
 _ROUNDS: Final = 10
-# How long a notice about a machine that nobody has described yet is kept, in seconds.
+# How long a notice about a machine that no call has described yet is kept, in seconds.
 _UNSEEN_FOR: Final = 900.0
 # The events that `notices_of` understands, by their detail-type.
 KINDS: Final = (
@@ -41,9 +41,9 @@ KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is about to happen to a machine or a reservation. `at` None: soon, or EC2 does not say.
+    """The announced end of a machine or a reservation. `at` None: soon, or EC2 does not say.
 
-    `repeated`: whoever describes the machine's reservation sees this end as well, and sees it move.
+    `repeated`: descriptions of the machine's reservation show this end as well, and show when it moves.
     """
 
     subject: str
@@ -61,7 +61,8 @@ class Interruptions:
         self._read: list[str] = []  # receipts of the messages that were read and not deleted
 
     def announced(self, wait: timedelta) -> bool:
-        """Whether there is a message, waiting so long for one (at most 20 seconds). It stays, for `poll` to read."""
+        """True if the queue has a message, waiting at most `wait` (20 seconds at most). The message stays for
+        `poll`."""
         if not self._queue:
             return False
         with translated("ReceiveMessage"):
@@ -74,7 +75,7 @@ class Interruptions:
         return bool(answer.get("Messages"))
 
     def poll(self) -> Iterator[Notice]:
-        """What has arrived since the last time. Does not wait. What was read before an error counts."""
+        """The notices that arrived since the last call. Does not wait. Notices read before an error are yielded."""
         for _ in range(_ROUNDS if self._queue else 0):
             with translated("ReceiveMessage"):
                 answer = self._aws.sqs.receive_message(QueueUrl=self._queue, MaxNumberOfMessages=_BATCH)
@@ -86,7 +87,8 @@ class Interruptions:
                 return
 
     def acknowledge(self) -> None:
-        """Delete what was read. Those that SQS fails to delete come again, and say the same."""
+        """Deletes the messages that were read. SQS delivers those that it fails to delete again, with the same
+        content."""
         while self._read:
             batch, self._read = self._read[:_BATCH], self._read[_BATCH:]
             entries = [{"Id": str(index), "ReceiptHandle": receipt} for index, receipt in enumerate(batch)]
@@ -99,9 +101,8 @@ class Interruptions:
 
 
 class Noticed:
-    """What notices say of each machine: the earliest end of several. A queue that cannot be read is left alone, ever
-    longer.
-    """
+    """The notices by machine; of several the one with the earliest end. A queue that cannot be read is left alone for
+    increasing times."""
 
     def __init__(self, queue: Interruptions, clock: Clock) -> None:
         self._queue = queue
@@ -112,8 +113,8 @@ class Noticed:
         self._rests_until = clock.monotonic()
 
     def of(self, machines: Iterable[str]) -> Mapping[str, Notice]:
-        """What is known of these machines. What is known of others is kept for a while: a machine may be described
-        only after its notice has come."""
+        """The notices about these machines. Notices about other machines are kept for a while, because a machine may be
+        described only after its notice arrives."""
         now = self._clock.monotonic()
         if now >= self._rests_until:
             self._read()
@@ -124,21 +125,21 @@ class Noticed:
         return {key: notice for key, notice in self._known.items() if key in asked}
 
     def acknowledge(self) -> None:
-        """What is known is written down by now."""
+        """Deletes the messages whose notices the caller has recorded."""
         try:
             self._queue.acknowledge()
         except ProviderError as error:
             self._rest(error)
 
     def _read(self) -> None:
-        self._queue.forget()  # nobody has written down what was read before: it comes again
+        self._queue.forget()  # no caller has recorded what was read before: SQS delivers it again
         try:
             for notice in self._queue.poll():
                 self._known[notice.subject] = earlier(self._known.get(notice.subject), notice)
                 self._heard_at[notice.subject] = self._clock.monotonic()
             self._failures = 0
         except ProviderError as error:
-            # Whoever waits at the queue tells a person; to raise it would hide the machines from who looks for them.
+            # The check of the queue reports it to the user; raising it here would hide the machines from the caller.
             self._rest(error)
 
     def _rest(self, error: ProviderError) -> None:
@@ -147,7 +148,8 @@ class Noticed:
 
 
 def earlier(known: Notice | None, heard: Notice) -> Notice:
-    """Which of two notices about one subject counts: that of the earlier end. One without an end takes none away."""
+    """The notice that counts of two about one subject: the one with the earlier end. One without an end never replaces
+    one with an end."""
     if known is None or known.at is None:
         return heard
     return heard if heard.at is not None and heard.at < known.at else known

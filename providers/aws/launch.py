@@ -97,7 +97,8 @@ class Launcher:
         return answer
 
     def _adopted(self, request: LaunchRequest, error: TokenReusedError) -> LaunchAnswer:
-        """What an equal request launched before its template changed. Raises `error` when there is no such launch."""
+        """The answer with the machines that an equal request launched before its template changed. Raises `error` if
+        there is no such launch."""
         found = list(listed(self.aws, {labels.LAUNCH_TOKEN: request.token}))
         if not found or any(tags_of(one).get(labels.LAUNCH_PARAMETERS) != fingerprint(request) for one in found):
             raise error
@@ -178,13 +179,14 @@ class _Call:
         if not machines and failures and all(isinstance(failure.error, RefusedError) for failure in failures):
             raise failures[0].error
         if len(machines) == len(request.nodes):
-            # What one subnet lacked and another had was not passed over.
+            # An error of one subnet does not count if another subnet had capacity for the type.
             types = {offering.instance_type for offering in obtained.values()}
             failures = tuple(failure for failure in failures if failure.offering.instance_type not in types)
         return answer_of(request, machines, failures)
 
     def _configs(self, subnets: Iterable[str]) -> list[dict[str, Any]]:
-        """What a fleet may launch: a version of the launch template for each offering, in each subnet."""
+        """The configurations that a fleet may launch: a version of the launch template for each offering, in each
+        subnet."""
         return [
             {
                 "LaunchTemplateSpecification": self._version(offering).specification,
@@ -197,8 +199,8 @@ class _Call:
         ]
 
     def _refused(self, error: CapacityError | GoneError, subnets: Iterable[str]) -> LaunchAnswer:
-        """No machine, because of an error that the whole answer was. Gone: the launch template was deleted, or the
-        machines of this token have ended."""
+        """The answer without machines, for an error of the whole call. GoneError: the launch template was deleted, or
+        the machines of this token have ended."""
         if isinstance(error, AddressesExhaustedError):
             self.launcher.network.exhausted(self.template, subnets)
         offering = self.offerings[0]
@@ -241,7 +243,7 @@ class _Call:
         return obtained
 
     def _capacity(self) -> dict[str, Any]:
-        """How many machines of which market. Priorities decide, where the market honours them."""
+        """The number of machines and the market. Priorities decide if the market supports them."""
         wanted, first = len(self.request.nodes), self.offerings[0]
         market = _FLEET_MARKET.get(first.capacity_type, "reserved-capacity")
         target = {"TotalTargetCapacity": wanted, "DefaultTargetCapacityType": market}
@@ -297,7 +299,7 @@ class _Call:
         return [{"ResourceType": kind, "Tags": tags} for kind in kinds]
 
     def _own_tags(self) -> dict[str, str]:
-        """Ownership wins over what a template says."""
+        """The tags of a launch. Ownership tags override those of a template."""
         return {
             **launch_tags(self.template, self.template.cluster.name),
             **self.request.tags,
@@ -309,7 +311,7 @@ class _Call:
     def _instance(
         self, key: str, offering: OfferingKey, launched_at: datetime, reclaim_at: datetime | None = None
     ) -> Instance:
-        """A machine that was just launched: what was asked for is what it is, whatever EC2 shows of it yet."""
+        """A machine that was just launched, built from the request, because EC2 may not show all of it yet."""
         return Instance(
             id=key,
             provider_id=provider_id(offering.zone, key),
@@ -328,14 +330,14 @@ def answer_of(request: LaunchRequest, machines: list[Instance], failures: tuple[
 
 
 def names_nothing(answer: Mapping[str, Any]) -> bool:
-    """Whether an answer lacks the ids of machines that it has a row for, or has neither machines nor errors. Then
-    nobody knows what was launched, and asking for the next offering might launch it twice."""
+    """True if an answer has a row without ids of machines, or neither machines nor errors. Then it is unknown what was
+    launched, and a request for the next offering might launch it twice."""
     rows = answer.get("Instances") or ()
     return not all(row.get("InstanceIds") for row in rows) or not (rows or answer.get("Errors"))
 
 
 def unnamed(operation: str) -> AmbiguousError:
-    """What to raise about such an answer."""
+    """The error for such an answer."""
     step = "Nothing to do: the call is repeated with its token and finds the same machines."
     return AmbiguousError(f"{operation} answered without the ids of what it started", next_step=step)
 
@@ -345,7 +347,7 @@ def _alike(offering: OfferingKey, first: OfferingKey) -> bool:
 
 
 def _failures(errors: Iterable[Mapping[str, Any]], by_type: Mapping[str, OfferingKey]) -> tuple[OfferingFailure, ...]:
-    """One failure for each offering, though every subnet has one: that of the class that says most."""
+    """One failure for each offering, although every subnet has one: the failure of the most specific class."""
     found: dict[OfferingKey, list[ProviderError]] = {}
     for error in errors:
         offering = by_type.get(_overrides(error).get("InstanceType", ""), next(iter(by_type.values())))
@@ -377,7 +379,7 @@ def _of_template(failure: OfferingFailure) -> OfferingFailure:
 
 
 def _rank(error: ProviderError) -> int:
-    """A shortage in one subnet says more about the offering than its absence in another."""
+    """The order of error classes: a shortage in one subnet is more specific than the type's absence in another."""
     return next((rank for rank, kind in enumerate(_TELLING) if isinstance(error, kind)), len(_TELLING))
 
 

@@ -1,4 +1,4 @@
-"""Which account and region the calls of this process go to, and what is found there by id."""
+"""The account and region of this process's calls, and the machines found there by id."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from providers.aws.session import Aws
 from providers.contract import Clock, Instance
 from providers.errors import ProviderError
 
-# Where STS cannot be reached it is not asked at every look: a time-out holds up a reconcile.
+# After STS could not be reached it is not called for this time: each time-out delays a reconcile.
 _AGAIN: Final = timedelta(minutes=10)
 
 
 class Place:
-    """Asked once: credentials are renewed, but never those of another account. Everybody may ask STS this, without any
-    policy; where it does not answer the account is unknown."""
+    """The account and region. STS is asked once, because renewed credentials never belong to another account. The call
+    needs no policy; if it fails the account is unknown."""
 
     def __init__(self, aws: Aws, clock: Clock) -> None:
         self._aws = aws
@@ -38,7 +38,7 @@ class Place:
 
 
 class Placed:
-    """What both providers of AWS say of their place and of machines in it."""
+    """The methods about place and machines that both AWS providers share."""
 
     _aws: Aws
     _place: Place

@@ -1,4 +1,4 @@
-"""`foreslice aws check`: everything a launch needs, looked at without launching; what is missing and how to get it."""
+"""`foreslice aws check`: checks everything that a launch needs, without launching; each finding has its correction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _QUOTA_PREFIXES: Final = ("Running On-Demand", "All ")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The checks of one cluster's launches. `types` says which types the pools of a node template start."""
+    """The checks of one cluster's launches. `types` returns the types that the pools of a node template start."""
 
     launcher: Launcher
     templates: Templates
@@ -165,7 +165,8 @@ class Check:
 
 
 def group_findings(groups: Groups, templates: GroupTemplates, cluster: str) -> tuple[Finding, ...]:
-    """What the AWSGroupNodeTemplates of a cluster name, and whether the controller's policy lets those be resized."""
+    """Checks the groups of a cluster's AWSGroupNodeTemplates, and whether the controller's policy allows resizing
+    them."""
     found: list[Finding] = []
     for reference in templates.references():
         subject = f"AWSGroupNodeTemplate {reference.name}"
@@ -191,7 +192,7 @@ def _groups_of(groups: Groups, templates: GroupTemplates, reference: TemplateRef
 
 
 def _found(subject: str, look: Callable[[], Iterable[Finding]]) -> tuple[Finding, ...]:
-    """Its findings; what goes wrong while looking is one as well."""
+    """The findings of `look`; a ProviderError becomes a finding, too."""
     findings: list[Finding] = []
     try:
         findings.extend(look())

@@ -1,4 +1,4 @@
-"""EC2 as a provider: machines that this cluster launches itself and owns one by one."""
+"""EC2 as a provider: the cluster launches machines itself and owns each one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, reserves=True)
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the AWS providers of one cluster share. `cluster` is the uid of the namespace kube-system."""
+    """Values that the AWS providers of one cluster share. `cluster` is the uid of the namespace kube-system."""
 
     aws: Aws
     clock: Clock
@@ -107,7 +107,7 @@ class AwsProvider(Booting, Placed):
 
     @property
     def traits(self) -> Traits:
-        """Machines are owned one by one; which node one is, only the answer to its launch says."""
+        """Machines are owned one by one; only the answer to a launch assigns them to nodes."""
         return TRAITS
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
@@ -178,7 +178,7 @@ class AwsProvider(Booting, Placed):
 def seen(found: Mapping[str, Any], end: datetime | None, notice: Notice | None) -> Instance:
     """A machine with the end that a notice or its reservation gives it, whichever is earlier."""
     if notice is not None and notice.repeated and end is not None and notice.at is not None:
-        # Somebody has extended the block since. Extensions are of whole days.
+        # The block was extended since. Extensions are of whole days.
         notice = notice if end - notice.at < _EXTENDED else None
     noticed = notice.at if notice else None
     moments = [moment for moment in (end, noticed) if moment is not None]

@@ -1,4 +1,4 @@
-"""`foreslice aws check` on notices: whether their queue exists and can be read, and whether EC2's events reach it."""
+"""Checks the queue of notices for `foreslice aws check`: it exists, can be read, and receives EC2's events."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _SHOWN: Final = "deploy/aws/main.tf shows it"
 
 
 def queue_findings(aws: Aws, queue: str) -> Iterator[Finding]:
-    """What is right and wrong with a queue, by its URL. Without notices everything works, only slower.
+    """The findings about a queue, by its URL. Without notices everything works, only slower.
 
-    Raises ProviderErrors where AWS refuses to say.
+    Raises ProviderErrors if AWS refuses a call.
     """
     region = region_of(queue)
     if not region:
@@ -89,7 +89,7 @@ def _admits_events(statement: Mapping[str, Any]) -> bool:
 
 
 def _rules(aws: Aws, arn: str) -> Finding:
-    """Whether rules of EventBridge send it every kind of event that is understood."""
+    """Checks that rules of EventBridge send every known kind of event to the queue."""
     with translated("ListRuleNamesByTarget"):
         pages = list(aws.events.get_paginator("list_rule_names_by_target").paginate(TargetArn=arn))
     sent: set[str] = set()
@@ -97,7 +97,7 @@ def _rules(aws: Aws, arn: str) -> Finding:
         with translated(f"DescribeRule {name}"):
             rule = aws.events.describe_rule(Name=name)
         if rule["State"] != "DISABLED" and rule.get("EventPattern"):
-            # A rule without kinds sends every event there is of its sources.
+            # A rule without kinds sends all events of its sources.
             sent.update(json.loads(rule["EventPattern"]).get("detail-type", KINDS))
     unsent = [kind for kind in KINDS if kind not in sent]
     if not unsent:

@@ -1,7 +1,7 @@
-"""Clients of AWS services: one attempt for each call, short time-outs, and nothing that calls.py does not list.
+"""Clients of AWS services: one attempt for each call, short time-outs, and only the calls that calls.py lists.
 
-boto3 would repeat a call that EC2 answered with InsufficientInstanceCapacity (HTTP 500), and would take its time; the
-caller's back-off is the only one. Nothing happens at import: credentials are looked for at the first call.
+boto3 would repeat a call that EC2 answered with InsufficientInstanceCapacity (HTTP 500), which takes time; the caller's
+back-off is the only one. Nothing happens at import: credentials are read at the first call.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PRICING_REGION: Final = "us-east-1"
 
 
 class UnlistedCallError(AssertionError):
-    """A call that no policy knows of; list it in providers/aws/calls.py and in the policies."""
+    """A call that is in no policy; list it in providers/aws/calls.py and in the policies."""
 
 
 class Aws:
@@ -47,7 +47,7 @@ class Aws:
 
     @property
     def region(self) -> str:
-        """The region that calls go to. Raises PermissionDeniedError when none is configured."""
+        """The region of the calls. Raises PermissionDeniedError if none is configured."""
         found = self._region or self._session.region_name
         if not found:
             step = "set AWS_REGION, or region in ~/.aws/config"
@@ -85,7 +85,7 @@ class Aws:
 
     @cached_property
     def sts(self) -> Any:
-        """Who we are."""
+        """The client of STS, for the caller's account."""
         return self.client("sts")
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Ending machines: only those that a launch of this cluster started, and each id comes back exactly once."""
+"""Ends machines: only those that a launch of this cluster started; each id is returned exactly once."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`foreslice aws trial`: a few machines on a real account for some minutes, and what EC2 made of each promise.
+"""`foreslice aws trial`: starts a few machines on a real account for some minutes and checks EC2's behaviour.
 
-What no fake can show is tried once: whether a token finds its machines again, which tags and interfaces a machine has,
-how long describing lags, what ending does. Whatever happens, every machine that carries the trial's tag is ended: at
-the end, after an error or Ctrl-C, and before the next trial begins. A machine also ends itself after half an hour,
-since its user data shuts it down and a shutdown ends it; it never joins the cluster.
+It tests what no fake can show: whether a token finds its machines again, which tags and interfaces a machine has, how
+long descriptions lag, what termination does. Every machine that carries the trial's tag is ended: at the end, after an
+error or Ctrl-C, and before the next trial begins. A machine also ends itself after half an hour, since its user data
+shuts it down and a shutdown ends it; it never joins the cluster.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Trial:
     def cost(self) -> Decimal:
         """The most that the trial may cost, in dollars: every machine for half an hour at the on-demand price.
 
-        Raises TemplateError where the catalog knows no price: nothing is bought on a guess.
+        Raises TemplateError if the catalog has no price: nothing is bought without one.
         """
         known = self.launcher.catalog.types.get(self.instance_type)
         prices = [p.usd_per_hour for p in known.prices.values()] if known else []
@@ -118,7 +118,8 @@ class Trial:
             self._tell("clean-up", f"ended {', '.join(sorted(ended))}", began, passed=True)
 
     def _unsettled(self, shown: set[str], waited: timedelta) -> bool:
-        """Whether something may still run: what is shown, what was started and is not shown, what an answer hid."""
+        """True if a machine may still run: one that is shown, one that was started and is not shown, or one of a lost
+        answer."""
         if shown or (self._lost and waited < _SETTLES):
             return True
         states = {one["InstanceId"]: one["State"]["Name"] for one in named(self.launcher.aws, sorted(self._ids))}
@@ -206,7 +207,7 @@ class Trial:
         self._tell(f"{name}: token again", what, began, passed=again == ids)
 
     def _used_token(self, request: LaunchRequest) -> None:
-        """What EC2 says of a token whose machines have ended: that nothing starts is what matters."""
+        """Checks EC2's answer to a token whose machines have ended: it must start nothing."""
         began = self._monotonic()
         with self._noting() as answered:
             answered.append(self.launcher.launch(request, self.template))

@@ -1,7 +1,7 @@
-"""Auto-scaling groups as EC2 Auto Scaling describes them, and what their machines are.
+"""Auto-scaling groups as EC2 Auto Scaling describes them, and the properties of their machines.
 
-A group has a slot for one launch at a time, which is written on it before the launch changes it: the memory of launches
-whose machines get no tags. node_groups/provider.py reads and writes the tag.
+A group has a slot for one launch at a time, which is written as a tag before the launch changes the group. It records
+launches whose machines get no tags. node_groups/provider.py reads and writes the tag.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from providers.errors import BusyError, NotInGroupsError, ProviderError, Templat
 from providers.ttl_cache import TtlCache
 
 SLOT_TAG: Final = labels.RESIZING
-# What an open slot is called: of a launch by desired capacity, and by LaunchInstances.
+# The states of an open slot: of a launch by desired capacity, and by LaunchInstances.
 _STATES: Final = ("open", "launching")
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Which token changes a group's size and to what; the text of a tag on the group.
+    """The token that changes a group's size, and the target size; the text of a tag on the group.
 
-    `since` is when that began by our clock, `after` the newest scaling activity of that moment ("-": there was none).
-    `by_instances`: it is LaunchInstances that changes the size, so that `size` and `after` say nothing.
+    `since` is the start of the change by the controller's clock, `after` the newest scaling activity at that time ("-":
+    none). `by_instances`: LaunchInstances changes the size, so `size` and `after` have no meaning.
     """
 
     token: str
@@ -56,7 +56,7 @@ def slot_of(tags: Mapping[str, str]) -> Slot | None:
         return None
     try:
         size, since = int(parts[1]), datetime.fromisoformat(parts[2])
-    except ValueError:  # anybody may tag a group
+    except ValueError:  # any user of the account may tag a group
         return None
     if since.tzinfo is None:
         return None
@@ -64,14 +64,14 @@ def slot_of(tags: Mapping[str, str]) -> Slot | None:
 
 
 def busy_for_another(group: str) -> BusyError:
-    """Why a group cannot be changed while its slot is open for another launch."""
+    """The error for a group whose slot is open for another launch."""
     step = f"Nothing to do while that launch runs; if none runs, remove the tag {SLOT_TAG} from the group."
     return BusyError(f"group {group} is being resized for another launch", next_step=step)
 
 
-# What a launch template says does not change under a version number; numbers such as $Latest are read again soon.
+# The content of a version of a launch template never changes; names such as $Latest are read again after this.
 _LIFETIME: Final = timedelta(minutes=5)
-# What scaling activities say without a code, in EC2's own words.
+# Phrases of scaling activities that have no code, in EC2's own words.
 _PHRASES: Final = (
     ("do not have sufficient", "InsufficientInstanceCapacity"),
     ("more vcpu capacity than your current vcpu limit", "VcpuLimitExceeded"),
@@ -113,7 +113,7 @@ class Group:
         return OfferingKey(instance_type, zone, self.capacity_type, self.reservation)
 
     def serves(self, offering: OfferingKey) -> bool:
-        """Whether its machines are what the offering says."""
+        """True if the group starts machines of the offering."""
         return (
             offering.instance_type in self.types
             and offering.zone in (*self.zones, ANY_ZONE)
@@ -199,7 +199,7 @@ class Groups:
         return next((str(found["ActivityId"]) for found in self._activities(group)), "-")
 
     def failures_after(self, group: Group, activity: str) -> Iterator[ProviderError]:
-        """Why launches of the group failed since an activity, newest first."""
+        """The errors of failed launches of the group since an activity, newest first."""
         for found in takewhile(lambda one: one["ActivityId"] != activity, self._activities(group)):
             if found["StatusCode"] in ("Failed", "Cancelled"):
                 message = found.get("StatusMessage", "")
@@ -271,7 +271,7 @@ def _tags(found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _code_in(message: str) -> str:
-    """The EC2 error code that an activity's message is about; "" when it names none that we know."""
+    """The EC2 error code in an activity's message; "" if it names no known code."""
     words = set(message.replace(".", " ").replace(",", " ").replace("(", " ").replace(")", " ").split())
     known: Iterable[str] = (code for code in MEANINGS if code in words)
     lowered = message.lower()

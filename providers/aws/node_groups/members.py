@@ -1,6 +1,6 @@
-"""Members of groups: what EC2 answers about those that it started, and how they end.
+"""Members of groups: EC2's answers about those that it started, and their termination.
 
-Only those end that a launch of this cluster started, and each id comes back exactly once.
+Only machines that a launch of this cluster started are terminated, and each id is returned exactly once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from providers.errors import BusyError, GoneError, PermissionDeniedError, Provid
 
 
 def started(answer: Mapping[str, Any], least: int) -> dict[str, str]:
-    """The machines that LaunchInstances started, by id, with their zone ("": not said).
+    """The machines that LaunchInstances started, by id, with their zone ("" if the answer has none).
 
     Raises AmbiguousError for an answer that names fewer than `least` machines and no error: others may run.
     """
@@ -33,7 +33,7 @@ def started(answer: Mapping[str, Any], least: int) -> dict[str, str]:
 
 
 def failures_of(answer: Mapping[str, Any], offering: OfferingKey) -> tuple[OfferingFailure, ...]:
-    """Why LaunchInstances did not start more: the first error of its answer."""
+    """The reason why LaunchInstances did not start more: the first error of its answer."""
     rows = answer.get("Errors", ())
     return tuple(
         OfferingFailure(offering, of_code("LaunchInstances", row.get("ErrorCode", ""), row.get("ErrorMessage", "")))
@@ -42,7 +42,7 @@ def failures_of(answer: Mapping[str, Any], offering: OfferingKey) -> tuple[Offer
 
 
 def is_alive(found: Mapping[str, Any]) -> bool:
-    """Whether a described machine is neither ended nor on its way there."""
+    """True if a described machine is neither terminated nor terminating."""
     return state_of(found) in (InstanceState.PENDING, InstanceState.RUNNING, None)
 
 

@@ -1,9 +1,10 @@
-"""Auto-scaling groups and managed node groups as a provider: others start the machines, we say how many and which go.
+"""Auto-scaling groups and managed node groups as a provider: EC2 Auto Scaling starts the machines; the provider sets
+the number and chooses which ones end.
 
-LaunchInstances takes our token and answers with errors. Where it cannot be used, the size is raised, and the token's
-machines are told apart afterwards: until the group has started them, or failed to, the launch is ambiguous. Before
-either call a tag on the group says for which token it is made. Machines have our tags only later, so that nothing else
-would find them once the template names another group. One token at a time uses a group.
+LaunchInstances takes a client token and answers with errors. If it cannot be used, the desired capacity is raised, and
+the machines of the token are identified afterwards: until the group has started them, or failed to, the launch is
+ambiguous. Before either call a tag on the group records the token. The machines get their tags only later, so after a
+change of the template nothing else would find them. One token at a time uses a group.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from providers.finding import Finding
 from providers.fingerprint import fingerprint
 
 TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW, reserves=True)
-# How far EC2's clock and ours may be apart.
+# The largest assumed difference between EC2's clock and the controller's.
 _SKEW: Final = timedelta(minutes=5)
 
 
@@ -127,7 +128,7 @@ class AwsNodeGroups(Booting, Placed):
         return frozenset(group.reservation for group in self._all_groups() if group.reservation)
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
-        """What the groups start, without prices."""
+        """The offerings of the groups, without prices."""
         return tuple(
             OfferingStatus(group.offering(kind, zone), available=max(group.largest - group.desired, 0))
             for group in self._all_groups()
@@ -136,7 +137,7 @@ class AwsNodeGroups(Booting, Placed):
         )
 
     def check(self) -> tuple[Finding, ...]:
-        """Whether the groups exist and may be resized."""
+        """Checks that the groups exist and may be resized."""
         return group_findings(self._groups, self._templates, self._cluster)
 
     def template_statuses(self) -> tuple[TemplateStatus, ...]:
@@ -151,10 +152,10 @@ class AwsNodeGroups(Booting, Placed):
     def _launched(
         self, request: LaunchRequest, offering: OfferingKey
     ) -> tuple[list[Instance], tuple[OfferingFailure, ...], str]:
-        """The machines of a launch, what kept others from coming, and the name of their group.
+        """The machines of a launch, the failures, and the name of the group.
 
-        A launch that has begun continues in the group, and by the call, in which it began: its template may name
-        another group or another call by now, for which its token means nothing, or be gone.
+        A launch that has begun continues in the same group and with the same call. Its template may now name another
+        group or call, for which the token has no meaning, or may be deleted.
         """
         owned = self._owned(request)
         group = self._groups.serving_now(request.token)
@@ -202,7 +203,8 @@ class AwsNodeGroups(Booting, Placed):
     def _launch_instances(
         self, request: LaunchRequest, group: Group, offering: OfferingKey, slot: Slot
     ) -> tuple[Mapping[str, Any], dict[str, str]]:
-        """The answer, and the zones of the machines that it names. One that keeps leaving out some is believed."""
+        """The answer, and the zones of the machines that it names. If answers keep leaving machines out, they are
+        accepted after a time."""
         zone = {} if offering.zone not in group.zones else {"AvailabilityZones": [offering.zone]}
         with translated(f"LaunchInstances {group.name}"):
             answer: Mapping[str, Any] = self._aws.autoscaling.launch_instances(
@@ -254,7 +256,7 @@ class AwsNodeGroups(Booting, Placed):
         offering: OfferingKey,
         owned: list[Mapping[str, Any]],
     ) -> tuple[list[Instance], tuple[OfferingFailure, ...]]:
-        """Give up what did not come once the group says why; until then nobody knows."""
+        """Gives up the missing machines if the group reports why they failed. Raises AmbiguousError until then."""
         error = next(self._groups.failures_after(group, slot.after), None)
         if error is None:
             raise AmbiguousError(
@@ -282,7 +284,7 @@ class AwsNodeGroups(Booting, Placed):
         return slot
 
     def _known(self, slot: Slot) -> bool:
-        """Whether the machines of a launch can be found without the group, although its end could not be written."""
+        """True if the machines of a launch can be found without the group, although its end could not be written."""
         return slot.by_instances and any(True for _ in listed(self._aws, {labels.LAUNCH_TOKEN: slot.token}))
 
     def _write(self, group: Group, slot: Slot) -> None:
@@ -303,7 +305,7 @@ class AwsNodeGroups(Booting, Placed):
             )
 
     def _unowned(self, group: Group, slot: Slot, count: int) -> list[Mapping[str, Any]]:
-        """Members that came since the slot was opened and belong to no launch, by id."""
+        """Members that started after the slot was opened and belong to no launch, by id."""
         found = [
             one
             for one in named(self._aws, group.members)
@@ -320,7 +322,7 @@ class AwsNodeGroups(Booting, Placed):
         return found
 
     def _own(self, request: LaunchRequest, ids: list[str]) -> None:
-        """Tag new members as ours. A repetition of the launch tags those that this one did not get to."""
+        """Tags new members as machines of the launch. A repetition tags those that this call missed."""
         if not ids:
             return
         tags = {
@@ -352,10 +354,10 @@ class AwsNodeGroups(Booting, Placed):
         )
 
     def _undo(self, machines: Iterable[Instance], group: str) -> None:
-        """End what a launch below its minimum started: the group knows them, although EC2 may not show them yet.
+        """Ends the machines of a launch below its minimum. The group knows them, although EC2 may not show them yet.
 
-        What keeps one of them leaves the launch open, so that its repetition ends it. Raises BusyError and errors that
-        are not refusals, too.
+        If a machine cannot be ended, the launch stays open, so that its repetition ends it. Raises BusyError and errors
+        that are not refusals, too.
         """
         for machine in machines:
             with after_launching(f"{machine.id} of a launch below its minimum cannot be ended"), suppress(GoneError):

@@ -1,4 +1,4 @@
-"""How long machines of a node template may take to boot, where the template says."""
+"""The boot time-outs of machines, from node templates that set one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BootTimeouts:
         self._read: TtlCache[Mapping[TemplateRef, timedelta]] = TtlCache(clock, _LIFETIME)
 
     def all(self) -> Mapping[TemplateRef, timedelta]:
-        """By template. One that cannot be used is left out: its status says why."""
+        """The time-outs by template. A template that cannot be used is left out: its status has the reason."""
         return self._read.get("", lambda: FrozenMap(dict(self._found())))
 
     def _found(self) -> Iterator[tuple[TemplateRef, timedelta]]:

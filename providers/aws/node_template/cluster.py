@@ -1,4 +1,4 @@
-"""How machines find the cluster: what the template leaves out is asked of EKS, once."""
+"""The cluster that machines join: EKS is asked once for the properties that the template omits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Images: an AMI by id, or by an SSM parameter that is read once. What it named then stays until the template changes.
+"""Images: an AMI by id, or by an SSM parameter that is read once. The first value stays until the template changes.
 
-Where the first reading is kept is launch_template.py; this module only asks.
+launch_template.py keeps the first value; this module only reads.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class ImageFacts:
 
 
 def resolve(aws: Aws, image: Image) -> str:
-    """The id of the AMI now.
+    """The current id of the AMI.
 
-    Raises TemplateError when the parameter may not be read, does not exist or holds no AMI id. What it holds instead is
-    not told: templates are written by more people than may read the account's parameters.
+    Raises TemplateError if the parameter may not be read, does not exist or holds no AMI id. The message does not show
+    its value: more people may write templates than may read the account's parameters.
     """
     if image.id:
         return image.id
@@ -46,7 +46,7 @@ def resolve(aws: Aws, image: Image) -> str:
 
 
 def facts(aws: Aws, ami: str) -> ImageFacts:
-    """What EC2 says of an AMI. Raises TemplateError when it does not exist, or is not shared with this account."""
+    """EC2's description of an AMI. Raises TemplateError if it does not exist, or is not shared with this account."""
     with translated(f"DescribeImages {ami}"):
         found = aws.ec2.describe_images(ImageIds=[ami])["Images"]
     if not found:

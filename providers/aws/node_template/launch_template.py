@@ -1,11 +1,11 @@
 """Launch templates: one for each node template of the cluster, a version for each distinct content, found by its hash.
 
-A version's description holds two hashes: of the content, and of where its image comes from. The first makes versions
-findable after a restart; the second keeps what an SSM parameter said first, because the image of an earlier version
-with the same source is taken again. So the memory of pinned images is in EC2, beside what was launched with them.
+A version's description holds two hashes: of the content, and of the source of its image. The first finds versions after
+a restart. The second keeps the first value of an SSM parameter, because the image of an earlier version with the same
+source is used again. So pinned images are stored in EC2, beside the machines that were launched with them.
 
-Old ones are deleted: EC2 keeps 5,000 templates in a region and 10,000 versions of one. A call that is repeated needs
-the very version it named first, so none is deleted that a launch in progress might name.
+Old ones are deleted: EC2 keeps 5,000 templates in a region and 10,000 versions of one. A repeated call needs the same
+version as the first, so no version is deleted that a launch in progress might name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ABSENT: Final = "InvalidLaunchTemplateName.NotFoundException"
 _EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
 # The newest versions of a template stay whatever their age: each pool, capacity type and block makes one of its own.
 _KEPT: Final = 200
-# Nothing younger goes, and nothing that was used so lately.
+# Versions that are younger, or that were used within this time, are not deleted.
 _YOUNG: Final = timedelta(days=1)
 # After a restart, what is in use is not known before every launch of unknown outcome has been repeated; the longest
 # back-off between two repetitions is an hour.
@@ -58,7 +58,7 @@ class Version:
 
 
 class LaunchTemplates:
-    """Finds, makes and tidies the launch templates of one cluster. The newest `kept` versions of each stay."""
+    """Finds, creates and deletes the launch templates of one cluster. The newest `kept` versions of each stay."""
 
     def __init__(self, aws: Aws, clock: Clock, cluster: str, *, kept: int = _KEPT) -> None:
         self._aws = aws
@@ -94,7 +94,7 @@ class LaunchTemplates:
         return None if newest is None else {"LaunchTemplateName": name, "Version": str(newest)}
 
     def forget(self, template: NodeTemplate) -> None:
-        """Look at EC2 again: somebody deleted it."""
+        """Makes the next call read EC2 again, after the launch template was deleted by another user."""
         self._known.pop(self.name(template), None)
 
     def pinned(self, template: NodeTemplate) -> str:
@@ -147,12 +147,12 @@ class LaunchTemplates:
             self._known.pop(name, None)
 
     def name(self, template: NodeTemplate) -> str:
-        """What its launch template is called: EC2 takes 128 characters, so a long name ends in its hash."""
+        """The name of its launch template. EC2 allows 128 characters, so a long name ends in its hash."""
         whole = f"foreslice-{self.cluster}-{template.name}"
         return whole if len(whole) <= _LONGEST_NAME else f"{whole[: _LONGEST_NAME - 9]}-{_digest(template.name)[:8]}"
 
     def _read(self, name: str) -> dict[str, Version]:
-        """All versions that Foreslice made; of equal ones the oldest, so that everybody chooses the same."""
+        """All versions that Foreslice created; of equal ones the oldest, so that all processes choose the same."""
         found: dict[str, Version] = {}
         for version in self._rows(name):
             content, _, source = version.get("VersionDescription", "").partition(" ")
@@ -209,10 +209,10 @@ def template_data(
     open_reservations: bool,
     ipv6: bool = False,
 ) -> dict[str, Any]:
-    """The content of a version, without its image. Instance metadata only by IMDSv2; volumes go with the machine.
+    """The content of a version, without its image. Instance metadata only by IMDSv2; volumes are deleted with the
+    machine.
 
-    `cluster` is the uid that owns what is launched; network interfaces get their tags here, since a fleet cannot name
-    them.
+    `cluster` is the uid that owns the machines. Network interfaces get their tags here, since a fleet cannot set them.
     """
     tags = {**launch_tags(template, template.cluster.name), TAG_CLUSTER: cluster}
     data: dict[str, Any] = {
@@ -288,7 +288,7 @@ def _data_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _layout(interfaces: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """Which cards have which interfaces, in any order."""
+    """The pairs of card and interface, in a fixed order."""
     return sorted(
         (one.get("NetworkCardIndex", 0), one.get("DeviceIndex", 0), one.get("InterfaceType", "interface"))
         for one in interfaces

@@ -1,9 +1,9 @@
-"""Where machines are attached: the subnets and security groups a template selects, and a machine's interfaces.
+"""The network of machines: the subnets and security groups that a template selects, and a machine's interfaces.
 
 A request names one subnet in each zone, because EC2 refuses a fleet that names an instance type twice in one zone
-("duplicate instance pools"). It is a private one if there is one, because a machine with several interfaces gets no
-public address; then the one with the most free addresses by powers of two, then by the request's token, so that a
-repetition almost always asks for the same one. A subnet that turned out to be full rests for a while.
+("duplicate instance pools"). Private subnets are preferred, because a machine with several interfaces gets no public
+address; then the one with the most free addresses by powers of two, then by the request's token, so that a repetition
+almost always asks for the same one. A subnet without free addresses is not used for a while.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from providers.ttl_cache import TtlCache
 
 # Subnets and groups change by hand, rarely.
 _LIFETIME: Final = timedelta(minutes=5)
-# How long a subnet that had no address left is passed over while its zone has another.
+# How long a subnet without a free address is skipped while its zone has another.
 _FULL_FOR: Final = timedelta(minutes=10)
 
 
@@ -79,7 +79,7 @@ class Network:
         return found[_number(token) % len(found)]
 
     def exhausted(self, template: NodeTemplate, subnets: Iterable[str]) -> None:
-        """EC2 found no free address in these subnets: others of their zones come first for a while."""
+        """Records that EC2 found no free address in these subnets: others of their zones are preferred for a while."""
         full = dict.fromkeys(subnets, self._clock.monotonic() + _FULL_FOR.total_seconds())
         if full:
             self._full_until.update(full)
@@ -94,7 +94,7 @@ class Network:
         return self._groups.get(template.security_groups, lambda: self._read_groups(template))
 
     def forget(self, template: NodeTemplate) -> None:
-        """Read again: something that was selected is gone."""
+        """Makes the next call read subnets and groups again, after a selected one was deleted."""
         self._subnets.forget(template.subnets)
         self._groups.forget(template.security_groups)
 
@@ -144,11 +144,11 @@ def interfaces(
 ) -> list[dict[str, Any]]:
     """The interfaces of a machine, as EC2 takes them in launches and launch templates.
 
-    With EFA the first card carries an EFA interface that also has an IP address, or a plain one where it takes no EFA,
-    and every other card one that speaks only EFA and so uses up no address. A type that the catalog does not know gets
-    one plain interface. In an IPv6 cluster the first interface has an IPv6 address. Raises TemplateError where the
-    catalog does not know which cards of a type take EFA.
-    Source: EC2 user guide, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
+    With EFA the first card has an EFA interface that also has an IP address, or a plain one if the card has no EFA, and
+    every other card an EFA-only interface, which uses no address. A type that the catalog does not know gets one plain
+    interface. In an IPv6 cluster the first interface has an IPv6 address. Raises TemplateError if the catalog does not
+    know which cards of a type take EFA. Source: EC2 user guide, "Maximize network bandwidth on Amazon EC2 instances
+    with multiple network cards".
     """
     place = {"SubnetId": subnet} if subnet else {}
     return [
@@ -194,7 +194,7 @@ def _selected(
     place: str,
     read: Callable[[list[dict[str, Any]]], dict[str, Any]],
 ) -> dict[str, Any]:
-    """What the selectors find together; each must find something."""
+    """The resources that the selectors match together. Raises TemplateError if one matches nothing."""
     found: dict[str, Any] = {}
     for index, selector in enumerate(selectors):
         matched = read(_filters(selector, f"{prefix}-id"))

@@ -1,6 +1,6 @@
-"""What node templates resolve to: subnets, groups, image, profile and placement group, each resolved or what is wrong.
+"""The resolved resources of node templates: subnets, groups, image, profile and placement group, or the fault of each.
 
-Looked at every few minutes, apart from launches, so that a deleted subnet is reported before somebody needs a machine.
+They are read every few minutes, apart from launches, so that a deleted subnet is reported before a machine is needed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from providers.errors import (
 )
 from providers.ttl_cache import TtlCache
 
-# Six calls or so for each template. What was wrong is looked at sooner, because somebody may be correcting it.
+# About six calls for each template. A template with faults is read sooner, because a user may be correcting it.
 _LIFETIME: Final = timedelta(minutes=10)
 _WHILE_WRONG: Final = timedelta(minutes=2)
 _BETWEEN_TIDYINGS: Final = timedelta(hours=1)
-# How long IAM is left alone after it could not be reached.
+# How long IAM is not called after it could not be reached.
 _UNREACHED: Final = timedelta(hours=1)
 # Codes of calls that are not allowed, as opposed to credentials that are no good for any call.
 _DENIED: Final = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
@@ -74,11 +74,12 @@ class Verdicts:
         return tuple(self._known.of(reference, self._look) for reference in references)
 
     def tidy(self) -> None:
-        """Delete launch templates that nobody needs. Before a launch, since a pool that observes changes nothing."""
+        """Deletes launch templates that are no longer needed. Called before a launch only, since a pool in the mode
+        that observes changes nothing."""
         self._tidied.get("", self._tidy)
 
     def _tidy(self) -> None:
-        # What is not deleted now is deleted another time, and costs nothing meanwhile.
+        # A launch template that is not deleted now is deleted later, and costs nothing until then.
         with suppress(ProviderError), understood("DescribeLaunchTemplates"):
             names = frozenset(reference.name for reference in self._templates.references())
             self._launcher.launch_templates.tidy(names)
@@ -176,9 +177,9 @@ class GroupVerdicts:
 
 
 def image_of(launcher: Launcher, template: NodeTemplate) -> tuple[ImageFacts, str]:
-    """The image that launches use, and how it differs from what its parameter names by now; "" if it does not.
+    """The image that launches use, and its difference from the current value of its parameter; "" if there is none.
 
-    Raises TemplateError when the image is gone, also when the one that was pinned is.
+    Raises TemplateError if the image is gone, also if it is the pinned one.
     """
     pinned = launcher.launch_templates.pinned(template)
     current = resolve(launcher.aws, template.image)
@@ -228,6 +229,6 @@ def fault_of(field: str, error: ProviderError) -> TemplateFault:
 
 
 def _concerns_every_call(error: ProviderError) -> bool:
-    """Whether the next look would only find the same: no answer, no credentials, too many calls."""
+    """True if the next call would fail in the same way: no answer, no credentials, too many calls."""
     credentials = isinstance(error, PermissionDeniedError) and error.code not in _DENIED
     return credentials or isinstance(error, ThrottledError | UncertainError | UnknownRefusalError)

@@ -1,4 +1,4 @@
-"""What a pool's machines look like on AWS, as frozen values: what an AWSNodeTemplate says. Checked where it is read."""
+"""The content of an AWSNodeTemplate as frozen values. The reader checks it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from providers.contract import TemplateRef
 
 
 class UserData(Enum):
-    """Which machine configuration the image reads."""
+    """The machine configuration that the image reads."""
 
     AL2023 = "AL2023"  # nodeadm's NodeConfig
     BOTTLEROCKET = "Bottlerocket"  # TOML settings
@@ -20,7 +20,7 @@ class UserData(Enum):
 
 
 class Interfaces(Enum):
-    """Which network interfaces a machine gets."""
+    """The network interfaces that a machine gets."""
 
     EFA = "EFA"  # one on every network card, so that all EFA devices exist
     SINGLE = "Single"  # one, without EFA
@@ -49,8 +49,8 @@ ROOT: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """An EBS volume; always deleted with the machine. None leaves it to the snapshot, the image or EC2. The device ROOT
-    stands for the root volume, whose name the image knows."""
+    """An EBS volume; always deleted with the machine. None: the snapshot, the image or EC2 decides. The device ROOT is
+    the root volume, whose name the image defines."""
 
     device: str
     gibibytes: int | None = None
@@ -64,7 +64,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """How a machine finds its cluster. What is "" is asked of EKS by the name."""
+    """The cluster that a machine joins. EKS is asked by the name for fields that are ""."""
 
     name: str = ""
     endpoint: str = ""
@@ -73,13 +73,13 @@ class Cluster:
 
     @property
     def ipv6(self) -> bool:
-        """Whether pods and services have IPv6 addresses: EKS clusters have one family."""
+        """True if pods and services have IPv6 addresses: EKS clusters have one family."""
         return ":" in self.service_cidr
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTemplate:
-    """Everything about a machine that neither the offering nor the pool says."""
+    """The properties of a machine that neither the offering nor the pool defines."""
 
     name: str
     cluster: Cluster

@@ -1,9 +1,9 @@
-"""User data: what turns a fresh machine into a node of the cluster, for each kind of image. Pure text.
+"""User data: makes a new machine join the cluster as a node, for each kind of image. Pure text.
 
 Forms: NodeConfig node.eks.aws/v1alpha1 (awslabs/amazon-eks-ami, nodeadm) in a MIME part; Bottlerocket's TOML settings,
 whose NVIDIA DRA driver runs only while the device plugin is off. Bottlerocket has that driver since release 1.66.0, in
 the NVIDIA variants for Kubernetes 1.34 to 1.37 (bottlerocket pull requests 4926 and 4946, core-kit 1035); an older
-release refuses settings with a name that it does not know, and does not join.
+release refuses settings with an unknown name, and does not join.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def node_labels(template: NodeTemplate, request: LaunchRequest) -> dict[str, str
 
 
 def _mistakes(template: NodeTemplate, cluster: Cluster, request: LaunchRequest) -> Iterator[tuple[str, str]]:
-    """What has no place in user data, each with what to do about it."""
+    """The values that user data cannot hold, each with its correction."""
     for mistake in label_mistakes(node_labels(template, request), request.taints):
         wrong, _, step = mistake.rpartition(": ")
         yield wrong, f"correct it in the pool or the node template: {step}"
@@ -131,7 +131,7 @@ def _nodeadm(template: NodeTemplate, cluster: Cluster, request: LaunchRequest) -
             "kubelet": kubelet,
         },
     }
-    # JSON is YAML. Later documents win when nodeadm merges them, so what was planned with comes last.
+    # JSON is YAML. nodeadm merges documents and later ones win, so the values of the plan are last.
     parts = [*_parts_of_text(template.user_data_text), ("application/node.eks.aws", json.dumps(node, indent=2))]
     body = "".join(f"--{_BOUNDARY}\nContent-Type: {kind}\n\n{text}\n\n" for kind, text in parts)
     return f'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="{_BOUNDARY}"\n\n{body}--{_BOUNDARY}--\n'
@@ -206,7 +206,7 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _toml(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> str:
-    """TOML of nested tables with scalars and lists of scalars, none of which Bottlerocket's settings go beyond."""
+    """TOML of nested tables with scalars and lists of scalars, which is all that Bottlerocket's settings use."""
     own = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
     lines = [f"[{'.'.join(map(_toml_value, path))}]\n"] if own and path else []
     lines += [f"{_toml_value(key)} = {_toml_value(value)}\n" for key, value in own.items()]

@@ -1,1 +1,1 @@
-"""What EC2 sells: listings, prices, Capacity Blocks on offer."""
+"""EC2's offers: listings, prices, Capacity Blocks on offer."""

@@ -1,4 +1,4 @@
-"""What EC2 sells in a region: types, the zones that have them, spot and list prices. Reads only.
+"""EC2's offers in a region: types, the zones that have them, spot and list prices. Reads only.
 
 Calls: DescribeInstanceTypes, DescribeInstanceTypeOfferings, DescribeSpotPriceHistory and, for each type, GetProducts.
 Shapes as in botocore 1.44's service models.
@@ -125,7 +125,7 @@ class AwsListing:
         return ListingPage(rows, answer.get("NextToken", ""))
 
     def _list_price(self, index: int, so_far: Rows) -> ListingPage:
-        """The price list is asked type by type, since whole regions of it are tens of thousands of products."""
+        """One page for each type, since the price list of a whole region has tens of thousands of products."""
         names = sorted(row["type"] for row in so_far[TYPES] if "on-demand" in row["kinds"])
         if index >= len(names):
             return ListingPage(())
@@ -159,7 +159,7 @@ def _at(token: str) -> dict[str, str]:
 
 
 def _type_row(found: Mapping[str, Any]) -> Row | None:
-    """What is needed of an instance type; None for one without accelerators, or of a kind the catalog cannot hold."""
+    """The row of an instance type; None for one without accelerators, or of a kind that the catalog cannot hold."""
     architectures = found.get("ProcessorInfo", {}).get("SupportedArchitectures", [])
     architecture = next((_ARCHITECTURES[name] for name in architectures if name in _ARCHITECTURES), None)
     device = _device(found)

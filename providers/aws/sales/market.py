@@ -1,7 +1,7 @@
-"""Capacity Blocks on offer, and buying one. Never used by the controller, whose policy does not even allow it.
+"""Capacity Blocks on offer, and purchases of them. Not for the controller, whose policy does not allow them.
 
-PurchaseCapacityBlock cannot be cancelled and takes no token, so what was bought carries a mark, and whoever repeats a
-purchase looks for the mark first. Whoever asks here sits at a terminal, so advice is for them.
+PurchaseCapacityBlock cannot be cancelled and takes no token, so each purchase carries a mark, and a repetition looks
+for the mark first. The callers are commands, so next steps address a user at a terminal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from providers.errors import (
 )
 from providers.market import PURCHASE_TAG, CapacityOffer, CapacityQuery, CapacitySegment, PriceCeilingError
 
-# What EC2 sells blocks for; a block's machines run images of this platform only.
+# The platform of blocks on offer; a block's machines run only images of this platform.
 _PLATFORM: Final = "Linux/UNIX"
 # Capacity Blocks user guide: 1 to 14 days, then multiples of 7 days up to 182; sold up to eight weeks ahead.
 _DAYS_IN_ONE: Final = 14

@@ -1,7 +1,7 @@
-"""Prices: the price list for on-demand, the history for spot, nothing more for what is prepaid, and a file over all.
+"""Prices: on-demand from the price list, spot from the history, zero for prepaid capacity; a file overrides them.
 
-No feed is right for everybody: discounts and savings plans are only known to whoever signed them. The overrides come
-from a YAML file that names instance types or families. Prices are USD per machine and hour.
+No source is right for every account: only its owner knows discounts and savings plans. The overrides come from a YAML
+file that names instance types or families. Prices are USD per machine and hour.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _KEYS: Final = _REQUIRED | set(_AMOUNTS)
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What a type (with "*" a family, such as p5.*) costs under a capacity type: a price, or a share of the list's."""
+    """The price of a type (with "*" of a family, such as p5.*) of a capacity type: USD, or a share of the list
+    price."""
 
     instance_type: str
     capacity_type: CapacityType
@@ -92,9 +93,10 @@ def _override(index: int, entry: Mapping[str, Any]) -> Override:
 
 
 def list_price(aws: Aws, instance_type: str) -> Decimal | None:
-    """On-demand, in the region of `aws`; None when the type is not on the price list there. Raises ProviderErrors.
+    """The on-demand price in the region of `aws`; None if the price list there does not have the type. Raises
+    ProviderErrors.
 
-    China, GovCloud and other partitions have credentials that the commercial price list refuses: nobody is asked there.
+    The commercial price list refuses credentials of China, GovCloud and other partitions, so it is not called there.
     """
     if partition_of(aws.region):
         return None
@@ -114,7 +116,7 @@ def list_price(aws: Aws, instance_type: str) -> Decimal | None:
 
 
 def in_dollars(region: str) -> bool:
-    """Whether EC2's own prices there are US dollars: China's are yuan, those of the European Sovereign Cloud euros."""
+    """True if EC2's prices there are US dollars: China's are yuan, those of the European Sovereign Cloud euros."""
     return partition_of(region) not in ("cn-", "eusc-")
 
 
