@@ -1,1 +1,2 @@
-"""How is it rented? Provider adapters behind one contract; they know the catalog, not each other nor the autoscaler."""
+"""Provider adapters behind one contract: they rent machines. They know the catalog, not each other nor the
+autoscaler."""

@@ -1,4 +1,5 @@
-"""More that a provider may be able to do, and what it may need from Kubernetes. The others are in contract.py."""
+"""Optional abilities of providers, and the objects that they may need from Kubernetes. The others are in
+contract.py."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ class Announcer(Protocol):
     """Optional: something that hears of changes before they are described, in a thread that may wait for them."""
 
     def announced(self, wait: timedelta) -> bool:
-        """Whether something has been announced, waiting so long for it. It takes nothing away from `describe`."""
+        """True if something was announced, waiting at most `wait` for it. `describe` still returns it."""
 
 
 @runtime_checkable
@@ -22,8 +23,8 @@ class NoticeReader(Protocol):
     """Optional: a provider that reads notices where they have to be removed once they are known."""
 
     def acknowledge(self) -> None:
-        """What `describe` has answered so far is written down: the notices behind it may be removed. Until then they
-        stay, for whoever comes after us. Never called while all pools observe."""
+        """Removes the notices behind the answers of `describe` so far, which the caller has recorded. Until then they
+        stay, also for a successor of this process. Never called while all pools observe."""
 
 
 @runtime_checkable
@@ -31,7 +32,8 @@ class BootTimes(Protocol):
     """Optional: a provider whose node templates may say how long machines take from their launch to their Node."""
 
     def boot_timeouts(self) -> Mapping[TemplateRef, timedelta]:
-        """Those of the templates that say. Asks nobody but Kubernetes; a template that cannot be used is left out."""
+        """The time-outs of the templates that set one. Calls only Kubernetes; a template that cannot be used is left
+        out."""
 
 
 @runtime_checkable
@@ -43,28 +45,29 @@ class Withdrawer(Protocol):
     """
 
     def waits(self, request: LaunchRequest) -> bool:
-        """Whether the provider holds this request. Only reads; raises as `launch` does."""
+        """True if the provider holds this request. Only reads; raises as `launch` does."""
 
     def withdraw(self, request: LaunchRequest) -> LaunchAnswer:
-        """Let the request start nothing more. Answers with the machines that it started all the same, as `launch`
-        would; they are the caller's. Withdrawing twice, or what was never asked for, answers with none. Raises
-        AmbiguousError until that is certain: repeat it. The token is not used up."""
+        """Cancels the request, so that it starts nothing more. Answers with the machines that it had started, as
+        `launch` would; they belong to the caller. Withdrawing twice, or withdrawing an unknown request, answers with
+        none. Raises AmbiguousError until the result is certain: repeat it. The token is not used up."""
 
 
 @runtime_checkable
 class NameKeeper(Protocol):
-    """Optional: a provider whose groups keep the name of a machine that is gone, and make another one under it."""
+    """Optional: a provider whose groups keep the name of a machine that is gone, and create another machine with it."""
 
     def release(self, provider_ids: Sequence[str]) -> None:
-        """Let nothing be made any more under these names, as far as launches of this cluster have chosen them. A name
-        that has a machine is left to whoever ends that."""
+        """Prevents new machines with these names, if launches of this cluster chose them. A name that has a machine is
+        left alone until that machine is ended."""
 
     def kept(self, provider_ids: Sequence[str]) -> tuple[str, ...]:
         """Those that `release` would change something about. Reads only."""
 
 
 class KubernetesObjects(Protocol):
-    """What a provider may need from Kubernetes: cluster-scoped objects as JSON dicts. `app` hands in an implementation.
+    """Access to cluster-scoped objects as JSON dicts, for providers that need Kubernetes. `app` passes an
+    implementation.
 
     `resource` is (apiVersion, plural), such as ("v1", "nodes") or ("resource.k8s.io/v1", "resourceslices").
     """

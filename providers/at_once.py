@@ -1,6 +1,6 @@
-"""Calls that do not depend on each other, a few at the same time: an API server answers eight sooner than one by one.
+"""Runs independent calls in parallel, a few at a time: an API server answers eight sooner than one by one.
 
-It knows nothing of what is called. In memory, where nothing is waited for, calls go one after the other.
+It does not depend on what is called. For objects in memory, where calls do not wait, they run one after the other.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ R = TypeVar("R")
 
 
 def each(do: Callable[[T], R], items: Iterable[T], *, at_once: int = 1) -> list[R]:
-    """What `do` answers for each item, in the order of the items.
+    """The result of `do` for each item, in the order of the items.
 
-    `at_once` is how many may be under way, in threads of their own; 1 stays in the caller's. An error is raised when
-    everything that had begun by then has ended; nothing begins after it, so that the caller knows it is alone again.
+    `at_once` is the most calls that run at the same time, in threads of their own; with 1 they run in the caller's
+    thread. An error is raised after all calls that had begun have ended; no call begins after it, so that none runs
+    when the caller continues.
     """
     todo = list(items)
     if at_once == 1 or len(todo) < 2:
         return [do(item) for item in todo]
     with ThreadPoolExecutor(max_workers=min(at_once, len(todo))) as threads:
-        # Left by an error, the iterator cancels what has not begun, and the pool waits for the rest.
+        # If an error leaves the iterator, it cancels the calls that have not begun, and the pool waits for the rest.
         return list(threads.map(do, todo))

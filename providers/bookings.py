@@ -1,4 +1,4 @@
-"""What is left of reservations while a cloud has not counted yet what was just launched into them."""
+"""The free capacity of reservations while a cloud has not counted recent launches yet."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What every provider must do, as checks that anybody can run: the contract's guarantees, one function each.
+"""The contract's guarantees as checks for every provider, one function each.
 
 A provider's tests implement `Harness` around it (or around a fake of its cloud) and run every check of `CHECKS`, each
 on a fresh harness. A check's docstring is the guarantee; a broken one raises `BrokenGuaranteeError`. Fakes and
-simulations are held to the same checks, so that what passes on them means something.
+simulations must pass the same checks, so that a test that passes on them is meaningful.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def fruitless_token_is_not_used_up(harness: Harness) -> None:
 
 
 def partial_answer(harness: Harness) -> None:
-    """When only some machines can be had, they are answered together with what is missing, and stay."""
+    """If only some machines are available, they are returned together with the missing nodes, and stay."""
     harness.limit(harness.plenty, 2)
     answer = launched(harness, request_of(harness, nodes=3))
     expect(len(answer.instances) == 2, f"expected 2 instances, found {len(answer.instances)}")
@@ -158,7 +158,7 @@ def listed_by_tags_in_pages(harness: Harness) -> None:
 
 
 def terminate_twice(harness: Harness) -> None:
-    """Terminating again is no error: the id is on its way out, or gone in the end."""
+    """Terminating again is no error: the id is terminating, and finally gone."""
     (machine,) = ids_of(launched(harness, request_of(harness)))
     harness.settle()
     first = harness.provider.terminate((machine,))
@@ -171,7 +171,7 @@ def terminate_twice(harness: Harness) -> None:
 
 
 def terminate_unknown(harness: Harness) -> None:
-    """Terminating what never existed is no error, and does not keep others from being terminated."""
+    """Terminating an unknown machine is no error, and does not prevent the termination of others."""
     (machine,) = ids_of(launched(harness, request_of(harness)))
     harness.settle()
     answer = harness.provider.terminate(("i-00000000000000000", machine))
@@ -180,7 +180,7 @@ def terminate_unknown(harness: Harness) -> None:
 
 
 def terminated_machines_free_their_place(harness: Harness) -> None:
-    """Capacity comes back once a machine has terminated."""
+    """Capacity is available again once a machine has terminated."""
     harness.limit(harness.plenty, 1)
     (machine,) = ids_of(launched(harness, request_of(harness, batch="b1")))
     harness.settle()
@@ -203,7 +203,7 @@ def ended_while_it_starts(harness: Harness) -> None:
 
 
 def ended_machines_are_not_replaced(harness: Harness) -> None:
-    """Terminating one machine leaves the others alone, and nothing comes in its place."""
+    """Terminating one machine leaves the others alone, and no other machine replaces it."""
     first, *others = ids_of(launched(harness, request_of(harness, nodes=3)))
     harness.settle()
     harness.provider.terminate((first,))
@@ -215,7 +215,7 @@ def ended_machines_are_not_replaced(harness: Harness) -> None:
 
 
 def machines_of_others_are_left_alone(harness: Harness) -> None:
-    """A machine without our tags is not terminated: its id comes back under `failures`."""
+    """A machine without the cluster's tags is not terminated: its id is returned under `failures`."""
     foreign = harness.foreign()
     answer = harness.provider.terminate((foreign,))
     expect(tuple(answer.failures) == (foreign,), f"a machine that is not ours was terminated: {answer}")
@@ -223,7 +223,8 @@ def machines_of_others_are_left_alone(harness: Harness) -> None:
 
 
 def looked_up_by_id(harness: Harness) -> None:
-    """A machine is found by its id, also where its tags are not ours; what never existed is not, and hides no other."""
+    """A machine is found by its id, even if it lacks the cluster's tags; an unknown id is not found, and hides no
+    other."""
     (machine,) = launched(harness, request_of(harness)).instances
     harness.settle()
     unknown = machine.provider_id.replace(machine.id, "i-00000000000000000")

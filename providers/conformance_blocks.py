@@ -1,4 +1,4 @@
-"""What every provider with capacity blocks must do: part of the checks of conformance.py."""
+"""The guarantees of providers with capacity blocks: part of the checks of conformance.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from providers.errors import ReservationExhaustedError
 
 
 def block_before_its_start(harness: Harness) -> None:
-    """A block that has not begun is SCHEDULED, has nothing available, and a launch into it says exhausted."""
+    """A block that has not begun is SCHEDULED, has nothing available, and a launch into it is refused as exhausted."""
     offering = harness.reserve(count=2, starts_in=timedelta(hours=1), lasts=timedelta(days=1))
     (reservation,) = harness.provider.reservations()
     expect(reservation.offering == offering, f"the block asks for {reservation.offering}")
@@ -31,7 +31,7 @@ def block_before_its_start(harness: Harness) -> None:
 
 
 def block_while_it_lasts(harness: Harness) -> None:
-    """An active block gives its machines and no more, counts them, and each knows when it is taken back."""
+    """An active block starts its machines and no more, counts them, and each has the time when it is taken back."""
     offering = harness.reserve(count=2, starts_in=timedelta(hours=1), lasts=timedelta(days=1))
     harness.advance(timedelta(hours=1))
     answer = launched(harness, request_of(harness, nodes=3, offerings=(offering,)))

@@ -1,4 +1,4 @@
-"""What every provider must do when calls fail or clocks differ: part of the checks of conformance.py."""
+"""The guarantees of providers if calls fail or clocks differ: part of the checks of conformance.py."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def throttled_call_has_no_effect(harness: Harness) -> None:
 
 
 def unknown_outcome_can_be_undone(harness: Harness) -> None:
-    """What a launch of unknown outcome produced is found by its tags alone, and can be ended without knowing more."""
+    """Machines of a launch with an unknown result are found by their tags alone, and can be ended with no other
+    data."""
     if harness.provider.traits.counted:
         raise NotApplicable("machines of a group get their tags once they exist")
     harness.lose_answer()
@@ -98,7 +99,7 @@ def unknown_code_is_never_hot(harness: Harness) -> None:
 
 
 def moments_are_the_clouds(harness: Harness) -> None:
-    """With our clock an hour ahead of the cloud's, a block begins and ends when the cloud says."""
+    """With the caller's clock an hour ahead of the cloud's, a block begins and ends at the cloud's time."""
     harness.reserve(count=1, starts_in=timedelta(minutes=30), lasts=timedelta(days=1))
     (before,) = harness.provider.reservations()
     harness.skew(timedelta(hours=1))

@@ -1,4 +1,4 @@
-"""What a provider's tests implement so that the conformance checks can run, what a check is, and its vocabulary."""
+"""The interface that a provider's tests implement for the conformance checks, with the type of a check and helpers."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from providers.errors import AmbiguousError, ProviderError
 
 
 class BrokenGuaranteeError(AssertionError):
-    """A provider does not keep what the contract promises; the message says what was expected and found."""
+    """A provider breaks a guarantee of the contract; the message has the expected and the actual result."""
 
 
 class Harness(Protocol):
-    """A provider whose surroundings the checks can arrange.
+    """A provider in surroundings that the checks can change.
 
-    `plenty` and `other` are two offerings of one zone that can be had without limit until limited; `template` is one
-    that launches them. Features a provider
-    cannot show raise `NotApplicable` from the method that would arrange them.
+    `plenty` and `other` are two offerings of one zone with unlimited capacity until `limit` is called; `template` is
+    one that launches them. For a feature that a provider does not have, the method that would arrange it raises
+    `NotApplicable`.
     """
 
     plenty: OfferingKey
@@ -47,10 +47,10 @@ class Harness(Protocol):
         """Lose everything the provider holds in memory."""
 
     def advance(self, by: timedelta) -> None:
-        """Let time pass."""
+        """Advances the time."""
 
     def limit(self, offering: OfferingKey, machines: int) -> None:
-        """Let the cloud have so many machines of an offering."""
+        """Limits the cloud's capacity of an offering to this number of machines."""
 
     def withdraw(self, offering: OfferingKey) -> None:
         """Stop selling an offering."""
@@ -59,38 +59,38 @@ class Harness(Protocol):
         """A capacity block of `count` machines; answers what to ask for. Exactly one exists per harness."""
 
     def take(self, reservation: str, machines: int) -> None:
-        """Let somebody else use machines of the reservation."""
+        """Makes another user occupy machines of the reservation."""
 
     def lose_answer(self) -> None:
-        """Let the next launch take effect and its answer get lost."""
+        """Makes the next launch take effect and loses its answer."""
 
     def lose_request(self) -> None:
-        """Let the next launch get lost before it takes effect."""
+        """Loses the next launch before it takes effect."""
 
     def throttle(self) -> None:
         """Refuse the next launch for calling too often."""
 
     def foreign(self) -> str:
-        """The id of a machine that is in reach and not ours."""
+        """The id of a machine that can be reached and lacks the cluster's tags."""
 
     def extend(self, reservation: str, by: timedelta) -> None:
         """Move the end of a block, as a paid extension does."""
 
     def skew(self, by: timedelta) -> None:
-        """Let our clock be so far ahead of the cloud's from now on."""
+        """Sets the caller's clock ahead of the cloud's by this time."""
 
     def deny(self) -> None:
         """Refuse the next launch for want of a permission."""
 
     def answer_nonsense(self) -> None:
-        """Refuse the next launch with a code that nobody knows; it has no effect."""
+        """Refuses the next launch with an unknown code; it has no effect."""
 
     def settle(self) -> None:
-        """Let booting, terminating and the provider's delays finish."""
+        """Finishes booting and terminating, and the provider's delays."""
 
 
 class NotApplicable(Exception):  # noqa: N818  # a signal, as pytest's Skipped is
-    """This provider has nothing the check could be about; the message says why."""
+    """The check does not apply to this provider; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def ids_of(answer: LaunchAnswer) -> tuple[str, ...]:
 
 
 def launched(harness: Harness, request: LaunchRequest) -> LaunchAnswer:
-    """The answer. A counted provider may say for a while that it does not know yet; then the request is repeated."""
+    """The answer. While a counted provider reports an unknown result, the request is repeated."""
     for _ in range(_PATIENCE):
         try:
             return harness.provider.launch(request)

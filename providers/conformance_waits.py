@@ -1,4 +1,5 @@
-"""What a provider does whose launches may wait (abilities.py, Withdrawer), as checks like those of conformance.py."""
+"""The guarantees of providers whose launches may wait (abilities.py, Withdrawer), as checks like those of
+conformance.py."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def starts_all_or_none(harness: Harness) -> None:
 
 
 def withdrawn_starts_nothing(harness: Harness) -> None:
-    """What was withdrawn starts nothing, even when there are machines; withdrawing it twice is no error."""
+    """A withdrawn request starts nothing, even if capacity becomes free; withdrawing it twice is no error."""
     request = _held(harness)
     harness.advance(timedelta(minutes=1))
     expect(_withdrawn(harness, request).instances == (), "machines came from an empty cloud")
@@ -99,7 +100,7 @@ def withdrawn_starts_nothing(harness: Harness) -> None:
 
 
 def withdrawn_too_late(harness: Harness) -> None:
-    """Machines that came before a launch was withdrawn are answered, each with its node, and run on."""
+    """Machines that started before a launch was withdrawn are returned, each with its node, and continue to run."""
     request = _held(harness)
     harness.limit(harness.plenty, 2 * _NODES)
     harness.advance(timedelta(hours=1))
@@ -110,7 +111,7 @@ def withdrawn_too_late(harness: Harness) -> None:
 
 
 def withdrawn_token_is_not_used_up(harness: Harness) -> None:
-    """What was withdrawn may be asked for again, with the same token."""
+    """A withdrawn request may be repeated with the same token."""
     request = _held(harness)
     harness.advance(timedelta(minutes=1))
     _withdrawn(harness, request)
@@ -119,7 +120,7 @@ def withdrawn_token_is_not_used_up(harness: Harness) -> None:
 
 
 def never_asked_for_is_withdrawn(harness: Harness) -> None:
-    """Withdrawing what nobody asked for answers with nothing and starts nothing."""
+    """Withdrawing an unknown request answers with no machines and starts none."""
     request = _gang(harness)
     expect(_withdrawn(harness, request).instances == (), "machines that nobody asked for")
     expect(not _withdrawer(harness).waits(request), "a launch waits that nobody asked for")

@@ -1,48 +1,48 @@
-"""What a provider promises, and the words it is asked and answers in.
+"""The guarantees of a provider, and the types of its requests and answers.
 
-A provider rents machines. It knows instance types, zones, reservations and money; it knows nothing of pods, claims or
-plans, and it never imports the autoscaler. Guarantees that every provider gives (providers/conformance.py checks them):
+A provider rents machines. It knows instance types, zones, reservations and prices. It does not know pods, claims or
+plans, and never imports the autoscaler. Guarantees of every provider (providers/conformance.py checks them):
 
 Idempotency. `launch` is idempotent by token: repeating a request with an equal token and equal parameters never
-    launches more machines, and answers with those the token produced. An equal token with other parameters raises
-    TokenReusedError. A token that produced no machine is not used up: repeating it tries again. The caller derives
-    tokens from what it has written down, so a restart repeats and never doubles.
-One zone. All offerings of a request lie in one zone, because tokens are zonal with some clouds. Another zone is another
-    request with another token, made only once the first is known to have failed.
-Partial answers. `launch` answers with the instances that exist and with one failure per offering that had to be passed
-    over; both may be non-empty. Fewer than `minimum` instances are never left behind. It raises only when the request
-    as a whole was refused, or when nobody knows what happened (AmbiguousError): then repeat it unchanged.
+    launches more machines, and answers with those of the token. An equal token with other parameters raises
+    TokenReusedError. A token that launched no machine is not used up: repeating it tries again. The caller derives
+    tokens from recorded data, so a restart repeats and never doubles.
+One zone. All offerings of a request are in one zone, because tokens are zonal on some clouds. Another zone is another
+    request with another token, sent only once the first is known to have failed.
+Partial answers. `launch` answers with the instances that exist and with one failure for each skipped offering; both may
+    be non-empty. Fewer than `minimum` instances are never left running. It raises only if the request as a
+    whole was refused, or if the result is unknown (AmbiguousError): then repeat it unchanged.
 Eventual consistency. For at most `traits.consistency_window` after a launch, `describe` may omit the instance and
-    `terminate` may call it gone. What is missing is believed to be gone only when it is older than that.
-Absence is no answer. A list may lack machines that run. What is missing is looked up by its id: what the provider calls
-    terminated is gone; what it does not know may be in another account or region, so of that the caller concludes
-    little (lifecycle/absence.py), and nothing at all while `place` differs from where the machine was launched.
-Gone is an answer. Terminating twice, or something unknown, is not an error: the id comes back under `gone`.
-A refusal is no uncertainty. An answer that says no, with whatever code, launched nothing: it refuses that offering.
-    Only a lost answer and a fault of the server are uncertain. Every error says how long to leave its scope alone.
-    Credentials and clocks are checked before tokens, so the refusal of a repetition says nothing about the call that it
-    repeats, unless it is `settled`. What is refused after something was launched is raised as AmbiguousError.
-Odd answers are errors. What cannot be read is a ProviderError of the call, never another exception, and no part of a
-    list that is passed over in silence. What belongs to somebody else hides none of ours, however odd it is.
-A stop is no end. A machine that somebody stopped is STOPPED until it is started or terminated.
-Ownership. Every machine carries the tags of its request from its first moment on; with them anything can be found
-    again without any memory of ours. A provider never touches a machine that lacks them. What proves ownership is what
-    only a launch writes, never a tag that a group hands on to machines that nobody here asked for.
-Reading removes nothing. What a provider reads of notices stays there until `acknowledge` (abilities.py) is called.
-Ends are the provider's. `reclaim_at` says when the provider takes machines back (before a block's end, at a spot
-    notice). It depends on the launch form: a group that the provider operates empties itself earlier than it takes back
-    machines of our own. It may move in both directions, so it is read anew at each decision.
-The cloud's clock. Moments in answers are the cloud's; whether a reservation has begun is what the cloud says, not what
-    a clock of ours makes of it. Clocks that differ by minutes change no answer.
+    `terminate` may report it as gone. A missing instance counts as gone only if it is older than that.
+Absence is no answer. A list may lack machines that run. A missing one is looked up by its id: if the provider reports
+    it as terminated it is gone; if the id is unknown, the machine may be in another account or region, so the caller
+    concludes little (lifecycle/absence.py), and nothing while `place` differs from the place of the launch.
+Gone is an answer. Terminating twice, or an unknown id, is no error: the id is returned under `gone`.
+A refusal is certain. A refusing answer, with any code, launched nothing: it refuses that offering. Only a lost answer
+    and a fault of the server are uncertain. Every error defines how long its scope is left alone. Credentials and
+    clocks are checked before tokens, so the refusal of a repetition is no evidence about the call that it repeats,
+    unless it is `settled`. A refusal after something was launched is raised as AmbiguousError.
+Unexpected answers are errors. An answer that cannot be read is a ProviderError of the call, never another exception,
+    and never a silently skipped part of a list. Resources of other owners hide none of the cluster's own, in any form.
+A stop is no end. A machine that was stopped from outside is STOPPED until it is started or terminated.
+Ownership. Every machine carries the tags of its request from its creation on; with them anything can be found again
+    without other records. A provider never changes a machine that lacks them. Only a tag that launches alone write
+    proves ownership, never a tag that a group propagates to machines that Foreslice did not request.
+Reading removes nothing. Notices that a provider reads stay until `acknowledge` (abilities.py) is called.
+Ends are the provider's. `reclaim_at` is the time when the provider takes machines back (before a block's end, at a spot
+    notice). It depends on the launch form: a group that the provider operates is emptied earlier than machines that
+    Foreslice launches are taken back. It may move in both directions, so every decision reads it again.
+The cloud's clock. Times in answers are the cloud's; the cloud decides whether a reservation has begun, not the caller's
+    clock. Clocks that differ by minutes change no answer.
 No retries inside. A provider makes each call once; back-off belongs to the caller, who sees every error.
-Counted groups. Where only a group's size can be set, `launch` raises AmbiguousError until the group has started its
-    machines or failed to: the caller repeats the call unchanged, as with a lost answer. `terminate` names machines and
-    lowers the size with them, so that the group neither replaces them nor picks others.
+Counted groups. If only a group's size can be set, `launch` raises AmbiguousError until the group has started its
+    machines or failed to: the caller repeats the call unchanged, as after a lost answer. `terminate` names machines and
+    lowers the size with them, so that the group neither replaces them nor chooses others.
 Waiting. A Withdrawer (abilities.py) may raise WaitingError: it holds the request, for weeks perhaps, until it can start
-    all of its machines. The repetition asks for nothing twice, and `withdraw` ends it.
+    all of its machines. The repetition requests nothing twice, and `withdraw` ends it.
 
 Errors are one tree, providers/errors.py. Optional abilities are Protocols: Preflight here, CapacityMarket in market.py.
-Providers of third parties are found by plugins.py. Times are aware UTC, prices decimal USD per instance hour.
+plugins.py finds third-party providers. Times are aware UTC, prices decimal USD per instance hour.
 """
 
 from __future__ import annotations
@@ -79,28 +79,28 @@ class Clock(Protocol):
         """The wall clock, aware UTC."""
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary moment; never goes back."""
+        """Seconds since an arbitrary time; never decreases."""
 
     def wait(self, seconds: float) -> None:
         """Return once `monotonic` has advanced by that much; at once when it is not positive."""
 
 
 class LaunchForm(Enum):
-    """Who starts the machines; it decides how long before a reservation's end they go."""
+    """Who starts the machines; it decides how long before a reservation's end they are taken back."""
 
-    DIRECT = "direct"  # we ask for each machine
-    GROUP = "group"  # members of a group whose size we set
-    MANAGED_GROUP = "managed-group"  # members of a group that the provider operates and empties by itself
+    DIRECT = "direct"  # the provider adapter requests each machine
+    GROUP = "group"  # members of a group whose size the adapter sets
+    MANAGED_GROUP = "managed-group"  # members of a group that the provider operates and empties itself
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """How a provider works.
+    """The properties of a provider.
 
-    `exact`: every machine is named or owned one by one. `counted`: only a group's size is set, machines are told apart
-    afterwards. `max_nodes` is the most
-    nodes of one request. `consistency_window` covers everything that lags: visibility and available counts. `reserves`:
-    `reservations` answers with all that exist; without it nothing follows from what it does not name.
+    `exact`: every machine is named or owned one by one. `counted`: only a group's size is set, and machines are
+    identified afterwards. `max_nodes` is the most nodes of one request. `consistency_window` covers every lag: of
+    visibility and of available counts. `reserves`: `reservations` returns all that exist; without it the absence of one
+    has no meaning.
     """
 
     exact: bool = True
@@ -126,9 +126,9 @@ class OfferingKey:
 
 @dataclass(frozen=True, slots=True)
 class OfferingStatus:
-    """What a provider knows about an offering now; None where it does not know (the catalog's price then counts).
+    """A provider's current data about an offering; None if unknown (then the catalog's price is used).
 
-    `region`: where the price of an offering in any zone holds.
+    `region`: the region of the price if the offering is in any zone.
     """
 
     offering: OfferingKey
@@ -148,10 +148,11 @@ class TemplateRef:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """Machines that are alike, in one zone, from the first of `offerings` that can be had.
+    """Equal machines in one zone, of the first of `offerings` with capacity.
 
-    `nodes` are the names the machines shall register with. `minimum` is how many must come together or not at all.
-    `drivers` are the driver profiles whose slices are expected. Raises ValueError for what no provider could carry out.
+    `nodes` are the names for the machines to register with. `minimum` is the number that must start together or not at
+    all. `drivers` are the driver profiles whose slices are expected. Raises ValueError for a request that no provider
+    can serve.
     """
 
     token: str
@@ -184,9 +185,9 @@ class LaunchRequest:
 
 
 class InstanceState(Enum):
-    """Where a machine is in its life. TERMINATED ones are shown for a while and then forgotten.
+    """The state of a machine. TERMINATED ones are shown for a while and then forgotten.
 
-    STOPPED: somebody shut it down; it runs no pod, may be started again, and stays until it is terminated.
+    STOPPED: it was shut down from outside; it runs no pod, may be started again, and stays until it is terminated.
     """
 
     PENDING = "pending"
@@ -222,7 +223,8 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class OfferingFailure:
-    """Why an offering was passed over, in a partial answer not always for want of capacity; so cannot `also` be had."""
+    """The reason why an offering was skipped. In a partial answer it is not always a lack of capacity. The same reason
+    excludes the offerings in `also`."""
 
     offering: OfferingKey
     error: ProviderError
@@ -248,7 +250,7 @@ class InstancePage:
 
 @dataclass(frozen=True, slots=True)
 class TerminateAnswer:
-    """Ids that are on their way out, ids the provider does not know (any more), and ids it would not terminate."""
+    """Ids that are terminating, ids that the provider does not know (any more), and ids that it did not terminate."""
 
     terminating: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
@@ -266,11 +268,11 @@ class ReservationState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Reserved capacity. `count` in instances; `available` how many more would start now (may lag, see consistency).
+    """Reserved capacity. `count` in instances; `available`: how many more would start now (may lag, see consistency).
 
     `capacity_type` is RESERVED or CAPACITY_BLOCK. `reclaim_at` <= `ends_at` is when the provider starts to take
-    machines back in the launch form `form` (the earliest of those in use); None where machines simply stay (then they
-    cost the on-demand price). `note` is what a person should know: why it is not usable, which part is impaired.
+    machines back in the launch form `form` (the earliest of those in use); None if machines stay (then they cost the
+    on-demand price). `note` is a message for users: why it is not usable, or which part is impaired.
     """
 
     id: str
@@ -289,14 +291,14 @@ class Reservation:
 
     @property
     def offering(self) -> OfferingKey:
-        """What to ask for to launch into it."""
+        """The offering of a launch into it."""
         return OfferingKey(self.instance_type, self.zone, self.capacity_type, self.id)
 
 
 class Provider(Protocol):
     """A way to rent machines. Any method may raise ThrottledError, PermissionDeniedError or an UncertainError.
 
-    BusyError, of `launch` and `terminate`, says that the same call succeeds once another one has ended.
+    BusyError, of `launch` and `terminate`: the same call succeeds once another one has ended.
     """
 
     @property
@@ -305,7 +307,7 @@ class Provider(Protocol):
 
     @property
     def traits(self) -> Traits:
-        """How it works."""
+        """The properties of the provider."""
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
         """Start machines (see the guarantees above). Also raises TemplateError and TokenReusedError."""
@@ -314,21 +316,21 @@ class Provider(Protocol):
         """One page of the instances that carry all of `tags`, ordered by id; terminated ones may be among them."""
 
     def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
-        """Those of these machines that the provider knows, by provider id, whoever they belong to. One that `describe`
-        would not list for want of its tags has none here. Terminated ones are among them as long as they are known."""
+        """The machines that the provider knows, by provider id, with any owner. A machine that `describe` would not
+        list, because it lacks the tags, has no tags here. Terminated ones are included as long as they are known."""
 
     def place(self) -> str:
-        """The account (or project) and the region that its calls go to, as account/region: a machine of another place
-        is unknown here. What cannot be found out is left out; "" where there are no such places."""
+        """The account (or project) and the region of its calls, as account/region: a machine of another place is
+        unknown here. An unknown part is left out; "" if the provider has no such places."""
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
-        """Terminate machines. Each id comes back in exactly one of the answer's fields."""
+        """Terminates machines. Each id is returned in exactly one of the answer's fields."""
 
     def reservations(self) -> tuple[Reservation, ...]:
         """All reservations this account can launch into, now or later, ordered by id."""
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
-        """What can be asked for, as far as the provider says; () leaves it to the catalog."""
+        """The offerings that the provider lists; () leaves them to the catalog."""
 
 
 @runtime_checkable
@@ -341,8 +343,8 @@ class Preflight(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TemplateFault:
-    """What is wrong with a node template: the field to correct, the error's kind and message, and what to do. `kind` is
-    the condition's reason, and `certain` decides between False and Unknown: the provider could not look."""
+    """A fault of a node template: the field to correct, the error's kind and message, and the next step. `kind` is the
+    condition's reason. `certain` selects False or Unknown: not certain if the provider could not read the resource."""
 
     field: str
     kind: str
@@ -353,10 +355,10 @@ class TemplateFault:
 
 @dataclass(frozen=True, slots=True)
 class TemplateStatus:
-    """The state of a node template. `resolved` are the fields of its status that say what its names stand for. `zones`
-    are those that machines can start in; () where that is not known. `drift` is what has moved on since and is not
-    followed, with how to follow it; "" when nothing has, None when that is not known. `groups` is what its groups
-    start, None without groups or where nobody knows; `registers` what nodes of theirs have; `rooms` how many fit."""
+    """The state of a node template. `resolved`: the fields of its status with the resolved resources. `zones`: where
+    machines can start; () if unknown. `drift`: a change that launches do not follow, with the step to follow it; "" if
+    there is none, None if unknown. `groups`: the offerings of its groups, None without groups or if unknown;
+    `registers`: the labels and taints of their nodes; `rooms`: their capacity."""
 
     template: TemplateRef
     resolved: Mapping[str, Any] = EMPTY

@@ -1,7 +1,7 @@
-"""What a provider could not do: one tree, each error with the scope of its back-off and advice for a person.
+"""The errors of providers: one tree, each error with the scope of its back-off and advice for a person.
 
-Adapters translate their clouds' codes into these at their edge, with the cause chained. Callers decide by class: a
-CapacityError lets the next offering be tried, a RefusedError needs a person, an UncertainError is repeated unchanged.
+Adapters convert their clouds' codes into these, with the cause chained. Callers decide by class: after a CapacityError
+the next offering is tried, a RefusedError needs a person, an UncertainError is repeated unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 
 class BackoffScope(Enum):
-    """What must not be asked for again for a while after an error."""
+    """The scope that is not requested again for a while after an error."""
 
     OFFERING = "offering"  # (type, zone, capacity type)
     RESERVATION = "reservation"  # this reservation
@@ -24,40 +24,41 @@ class BackoffScope(Enum):
     API = "api"  # every call to this provider
     TEMPLATE = "template"  # everything launched from this node template
     PROVIDER = "provider"  # everything this provider would launch
-    OBJECT = "object"  # the object that was named
+    OBJECT = "object"  # the object in the call
 
 
 class ProviderError(Exception):
-    """Something a provider could not do.
+    """An operation that a provider could not complete.
 
     ProviderError
-    ├── CapacityError               the offering cannot be had now; the next one may
+    ├── CapacityError               the offering is not available now; the next one may be
     │   ├── ShortageError           the cloud has none left
-    │   ├── ReservationExhaustedError  all machines of the reservation are taken
+    │   ├── ReservationExhaustedError  all machines of the reservation are in use
     │   ├── NotOfferedError         the type is not sold there
     │   ├── NotInGroupsError        no group of the node template starts it now
     │   ├── AddressesExhaustedError the zone's subnets are full
     │   ├── QuotaError              the account may not have more
-    │   ├── AcceleratorQuotaError   of machines with this accelerator; others it may
-    │   ├── FamilyQuotaError        of machines of this family; others it may
-    │   ├── RegionQuotaError        of anything in this region; in others it may
-    │   └── AccountLimitError       the account may not have more of what every machine needs
-    ├── RefusedError                the request is wrong and stays wrong until a person changes something
+    │   ├── AcceleratorQuotaError   of machines with this accelerator; others are possible
+    │   ├── FamilyQuotaError        of machines of this family; others are possible
+    │   ├── RegionQuotaError        of anything in this region; other regions are possible
+    │   └── AccountLimitError       the account may not have more of a resource that every machine needs
+    ├── RefusedError                the request is wrong until a person changes something
     │   ├── TemplateError           node template or launch parameters (configuration)
-    │   ├── NoSubnetError           the node template reaches no subnet in that zone; others are not affected
-    │   ├── PermissionDeniedError   our credentials do not allow it
-    │   ├── UnknownRefusalError     the provider refused with a code that we do not know
+    │   ├── NoSubnetError           the node template selects no subnet in that zone; others are not affected
+    │   ├── PermissionDeniedError   the credentials do not allow it
+    │   ├── UnknownRefusalError     the provider refused with an unknown code
     │   └── TokenReusedError        this token was used with other parameters
     ├── ThrottledError              too many calls; nothing happened
-    ├── BusyError                   what would be changed is being changed for another call; nothing happened
+    ├── BusyError                   another call changes the same object; nothing happened
     ├── WaitingError                the provider holds the request until it can start all of its machines
-    ├── GoneError                   what was named does not exist, or is not visible yet
-    │   └── TemplateGoneError       so is what all launches of a node template need
-    └── UncertainError              nobody knows whether it happened
+    ├── GoneError                   the named object does not exist, or is not visible yet
+    │   └── TemplateGoneError       the same of an object that all launches of a node template need
+    └── UncertainError              it is unknown whether it happened
         ├── AmbiguousError          no answer arrived (time-out, cut connection, server fault)
         └── UnclassifiedError       a failure that is neither a refusal nor a lost answer, of unknown kind
 
-    `code` is the provider's own, `next_step` what a person does about it, `retry_after` what the provider asked for.
+    `code` is the provider's own, `next_step` the correction for a person, `retry_after` the wait that the provider
+    asked for.
     """
 
     kind: ClassVar[str] = "ProviderError"
@@ -76,7 +77,7 @@ class ProviderError(Exception):
         self.retry_after = retry_after
 
     def backoff(self, failures: int) -> timedelta:
-        """How long to leave the scope alone after `failures` (>= 1) failures in a row: doubling, bounded, no jitter."""
+        """The time to leave the scope alone after `failures` (>= 1) failures in a row: doubling, bounded, no jitter."""
         return max(self.doubled(failures), self.retry_after or timedelta(0))
 
     @classmethod
@@ -86,7 +87,7 @@ class ProviderError(Exception):
 
 
 class CapacityError(ProviderError):
-    """The offering cannot be had now. Part of a LaunchAnswer; the next offering may succeed."""
+    """The offering is not available now. Part of a LaunchAnswer; the next offering may succeed."""
 
     kind = "Capacity"
     scope = BackoffScope.OFFERING
@@ -149,7 +150,8 @@ class QuotaError(CapacityError):
 
 
 class AcceleratorQuotaError(CapacityError):
-    """The account's quota of one accelerator is used up. It says nothing of machines with another one, or with none."""
+    """The account's quota of one accelerator is used up. Machines with another accelerator, or with none, may be
+    available."""
 
     kind = "AcceleratorQuota"
     first_backoff = timedelta(minutes=15)
@@ -167,7 +169,8 @@ class FamilyQuotaError(CapacityError):
 
 
 class RegionQuotaError(CapacityError):
-    """The account's quota of what all machines need is used up in one region. It says nothing of other regions."""
+    """The account's quota of a resource that all machines need is used up in one region. Other regions may have
+    capacity."""
 
     kind = "RegionQuota"
     first_backoff = timedelta(minutes=15)
@@ -191,7 +194,7 @@ class AccountLimitError(CapacityError):
 class RefusedError(ProviderError):
     """The request is wrong, and stays wrong until a person changes something.
 
-    The refusal of a launch is about this call. `settled` says that no earlier call with its token launched anything.
+    The refusal of a launch is about this call. `settled`: no earlier call with its token launched anything, either.
     """
 
     kind = "Refused"
@@ -254,9 +257,9 @@ class ThrottledError(ProviderError):
 
 
 class BusyError(ProviderError):
-    """What would be changed is being changed for another call. Nothing happened; the same call succeeds after that one.
+    """Another call is changing the same object. Nothing happened; the same call succeeds after that one.
 
-    Only this call waits. Were the others held up as well, so would be the one that it waits for.
+    Only this call waits. If the others were held up as well, the one that it waits for would also be.
     """
 
     kind = "Busy"
@@ -269,14 +272,14 @@ class BusyError(ProviderError):
 class WaitingError(ProviderError):
     """The provider holds the request and starts its machines when it can, perhaps in weeks. Nothing runs until then.
 
-    Repeat it unchanged to learn what came of it, or withdraw it (abilities.py, Withdrawer). `since` is when the
-    provider took it, by the provider's clock.
+    Repeat it unchanged to get the result, or withdraw it (abilities.py, Withdrawer). `since` is when the provider
+    accepted it, by the provider's clock.
     """
 
     kind = "Waiting"
     scope = BackoffScope.OBJECT
     first_backoff = timedelta(seconds=15)
-    # What it starts is paid for from then on, so it is looked at this often.
+    # The machines that it starts cost money from their start, so it is checked this often.
     longest_backoff = timedelta(minutes=2)
     advice = "Nothing to do: it costs nothing while it waits, and is withdrawn when no pod needs it any more."
 
@@ -286,7 +289,7 @@ class WaitingError(ProviderError):
 
 
 class GoneError(ProviderError):
-    """What was named does not exist; or it is so young that it is not visible yet."""
+    """The named object does not exist, or is too new to be visible."""
 
     kind = "Gone"
     scope = BackoffScope.OBJECT
@@ -295,15 +298,15 @@ class GoneError(ProviderError):
 
 
 class TemplateGoneError(GoneError):
-    """What the provider keeps of a node template for its launches is not there, or not visible yet, although it was
-    made again. No offering of the template can be launched."""
+    """An object of the provider that a node template's launches need does not exist, or is not visible yet, although it
+    was created again. No offering of the template can be launched."""
 
     scope = BackoffScope.TEMPLATE
     advice = "Nothing to do: it is made again. If this stays, find out who deletes what the message names."
 
 
 class UncertainError(ProviderError):
-    """Nobody knows whether it happened: repeat it with identical parameters, never with a new token."""
+    """It is unknown whether the call had an effect: repeat it with identical parameters, never with a new token."""
 
     kind = "Uncertain"
     scope = BackoffScope.API
@@ -355,8 +358,8 @@ _BY_KIND: Final = {error.kind: error for error in ERRORS}
 
 
 def backoff_of(kind: str, failures: int) -> timedelta:
-    """How long an error of that kind leaves its scope alone after `failures` in a row, if its provider names no time;
-    the longest there is for a kind that this version does not know."""
+    """The back-off of an error of that kind after `failures` failures in a row, if its provider sets no time; for a
+    kind that this version does not know, the longest of all kinds."""
     known = _BY_KIND.get(kind)
     if known is None:
         return max(error.longest_backoff for error in ERRORS)

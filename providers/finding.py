@@ -1,4 +1,4 @@
-"""What a preflight finds: one result for each thing that a launch needs."""
+"""The findings of a preflight: one result for each thing that a launch needs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from instance_catalog.dataclass import dataclass
 
 
 class FindingTopic(Enum):
-    """What a Finding is about, where another one depends on it."""
+    """The subject of a Finding, if another finding depends on it."""
 
-    NO_NODE_TEMPLATES = "no-node-templates"  # there is no template for single machines
-    NODE_GROUPS = "node-groups"  # a template of node groups of a person
+    NO_NODE_TEMPLATES = "no-node-templates"  # no template for single machines exists
+    NODE_GROUPS = "node-groups"  # a template of node groups that a person created
     OTHER = "other"
 
 

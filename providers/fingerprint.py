@@ -1,4 +1,4 @@
-"""What a launch that is asked for again is compared by: its parameters, in short."""
+"""A short fingerprint of a launch's parameters, to compare a repeated launch with the first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from providers.contract import LaunchRequest
 
 
 def fingerprint(request: LaunchRequest) -> str:
-    """Equal for equal requests, whatever their template says by now."""
+    """Equal for equal requests, independent of the current content of their template."""
     parameters = (
         request.nodes,
         [str(offering) for offering in request.offerings],

@@ -1,7 +1,7 @@
-"""What a cloud sells, read page by page: so that a sync can be slowed down, shown, cut off and taken up again.
+"""A cloud's offers, read page by page, so that a sync can be throttled, shown, interrupted and continued.
 
-A cloud states the steps of its listing and answers one page of one step at a time; `fetch` does the rest for all
-clouds. It knows neither the catalog's files nor any cloud.
+A cloud lists the steps of its listing and answers one page of one step at a time; `fetch` does the rest for all clouds.
+It depends neither on the catalog's files nor on any cloud.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ListingPage:
 
 
 class Listing(Protocol):
-    """Optional: a provider that can say what its cloud sells.
+    """Optional: a provider that can list its cloud's offers.
 
     `cloud` is the catalog's name of it, `scope` what is listed (a region, a project): "aws", "us-east-1". `steps` are
     in order; a later one may depend on the rows of those before.
@@ -47,7 +47,7 @@ class Listing(Protocol):
 
     @property
     def scope(self) -> str:
-        """What one listing covers."""
+        """The region or project of one listing."""
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class Listing(Protocol):
         """One page of a step, `token` "" for the first; at most one call of the cloud. Raises ProviderErrors."""
 
     def interpreted(self, rows: Rows, *, date: str) -> CloudListing:
-        """What all rows mean. No call."""
+        """Converts all rows. Makes no call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ class Progress:
 
     @staticmethod
     def of_json(data: Mapping[str, Any]) -> Progress:
-        """What `as_json` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+        """Reads the output of `as_json`. Raises KeyError, TypeError or ValueError for anything else."""
         rows = FrozenMap({str(step): tuple(found) for step, found in dict(data["rows"]).items()})
         began = datetime.fromisoformat(data["beganAt"])
         return Progress(data["cloud"], data["scope"], began, rows, data["token"], tuple(data["done"]))
 
     def continues(self, listing: Listing, now: datetime) -> bool:
-        """Whether it is of this listing, and fresh enough to go on with."""
+        """True if it is of this listing, and recent enough to continue."""
         same = (self.cloud, self.scope) == (listing.cloud, listing.scope)
         return same and now - LONGEST_PAUSE < self.began_at <= now
 
@@ -101,11 +101,10 @@ def fetch(
     progress: Progress | None = None,
     told: Callable[[str, Progress], None] = lambda step, progress: None,
 ) -> Progress:
-    """All pages of all steps, after what `progress` has already. `told` is called with every page: to show it, to save
-    it.
+    """All pages of all steps, after those that `progress` has. `told` is called with every page, to show or save it.
 
-    Calls are spaced; throttled ones and those without an answer are repeated after a growing pause, some times. Raises
-    the ProviderError that cannot be waited out; what was told last can be gone on with.
+    Calls are spaced; throttled ones and those without an answer are repeated some times, with growing pauses. Raises
+    the ProviderError that does not end in that time; the last Progress passed to `told` can be continued.
     """
     now = clock.now()
     if progress is None or not progress.continues(listing, now):

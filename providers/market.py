@@ -1,8 +1,8 @@
-"""The market for capacity that is bought ahead for a time: what is on offer, and buying it, once, by a person.
+"""The market for capacity that is bought ahead for a period: offers, and purchases by a person.
 
-A provider may be a CapacityMarket as well. Nothing that runs by itself may use it: purchases cannot be undone, and with
-some clouds (AWS PurchaseCapacityBlock) they have no idempotency token. Therefore every purchase carries a `mark`, a tag
-on what it yields, and whoever repeats one asks `bought` first.
+A provider may be a CapacityMarket as well. Nothing automatic may use it: purchases cannot be undone, and on some clouds
+(AWS PurchaseCapacityBlock) they have no idempotency token. Therefore every purchase carries a `mark`, a tag on its
+result, and a caller that repeats one calls `bought` first.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CapacityOffer:
         return _hours(self.starts_at, self.ends_at)
 
     def parts(self) -> tuple[CapacitySegment, ...]:
-        """Which machines there are, when; () for racks of unknown size."""
+        """The machines and their times; () for racks of unknown size."""
         if self.segments or self.ultraserver:
             return self.segments
         return (CapacitySegment(self.instance_type, self.zone, self.count, self.starts_at, self.ends_at),)
@@ -99,10 +99,10 @@ class CapacityMarket(Protocol):
         """The query within what the provider sells. Raises RefusedError for what it never sells."""
 
     def find(self, query: CapacityQuery) -> tuple[CapacityOffer, ...]:
-        """What is on offer, by start and price; () when nothing is."""
+        """The offers, by start and price; () if there are none."""
 
     def bought(self, mark: str) -> tuple[Reservation, ...]:
-        """What purchases with this mark have yielded so far, ordered by id."""
+        """The reservations of purchases with this mark so far, ordered by id."""
 
     def buy(self, offer: CapacityOffer, *, mark: str, ceiling: Decimal) -> tuple[Reservation, ...]:
         """Buy an offer as it was found. Raises PriceCeilingError, before any call, when it costs more than `ceiling`.

@@ -1,11 +1,11 @@
-"""Providers of third parties, found by entry point, so that a cloud can be added without touching this project.
+"""Third-party providers, found by entry point, so that a cloud can be added without a change of this project.
 
 A package declares in its pyproject.toml
 
     [project.entry-points."foreslice.providers"]
     mycloud = "my_package.foreslice:providers"
 
-where `providers` is a ProviderFactory. providers/conformance.py holds the checks such a provider has to pass.
+where `providers` is a ProviderFactory. providers/conformance.py has the checks that such a provider must pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PluginError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a provider is made of: the cluster's identity (uid of kube-system), time, objects and the catalog."""
+    """The inputs of a provider: the cluster's identity (uid of kube-system), time, objects and the catalog."""
 
     cluster: str
     clock: Clock
@@ -44,7 +44,7 @@ class ProviderFactory(Protocol):
 
 
 def installed() -> Mapping[str, EntryPoint]:
-    """What packages declare, by name; nothing is imported yet."""
+    """The entry points that packages declare, by name; nothing is imported yet."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 

@@ -1,4 +1,4 @@
-"""What trials on a real account or project have in common: an outcome, and what a report may not contain."""
+"""Common parts of trials on a real account or project: an outcome, and the redaction of reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECRETS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one check of a trial came to. `passed` None: it could not be looked at."""
+    """The result of one check of a trial. `passed` None: it could not be checked."""
 
     name: str
     passed: bool | None

@@ -1,4 +1,4 @@
-"""Values that are read from a cloud now and then, and kept for a while in between; never across restarts."""
+"""Values that are read from a cloud and kept for a limited time; never across restarts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TtlCache(Generic[V]):
         return known is not None and self._clock.monotonic() - known[0] < self._lifetime
 
     def last(self, key: object) -> V | None:
-        """What was read last, however old, without reading."""
+        """The value that was read last, of any age, without reading."""
         known = self._values.get(key)
         return known[1] if known else None
 

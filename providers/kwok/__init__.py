@@ -1,1 +1,1 @@
-"""Machines that are nothing but Node objects in a real cluster, brought to life by KWOK: try everything, rent none."""
+"""Machines that are only Node objects in a real cluster, which KWOK makes Ready: a trial of everything without rent."""

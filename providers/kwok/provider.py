@@ -1,8 +1,8 @@
 """Launches are Nodes in the cluster, with the ResourceSlices that their drivers would publish.
 
-All memory is in the Nodes: labels carry tags and a hash of the token, an annotation a hash of the parameters. Who makes
-the Nodes ready and runs their pods is KWOK (https://kwok.sigs.k8s.io), which is installed apart. What a Node and its
-slices look like is the caller's knowledge; it comes in as `Machines`.
+All state is in the Nodes: labels carry tags and a hash of the token, an annotation a hash of the parameters. KWOK
+(https://kwok.sigs.k8s.io), which is installed separately, makes the Nodes Ready and runs their pods. The caller knows
+the content of a Node and its slices and passes it as `Machines`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _TAGS: Final = (TAG_CLUSTER, TAG_POOL, TAG_BATCH)
 
 @dataclass(frozen=True, slots=True)
 class MachineManifests:
-    """What a machine is made of: its Node, not ready yet, and the ResourceSlices of its drivers."""
+    """The objects of a machine: its Node, not ready yet, and the ResourceSlices of its drivers."""
 
     node: Json
     slices: tuple[Json, ...] = ()
@@ -88,7 +88,7 @@ class KwokProvider:
         return Traits(exact=True)
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
-        """Create the Nodes that are missing, and their slices. All of them can always be had, or none."""
+        """Creates the missing Nodes and their slices. Either all of them are available, or none."""
         self._check(request)
         failures: list[OfferingFailure] = []
         for offering in request.offerings:
@@ -106,7 +106,7 @@ class KwokProvider:
         return InstancePage(tuple(_instance(node) for node in found if _ours(node)))
 
     def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
-        """Nodes by their names. One without our mark is somebody else's, whatever its name is."""
+        """Nodes by name. One without the provider's mark belongs to another owner, whatever its name is."""
         names = {provider_id.removeprefix(PROVIDER_ID): provider_id for provider_id in provider_ids}
         found = {names[name]: self._objects.get(NODES, name) for name in names}
         return {key: _instance(node) for key, node in found.items() if node is not None and _ours(node)}

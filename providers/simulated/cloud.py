@@ -1,7 +1,7 @@
-"""The simulated cloud: what tests and simulations do to it. What we may ask of it as a customer is provider.py.
+"""The simulated cloud, with the operations for tests and simulations. provider.py has a customer's operations.
 
-It sells everything without limit by default: `limit`, `withdraw`, `shortage` and `reserve` shape its stock,
-`interrupt`, `lose` and `inject` are what a real cloud does to its customers.
+It sells everything without limit by default: `limit`, `withdraw`, `shortage` and `reserve` set its stock; `interrupt`,
+`lose` and `inject` simulate a real cloud's faults.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ _PLENTY: Final = 1_000_000
 
 
 class Fault(Enum):
-    """What goes wrong in a call. LOST_REQUEST has no effect, LOST_ANSWER has the full effect, and its answer is
-    lost."""
+    """A fault in a call. LOST_REQUEST has no effect. LOST_ANSWER has the full effect, but no answer."""
 
     LOST_REQUEST = "lost-request"
     LOST_ANSWER = "lost-answer"
@@ -56,7 +55,7 @@ class Call(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a token produced: the request it came with, the machines' ids, and what was passed over."""
+    """The result of a token: its request, the machines' ids, and the skipped offerings."""
 
     request: LaunchRequest
     ids: tuple[str, ...]
@@ -133,7 +132,7 @@ class SimulatedCloud:
         self.holdings[reservation].ends_at = ends_at
 
     def take(self, reservation: str, machines: int) -> None:
-        """Let somebody else use so many machines of a reservation."""
+        """Makes another user occupy this number of machines of a reservation."""
         self.holdings[reservation].taken = machines
 
     def interrupt(self, machine: str, at: datetime, message: str = "spot interruption") -> None:
@@ -167,13 +166,13 @@ class SimulatedCloud:
         self.broken_templates[name] = message
 
     def inject(self, call: Call, *faults: Fault) -> None:
-        """Let the next calls of this kind fail, one fault each."""
+        """Makes the next calls of this kind fail, one fault each."""
         self._faults[call].extend(faults)
 
     # --- what the provider asks ------------------------------------------------------------------------------------
 
     def begin(self, call: Call) -> Fault | None:
-        """Let latency pass and take back what is due; raises the fault that hits before any effect.
+        """Waits for the latency and takes back what is due; raises the fault that occurs before any effect.
 
         A LOST_ANSWER is returned instead: the caller works and then raises `lost_answer()`.
         """
@@ -194,12 +193,12 @@ class SimulatedCloud:
                 return fault
 
     def used(self, offering: OfferingKey) -> int:
-        """How many machines of an offering we occupy."""
+        """The number of machines of an offering that the customer occupies."""
         now = self.clock.now()
         return sum(1 for m in self.machines.values() if m.offering == offering and m.occupies(now, self.behaviour))
 
     def free(self, offering: OfferingKey) -> int | CapacityError:
-        """How many machines (at least one) can be started now, or why none can."""
+        """The number of machines (at least one) that can start now, or the reason why none can."""
         now = self.clock.now()
         quota = self._free_of_quota(offering.capacity_type)
         if quota is not None and quota <= 0:
@@ -217,7 +216,7 @@ class SimulatedCloud:
                 yield OfferingStatus(offering, self._prices.get(offering), available)
 
     def reclaim_at(self, machine: Machine) -> datetime | None:
-        """When the machine's reservation ends for it."""
+        """The time when its reservation ends for the machine."""
         holding = self.holdings.get(machine.offering.reservation)
         return holding.reclaim_at if holding else None
 

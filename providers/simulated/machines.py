@@ -1,7 +1,7 @@
-"""What the simulated cloud keeps: machines and reservations, whose state follows from the time alone.
+"""The state of the simulated cloud: machines and reservations, computed from the time alone.
 
-Nothing here changes by itself: a machine's state at a moment is computed from when things were asked, so the cloud
-needs no timers and runs on any clock.
+Nothing here changes by itself: a machine's state at a time is computed from the times of requests, so the cloud needs
+no timers and runs on any clock.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from providers.contract import Instance, InstanceState, OfferingKey, Reservation
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How slow and how forgetful the cloud is.
+    """The delays of the cloud.
 
-    `latency` passes in every call. `boot` and `shutdown` are how long machines are PENDING and TERMINATING;
-    TERMINATED ones are listed for `remembers`. New machines are invisible for `visibility`.
+    `latency` passes in every call. `boot` and `shutdown` are how long machines are PENDING and TERMINATING; TERMINATED
+    ones are listed for `remembers`. New machines are invisible for `visibility`.
     """
 
     latency: timedelta = timedelta(0)
@@ -36,7 +36,7 @@ PROMPT: Final = Behaviour()
 
 @dataclass(slots=True)
 class Machine:
-    """A machine and what was asked of it. `ended_at` is when its end began, by us or by the cloud."""
+    """A machine and the requests about it. `ended_at` is when its end began, by the customer or by the cloud."""
 
     id: str
     node: str
@@ -67,13 +67,13 @@ class Machine:
         return InstanceState.PENDING if booting else InstanceState.RUNNING
 
     def visible(self, now: datetime, behaviour: Behaviour) -> bool:
-        """Whether `describe` shows it."""
+        """True if `describe` shows it."""
         if now < self.launched_at + behaviour.visibility:
             return False
         return self.ended_at is None or now < self.ended_at + behaviour.shutdown + behaviour.remembers
 
     def occupies(self, now: datetime, behaviour: Behaviour) -> bool:
-        """Whether it uses capacity; a place is free again once its machine is TERMINATED."""
+        """True if it uses capacity; its place is free again once it is TERMINATED."""
         return self.state(now, behaviour) is not InstanceState.TERMINATED
 
     def seen(self, now: datetime, behaviour: Behaviour, *, reclaim_at: datetime | None) -> Instance:
@@ -93,7 +93,7 @@ class Machine:
 
 @dataclass(slots=True)
 class Holding:
-    """A reservation. `taken` machines of it run for somebody else; `reclaim` before its end machines are taken back."""
+    """A reservation. `taken` machines of it run for another user; `reclaim` before its end machines are taken back."""
 
     id: str
     capacity_type: CapacityType
@@ -108,12 +108,12 @@ class Holding:
 
     @property
     def offering(self) -> OfferingKey:
-        """What to ask for to launch into it."""
+        """The offering of a launch into it."""
         return OfferingKey(self.instance_type, self.zone, self.capacity_type, self.id)
 
     @property
     def reclaim_at(self) -> datetime | None:
-        """When machines are taken back: blocks only; machines of other reservations stay."""
+        """The time when machines are taken back: blocks only; machines of other reservations stay."""
         if self.ends_at is None or self.capacity_type is not CapacityType.CAPACITY_BLOCK:
             return None
         return self.ends_at - self.reclaim
@@ -126,7 +126,7 @@ class Holding:
         return ReservationState.ACTIVE
 
     def free(self, now: datetime, used: int) -> int:
-        """How many more machines can start now, when `used` run for us."""
+        """The number of machines that can start now, if `used` run for the customer."""
         reclaiming = self.reclaim_at is not None and now >= self.reclaim_at
         if reclaiming or self.state(now) is not ReservationState.ACTIVE:
             return 0

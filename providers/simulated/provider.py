@@ -85,11 +85,11 @@ class SimulatedProvider:
         return {key: self._seen(known[key]) for key in provider_ids if key in known}
 
     def place(self) -> str:
-        """Where the cloud is said to be."""
+        """The simulated place of the cloud."""
         return self._cloud.place
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
-        """Stop machines. Invisible ones are called gone and go on, as with a cloud that has not caught up."""
+        """Stops machines. Invisible ones are reported as gone and continue, as with a cloud whose lists lag."""
         fault = self._cloud.begin(Call.TERMINATE)
         terminating, gone = [], []
         failures: dict[str, ProviderError] = {}
@@ -115,7 +115,7 @@ class SimulatedProvider:
         return tuple(holding.seen(now, self._cloud.used(holding.offering)) for holding in holdings)
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
-        """What has a price or a limit; everything else is sold without either."""
+        """The offerings with a price or a limit; everything else is sold without either."""
         fault = self._cloud.begin(Call.OFFERINGS)
         _lose_answer(fault, Call.OFFERINGS)
         return tuple(self._cloud.listed())
