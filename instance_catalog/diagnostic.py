@@ -15,7 +15,7 @@ _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def and_more(found: Sized) -> str:
-    """How many there are beside the first, which a message is about: " (and 2 more)", or nothing."""
+    """The number beside the first, which a message is about: " (and 2 more)"; "" if there is only one."""
     return f" (and {len(found) - 1} more)" if len(found) > 1 else ""
 
 
@@ -29,12 +29,12 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One defect. Whoever finds it fills in what it knows, and whoever knows the place adds it with `replace`.
+    """One defect. The code that finds it fills in the known fields; code that knows the location adds it with
+    `replace`.
 
-    `path` is the field inside the subject, () for the subject itself. `subject` is "Pod default/main" or
-    "instance type p5.48xlarge". `file` is as the user gave it ("-" is standard input, "" the live cluster), `line`
-    1-based, 0 where no line is known. `sources` are all files that contribute to the subject: any of them may be the
-    one that is wrong.
+    `path` is the field inside the subject, () for the subject itself. `subject` is "Pod default/main" or "instance type
+    p5.48xlarge". `file` is as the user gave it ("-" is standard input, "" the live cluster), `line` 1-based, 0 if
+    unknown. `sources` are all files that contribute to the subject: any of them may be the wrong one.
     """
 
     message: str
@@ -59,7 +59,7 @@ class Diagnostic:
     @property
     def statement(self) -> str:
         """p5.yaml:3: instance type p5.48xlarge: vcpu: found 'many'. Without what to do next."""
-        # A name may have line breaks, which would begin a line of their own in somebody's log.
+        # A name may have line breaks, which would begin separate lines in a log.
         subject = _BREAKS.sub(lambda found: repr(found[0])[1:-1], self.subject)
         return ": ".join(part for part in (self.place, subject, self.field, self.message) if part)
 

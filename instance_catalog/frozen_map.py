@@ -40,7 +40,8 @@ class FrozenMap(Mapping[K, V_co], Generic[K, V_co]):
     def __contains__(self, key: object) -> bool:
         return key in self._items
 
-    # What Mapping has as well, by way of exceptions and views written in Python: too slow for what is read this often.
+    # Mapping has these methods as well, with exceptions and views written in Python: too slow for maps that are read
+    # this often.
 
     @overload
     def get(self, key: K, /) -> V_co | None: ...

@@ -1,6 +1,6 @@
-"""The YAML files that ship inside this package and are no catalog files: those of data/clouds, drivers, images and mig.
+"""The YAML files in this package that are no catalog files: those of data/clouds, drivers, images and mig.
 
-Constants of the package, read once per process; the only I/O besides loader.py and the probe. Knows no content.
+Constants of the package, read once per process; the only I/O besides loader.py and the probe. Does not interpret them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The known name that is most similar to an unknown one. The only place that compares names by similarity.
+"""Finds the known name that is most similar to an unknown one. The only module that compares names by similarity.
 
-It lies below everything, because whatever reads what people write asks it. Pure.
+It is below all other modules, because every reader of users' input may use it. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def nearest(name: str, known: Iterable[str], *, most: int = 1, equivalence_key: 
 
 
 def completed(part: str, known: Iterable[str], *, most: int = 3) -> list[str]:
-    """Known names that contain this one, which somebody wrote for short, the shortest first; else the nearest."""
+    """Known names that contain `part`, which may be an abbreviation, the shortest first; else the nearest."""
     names = sorted(known)
     longer = sorted((name for name in names if part.lower() in name.lower()), key=len)
     return longer[:most] if len(part) > 1 and longer else nearest(part, names, most=most)

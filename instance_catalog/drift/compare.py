@@ -1,9 +1,9 @@
-"""Drift: what a node really published, against what was predicted for its type.
+"""Drift: the difference between a node's published slices and the prediction for its type.
 
-Both are the same type. `unify` gives the prediction the values that only the node could know, after which comparing is
-`==`; what is left is listed as differences. Values are bound one to one: a token gets one value everywhere, two tokens
-of one attribute never share a value, and no token takes a value that the prediction knows of another device, because
-all of that is what constraints in claims rely on. Pure; must not know drivers, nor how differences are shown.
+Both are the same type. `unify` gives the prediction the values that only the node could know; then comparison is `==`,
+and the rest is listed as differences. Values are bound one to one: a token gets one value everywhere, two tokens of one
+attribute never share a value, and no token gets a value that the prediction has for another device, because constraints
+in claims rely on all of that. Pure; must not know drivers, nor how differences are shown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SeveralNodesError(ValueError):
 
 
 class Change(Enum):
-    """How reality differs from the prediction."""
+    """The kind of a difference from the prediction."""
 
     MISSING = "missing"  # predicted, not published
     EXTRA = "extra"  # published, not predicted
@@ -83,7 +83,7 @@ class Unified:
 
     @property
     def equal(self) -> bool:
-        """Whether the node published what was predicted."""
+        """True if the node published the predicted slices."""
         return not self.differences
 
     @property
@@ -191,7 +191,7 @@ class _Binding:
                 self.values[token] = value
 
     def _likeness(self, wanted: Device, found: Device) -> int:
-        """How many attributes agree; 0 if a known value is contradicted."""
+        """The number of attributes that agree; 0 if a known value is contradicted."""
         count = 0
         for name, value in wanted.attributes.items():
             known = self.values.get(value, value) if isinstance(value, RuntimeOnly) else value
@@ -299,7 +299,7 @@ def _differences(wanted: tuple[ResourceSlice, ...], found: tuple[ResourceSlice, 
 def _of_layout(
     driver: str, wanted: tuple[ResourceSlice, ...], found: tuple[ResourceSlice, ...]
 ) -> Iterator[Difference]:
-    """How devices and counter sets that both sides have are divided, and fields of whole slices."""
+    """Differences in the division of common devices and counter sets over slices, and in fields of whole slices."""
     common = {*_names(wanted)} & {*_names(found)}
     layouts = [_slice_fields(wanted, common), _slice_fields(found, common)]
     yield from _fields(driver, "", Aspect.LAYOUT, *layouts)
@@ -374,7 +374,7 @@ def _node_allocatable(device: Device) -> Iterator[str]:
 
 
 def _device_fields(device: Device) -> dict[str, Compared]:
-    """What is neither attribute, capacity nor counter, where it is set; named as in the API."""
+    """The set fields that are neither attribute, capacity nor counter; named as in the API."""
     given: dict[str, Compared] = {
         "taints": device.taints or None,
         "allowMultipleAllocations": device.allow_multiple_allocations or None,

@@ -1,4 +1,4 @@
-"""Which drivers published what a node has, of several that its type may run: those predicted nearest to it. Pure."""
+"""Finds the drivers that published a node's slices, among those of its type: the nearest prediction wins. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The overlay that repairs a drift: catalog facts taken from what a node published.
+"""The overlay that repairs a drift: catalog facts taken from a node's published slices.
 
-A proposal for a person to read, and for another verification: applied over the catalog, the prediction should agree.
-What the catalog has no field for (a driver's release, what its options switch) is not repaired. Pure.
+It is a proposal for review and for another verification: with it over the catalog, the prediction should agree.
+Differences without a field in the catalog (a driver's release, the effects of its options) are not repaired. Pure.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""DRA drivers as data: profiles, releases, DeviceClasses, and how a DaemonSet is recognised as one."""
+"""DRA drivers as data: profiles, releases, DeviceClasses, and the recognition of their DaemonSets."""

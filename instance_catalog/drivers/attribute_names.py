@@ -1,4 +1,4 @@
-"""What names of attributes say: in which cloud they are published, and what drivers called them before."""
+"""Facts about names of attributes: the cloud in which they are published, and their former names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A driver described in a catalog file: what its devices look like, as templates over the hardware of a type.
+"""A driver described in a catalog file: its devices, as templates over the hardware of a type.
 
 Templates are text with fields in braces, `{model}`; an attribute whose text is one field takes the field's value, also
-where that is only known to be equal on some devices. Must not know how files are read or what other drivers publish.
+if it is only known to be equal on some devices. Must not know how files are read or what other drivers publish.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_DEVICE: Final[Mapping[str, AttributeKind]] = {
     "pciBusID": "string",
     "pcieRoot": "string",
 }
-# What a template may fill in, and what kind of attribute the field makes.
+# The fields that a template may use, and the kind of attribute that each makes.
 FIELDS: Final[Mapping[ForEach, Mapping[str, AttributeKind]]] = {
     "node": _OF_TYPE,
     "accelerator": {

@@ -1,8 +1,8 @@
-"""`Auto`: which driver profiles the DaemonSets of a cluster stand for.
+"""`Auto`: finds the driver profiles of a cluster's DaemonSets.
 
-A driver's release is its image's tag, its feature gates and options are environment variables and arguments of the
-container. How drivers are recognised is data (data/drivers/daemonsets.yaml). Must not know pools, nodes or predictions;
-manifests are plain dicts, since nothing here may depend on how they were read.
+A driver's release is its image's tag; its feature gates and options are environment variables and arguments of the
+container. The rules are data (data/drivers/daemonsets.yaml). Must not know pools, nodes or predictions; manifests are
+plain dicts, since this module must not depend on how they are read.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ class _Container:
     environment: Mapping[str, str]
 
     def is_driver(self, rule: DriverRecognition) -> bool:
-        """Whether the container runs the driver of the rule."""
+        """True if the container runs the driver of the rule."""
         if self.repository.rpartition("/")[2] not in rule.images:
             return False
         return rule.command is None or rule.command in (word.rpartition("/")[2] for word in self.words)
 
     def setting(self, place: Setting) -> str | None:
-        """What an argument (which wins) or an environment variable is set to; "" for a bare switch; None: neither."""
+        """The value of an argument (which has priority) or an environment variable; "" for a bare switch; None:
+        neither."""
         for index, word in enumerate(self.words):
             name, has_value, value = word.partition("=")
             if name == place.argument:
@@ -77,7 +78,7 @@ def profiles_from_daemonsets(daemonsets: Sequence[Mapping[str, Any]]) -> DriverS
 
 
 def _profile(container: _Container, rule: DriverRecognition) -> tuple[DriverProfile | None, list[str]]:
-    """The profile that a container runs, None if it cannot be predicted, and what is to be said about it."""
+    """The profile that a container runs, None if it cannot be predicted, and notes about it."""
     release, notes = _release(container, rule)
     try:
         base = parse_driver_set(rule.profile + release)
@@ -110,7 +111,7 @@ def _release(container: _Container, rule: DriverRecognition) -> tuple[str, list[
 
 
 def _gates(container: _Container, rule: DriverRecognition, base: DriverProfile) -> tuple[list[str], list[str]]:
-    """Gates as options of the profile, and those that nobody knows: one chart gives all its plugins the same gates."""
+    """Gates as options of the profile, and unknown gates. One chart passes the same gates to all its plugins."""
     if rule.gates is None:
         return [], []
     text = container.setting(rule.gates) or ""

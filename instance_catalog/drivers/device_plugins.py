@@ -1,4 +1,4 @@
-"""Device plugins: they hand out a driver's devices as extended resources, without DRA."""
+"""Device plugins: they offer a driver's devices as extended resources, without DRA."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class DevicePlugin:
 
 @dataclass(frozen=True, slots=True)
 class RetiredResources:
-    """Extended resources that `system` handed out until `ended`, by beginnings of their names; no node has them now.
+    """Extended resources that `system` offered until `ended`, by prefixes of their names; no node has them now.
 
-    `annotations` are beginnings of names that their pods carry, `now` is the resource that replaces them, and `instead`
-    says how to ask for it."""
+    `annotations` are prefixes of annotations on their pods, `now` is the resource that replaces them, and `instead` is
+    the text that explains how to request it.
+    """
 
     resources: tuple[str, ...]
     annotations: tuple[str, ...]
@@ -45,7 +46,7 @@ class RetiredResources:
 
 @cache
 def retired_resources() -> tuple[RetiredResources, ...]:
-    """What clouds handed out once (device_plugins.yaml)."""
+    """The resources that clouds offered in the past (device_plugins.yaml)."""
     return tuple(
         RetiredResources(
             resources=tuple(row["resources"]),
@@ -61,7 +62,7 @@ def retired_resources() -> tuple[RetiredResources, ...]:
 
 
 def retired(name: str) -> RetiredResources | None:
-    """What the resource or annotation of this name was part of, where that has ended."""
+    """The retired system of the resource or annotation with this name; None if it is not retired."""
     return next((one for one in retired_resources() if name.startswith((*one.resources, *one.annotations))), None)
 
 

@@ -1,7 +1,7 @@
 """The facts about DRA drivers that ship with Foreslice: releases, gates, DeviceClasses, MIG tables.
 
-They are constants of the package, kept as YAML (data/drivers, data/mig) because people check and correct data more
-easily than code. Must not know instance types or what a prediction does with the facts.
+They are constants of the package, kept as YAML (data/drivers, data/mig) because data is easier to check and correct
+than code. Must not know instance types or what a prediction does with the facts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A feature gate of a driver: its default and the first release that knows it."""
+    """A feature gate of a driver: its default and the first release that has it."""
 
     default: bool
     since: str
@@ -63,9 +63,9 @@ class AddressingMode:
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """What every network card of one kind publishes. None: differs or is not known.
+    """The attributes that every network card of one kind publishes. None: differs or unknown.
 
-    `rdma_device` is a pattern over the PCI bus and slot numbers. `pci_ids` are beginnings of "vendor:device".
+    `rdma_device` is a pattern over the PCI bus and slot numbers. `pci_ids` are prefixes of "vendor:device".
     """
 
     vendor: str
@@ -81,7 +81,7 @@ class CardFacts:
 
 @dataclass(frozen=True, slots=True)
 class NeuronFacts:
-    """Which machines neuron.aws.com is understood on, and the EFA address that serves each of their devices."""
+    """The machines for which neuron.aws.com is predicted, and the EFA address that serves each of their devices."""
 
     described: frozenset[str]  # accelerator keys
     ultra_servers: frozenset[str]  # type names
@@ -90,7 +90,8 @@ class NeuronFacts:
 
 @dataclass(frozen=True, slots=True)
 class DriverFacts:
-    """A driver as data. `releases` are ordered oldest first, which version numbers are not (25.12 came before 0.4)."""
+    """A driver as data. `releases` are ordered oldest first; version numbers are not ordered (25.12 came before
+    0.4)."""
 
     profile: str
     driver: str
@@ -106,12 +107,12 @@ class DriverFacts:
     models: FrozenMap[str, FrozenMap[str, Any]] = field(default_factory=FrozenMap)  # Accelerator.model → driver's facts
     addressing_modes: tuple[AddressingMode, ...] = ()  # gpu.nvidia.com only
     cards: FrozenMap[str, CardFacts] = field(default_factory=FrozenMap)  # dra.net only, by NetworkCard.kind
-    software_interfaces: tuple[str, ...] = ()  # dra.net only: how names of interfaces begin that no card has
+    software_interfaces: tuple[str, ...] = ()  # dra.net only: prefixes of interfaces that belong to no card
     neuron: NeuronFacts | None = None  # neuron.aws.com only
-    mig: bool = False  # takes the options of MIG
+    mig: bool = False  # it has the options of MIG
     sharing_profile: str = ""  # the profile under which claims for a part of a device share it
     sharing_gates: FrozenMap[str, str] = field(default_factory=FrozenMap)  # sharing.strategy of its configs → gate
-    simulated: bool = False  # it makes up its devices, on whatever machine
+    simulated: bool = False  # it simulates its devices, on any machine
     same_devices_as: frozenset[str] = frozenset()  # other drivers, by name, that publish the same devices of a node
 
     def release(self, name: str) -> Release | None:
@@ -126,8 +127,8 @@ class DriverFacts:
 class MigProfile:
     """A GPU instance profile of one GPU model. `figures` maps capacity names to values.
 
-    `guess`: the figures are plausible but nobody has read them on hardware. `gi_id` is
-    nvmlGpuInstanceProfileInfo.id; `starts` and `size` count memory slices.
+    `guess`: the figures are plausible but were not read on hardware. `gi_id` is nvmlGpuInstanceProfileInfo.id; `starts`
+    and `size` count memory slices.
     """
 
     kind: str  # the profile class shared by all models of a geometry, e.g. 1g+me
@@ -142,9 +143,9 @@ class MigProfile:
 
 @dataclass(frozen=True, slots=True)
 class MigTable:
-    """How one GPU model can be partitioned. `balanced` counts profile kinds in nvidia-mig-parted's all-balanced.
+    """The possible partitions of one GPU model. `balanced` counts profile kinds in nvidia-mig-parted's all-balanced.
 
-    `shared` are engines of the GPU that cannot be divided further, and how many of each there are.
+    `shared` are engines of the GPU that cannot be divided further, with the number of each.
     """
 
     model: str
@@ -157,7 +158,7 @@ class MigTable:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """The driver releases that Foreslice assumes where nobody says otherwise (defaults.yaml)."""
+    """The driver releases that Foreslice assumes if no release is configured (defaults.yaml)."""
 
     releases: FrozenMap[str, str]  # profile name → release
     assumed_on: str = ""
@@ -196,7 +197,7 @@ class BrokenGpuDirect:
 
 @cache
 def broken_gpudirect() -> tuple[BrokenGpuDirect, ...]:
-    """Drivers and types that do not go together (gpudirect.yaml)."""
+    """Drivers that do not work with types (gpudirect.yaml)."""
     return tuple(
         BrokenGpuDirect(tuple(row["types"]), row["from_branch"], row["instead"], row["parameter"], row["source"])
         for row in contents("drivers")["gpudirect"]["broken"]
@@ -205,7 +206,7 @@ def broken_gpudirect() -> tuple[BrokenGpuDirect, ...]:
 
 @dataclass(frozen=True, slots=True)
 class GpuDirectProtocol:
-    """How GPUs of these types of Google Cloud reach the network, and parts of the names of the images that use it."""
+    """The network protocol of GPUs of these types of Google Cloud, and parts of the names of the images that use it."""
 
     name: str
     images: tuple[str, ...]
@@ -240,7 +241,8 @@ def facts_of(custom: CustomDriver) -> DriverFacts:
 
 
 def prepare_rules(driver: str, custom: Iterable[CustomDriver] = ()) -> PrepareRules:
-    """What a driver such as tpu.google.com refuses after scheduling; nothing is known of other drivers' refusals.
+    """The requests that a driver such as tpu.google.com refuses after scheduling. Refusals of other drivers are
+    unknown.
 
     `custom` are the drivers that the catalog describes.
     """
@@ -294,13 +296,13 @@ def profiles_of_classes() -> FrozenMap[str, str]:
 
 @cache
 def classes_without_prediction() -> frozenset[str]:
-    """DeviceClasses that are understood although nothing says what their drivers publish."""
+    """DeviceClasses that are accepted although the devices of their drivers cannot be predicted."""
     return frozenset(row["name"] for row in contents("drivers")["other_classes"]["device_classes"])
 
 
 @cache
 def class_hints() -> FrozenMap[str, str]:
-    """What to do about DeviceClasses that people's manifests name and no chart of a predicted driver installs."""
+    """The next steps for DeviceClasses that manifests use and no chart of a predicted driver installs."""
     return FrozenMap({row["name"]: row["step"] for row in contents("drivers")["other_classes"]["hints"]})
 
 

@@ -1,4 +1,5 @@
-"""Node images and NVIDIA's driver branches as data: what an image ships and which types it supports (data/images).
+"""Node images and NVIDIA's driver branches as data: the driver of an image and the types that it supports
+(data/images).
 
 Constants of the package. Must not know what follows from them; that is prediction/runnable.py.
 """
@@ -35,7 +36,7 @@ class NodeImage:
     source: str
 
     def lists(self, instance_type: str) -> bool | None:
-        """Whether the image supports the type; None: not known, as for types that are newer than the facts."""
+        """Whether the image supports the type; None: unknown, as for types that are newer than the facts."""
         if any(fnmatchcase(instance_type, pattern) for pattern in self.types):
             return True
         return False if any(fnmatchcase(instance_type, pattern) for pattern in self.missing) else None
@@ -61,7 +62,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The oldest and the last branch of NVIDIA's driver that support something, and who says so. None: no bound."""
+    """The oldest and the last branch of NVIDIA's driver that support something, with the source. None: no bound."""
 
     oldest: int | None = None
     last: int | None = None
@@ -132,13 +133,13 @@ def architecture_branches() -> FrozenMap[str, Branches]:
 
 @cache
 def dra_driver_branches() -> Branches:
-    """What the DRA driver gpu.nvidia.com needs."""
+    """The driver branches that the DRA driver gpu.nvidia.com needs."""
     row = contents("images")[_BRANCHES]["dra_driver"]
     return Branches(row["oldest"], None, f"{row['source']} {row['date']}")
 
 
 @cache
 def passthrough_source() -> str:
-    """Who says that passthrough needs an IOMMU."""
+    """The source of the rule that passthrough needs an IOMMU."""
     row = contents("images")[_BRANCHES]["passthrough"]
     return f"{row['source']} {row['date']}"

@@ -1,4 +1,4 @@
-"""What gpu.nvidia.com refuses in the opaque configuration of a claim, in every release and whatever its gates.
+"""The checks of gpu.nvidia.com on the opaque configuration of a claim that hold in every release and for all gates.
 
 Rules of kubernetes-sigs/dra-driver-nvidia-gpu at 9593204: api/nvidia.com/resource/v1beta1 (validate.go, sharing.go, the
 strict decoder) and cmd/gpu-kubelet-plugin/device_state.go. They are applied when the kubelet prepares the claim. Pure.
@@ -36,7 +36,7 @@ _UUID: Final = ("GPU-", "MIG-")
 
 
 def refused(parameters: str) -> str:
-    """What the driver would find wrong with the JSON text, or "" where nothing is certain.
+    """The error that the driver would report for the JSON text, or "" if none is certain.
 
     >>> refused('{"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig", "sharing": {"strategy": "Mps"}}')
     'sharing.strategy is Mps; the driver knows TimeSlicing, MPS'

@@ -1,7 +1,7 @@
-"""Which DRA drivers run on a node, in which release, with which gates: the half of a prediction that is not hardware.
+"""The DRA drivers of a node, with release and gates: the half of a prediction that is not hardware.
 
-A pool's nodes run a DriverSet. People write one as text, `nvidia:dynamic-mig,compute-domain,dranet@v1.4.0`, in a
-CapacityPool or on the command line; `DriverSet.text` gives the same form back. Must not know what drivers publish.
+A pool's nodes run a DriverSet. Its text form, `nvidia:dynamic-mig,compute-domain,dranet@v1.4.0`, is written in a
+CapacityPool or on the command line; `DriverSet.text` returns the same form. Must not know what drivers publish.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 class DriverProfileError(ValueError):
-    """Text that names no driver profile; the message says what is allowed."""
+    """Text that names no driver profile; the message has the allowed values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,7 @@ MigMode: TypeAlias = NoMig | StaticMig | DynamicMig
 class DriverProfile:
     """One driver on a node.
 
-    `gates` holds every gate the release knows, `options` the options that differ from their default ("true" for a
-    switch).
+    `gates` holds every gate of the release, `options` the options that differ from their default ("true" for a switch).
     """
 
     name: str
@@ -87,13 +86,13 @@ class DriverProfile:
 
     @property
     def features(self) -> frozenset[str]:
-        """What the release publishes differently from others."""
+        """The features in which the release publishes differently from others."""
         release = self.facts.release(self.release)
         return release.features if release else frozenset()
 
     @property
     def prepare(self) -> PrepareRules:
-        """What the driver refuses after scheduling."""
+        """The requests that the driver refuses after scheduling."""
         return self.facts.prepare
 
     @property
@@ -108,7 +107,7 @@ class DriverProfile:
                 mig = f", MIG {layout}"
             case NoMig():
                 mig = ""
-        # What the node image decides would make every label long.
+        # The options that the node image decides would make every label long.
         options = [name if value == _ON else f"{name} {value}" for name, value in self.without_image().options.items()]
         return ", ".join([f"{self.name} {self.release}{mig}", *options])
 

@@ -1,6 +1,6 @@
-"""How a container is recognised as a DRA driver: the table data/drivers/daemonsets.yaml as values.
+"""The rules that recognise a container as a DRA driver: the table data/drivers/daemonsets.yaml as values.
 
-Knows nothing of DaemonSets; drivers/daemonsets.py applies the table to them.
+Does not depend on DaemonSets; drivers/daemonsets.py applies the table to them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from instance_catalog.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a container is configured: an environment variable, an argument, or either of them."""
+    """The place of a container's setting: an environment variable, an argument, or either of them."""
 
     environment: str | None = None
     argument: str | None = None
@@ -25,8 +25,8 @@ class Setting:
 class OptionSetting:
     """A setting that becomes an option of the driver's profile.
 
-    `ignored` are values that mean the default; a `switch` is there or not. With `says` it is there where the command
-    line holds that text, whatever else it says: a filter in CEL has blanks, and is no value of one word.
+    `ignored` are values that mean the default; a `switch` has no value. With `says` the option is set if the command
+    line contains that text: a filter in CEL has blanks, and is no value of one word.
     """
 
     option: str
@@ -38,11 +38,11 @@ class OptionSetting:
 
 @dataclass(frozen=True, slots=True)
 class DriverRecognition:
-    """How a container is recognised as a driver, and how its profile is read from it."""
+    """The rule that recognises a container as a driver, and reads its profile from it."""
 
     profile: str
     images: frozenset[str]  # last part of the image's repository
-    command: str | None  # a word of the command line, where several plugins share an image
+    command: str | None  # a word of the command line, if several plugins share an image
     gates: Setting | None
     options: tuple[OptionSetting, ...]
 

@@ -1,6 +1,6 @@
-"""What may stand under `drivers` in a catalog file: drivers that Foreslice does not ship, described by templates.
+"""The schema of `drivers` in a catalog file: drivers that Foreslice does not ship, described by templates.
 
-Edge code, like schema.py. Everything that a template could get wrong is refused here, so that predicting never fails.
+Edge code, like schema.py. Every error that a template can have is refused here, so that predicting never fails.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class MappingEntry(_Entry):
 
 
 class OverheadEntry(_Entry):
-    """What using the device costs of the node's own amount."""
+    """The amount of the node's own resource that the use of the device costs."""
 
     per_pod: str | int | None = None
     per_container: str | int | None = None
@@ -108,7 +108,8 @@ class OverheadEntry(_Entry):
 
 
 class NodeAllocatableEntry(_Entry):
-    """What an allocation of the device takes of the node's own amounts; the gate is DRANodeAllocatableResources."""
+    """The amounts of the node's own resources that an allocation of the device uses; the gate is
+    DRANodeAllocatableResources."""
 
     mapping: MappingEntry | None = None
     overhead: OverheadEntry | None = None
@@ -203,7 +204,8 @@ class DeviceEntry(_Entry):
 
 
 class PrepareEntry(_Entry):
-    """What the driver refuses after scheduling. The scheduler does not know: the pod would be bound and never start."""
+    """The requests that the driver refuses after scheduling. The scheduler does not check them: the pod would be bound
+    and never start."""
 
     all_devices_of_node: bool = False  # a claim that does not hold all its devices on the node
 
@@ -281,7 +283,7 @@ def _check_amount(name: str, text: str, fields: tuple[str, ...]) -> None:
 
 
 def _quantity(name: str, written: str | int | None, *, least: int = 0) -> Quantity | None:
-    """A multiplier (`least` 1: above 0) or an overhead as the API server keeps it."""
+    """A multiplier (`least` 1: above 0) or an overhead, in the form that the API server stores."""
     if written is None:
         return None
     try:

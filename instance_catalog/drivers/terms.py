@@ -1,4 +1,4 @@
-"""What a driver brings to a cluster beside devices: the DeviceClasses of its chart, and the claims it refuses.
+"""The other properties of a driver than devices: the DeviceClasses of its chart, and the claims it refuses.
 
 The same for shipped drivers and those that a catalog file describes. Knows neither.
 """
@@ -26,7 +26,7 @@ class DeviceClassFacts:
 
 @dataclass(frozen=True, slots=True)
 class PrepareRules:
-    """What a driver refuses after scheduling, when the kubelet prepares a claim."""
+    """The requests that a driver refuses after scheduling, when the kubelet prepares a claim."""
 
     all_devices_of_node: bool = False  # a claim must hold every device the driver published on the node
     one_compute_domain_per_node: bool = False  # channels of two ComputeDomains cannot share a node

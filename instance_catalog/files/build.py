@@ -201,7 +201,7 @@ def instance_type_of(
 
 
 def _accelerator_in(cloud: str, use: schema.AcceleratorUse, model: Accelerator) -> Accelerator:
-    """The model as it is in this type. `productName: null` there says that the name is not known for the type."""
+    """The model with the values of this type. `productName: null` there: the name is unknown for the type."""
     if "product_name" in use.model_fields_set:
         model = replace(model, **_named(use.product_name))
     if use.memory is not None:

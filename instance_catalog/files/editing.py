@@ -1,6 +1,6 @@
-"""Changes to the text of catalog files: values set, entries cut down to what a person changed; comments stay.
+"""Changes to the text of catalog files: sets values, and reduces entries to the changed fields; comments stay.
 
-Pure, text to text. Whether the result makes sense is for merging.py to say, as for any file.
+Pure, text to text. merging.py checks the result, as for any file.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _KEYS: Final = {"types": "name", "accelerators": "key"}
 
 
 class EditError(ValueError):
-    """A change that cannot be written into the text; the message says why."""
+    """A change that cannot be written into the text; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What an overlay says of itself; "" and None: as it is in the text already."""
+    """The header of an overlay; "" and None: as it is in the text already."""
 
     reason: str = ""
     expires: str = ""
@@ -51,9 +51,9 @@ def with_values(text: str, entry: EntryName, values: Mapping[Path, Any], header:
 
 
 def only_changes(text: str, entry: EntryName, before: Mapping[str, Any]) -> str:
-    """The text with the entry cut down to the fields that differ from `before`, which is plain data.
+    """The text with the entry reduced to the fields that differ from `before`, which is plain data.
 
-    Mappings are cut field by field, as layers are merged. Fields that are gone from the text stay as they were.
+    Mappings are reduced field by field, as layers are merged. Fields that are gone from the text stay as they were.
     """
     document = _loaded(text)
     item = _item(document, entry)
@@ -62,7 +62,7 @@ def only_changes(text: str, entry: EntryName, before: Mapping[str, Any]) -> str:
 
 
 def is_changed(text: str, entry: EntryName) -> bool:
-    """Whether anything of the entry is left after `only_changes`."""
+    """True if fields of the entry are left after `only_changes`."""
     return len(_item(_loaded(text), entry)) > 1
 
 

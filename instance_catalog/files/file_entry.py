@@ -1,6 +1,6 @@
-"""InstanceType and Accelerator values → catalog entries as a file would have them; the way back from build.py.
+"""InstanceType and Accelerator values → catalog entries in the form of a file; the reverse of build.py.
 
-For exports and for comparing catalogs field by field. What is absent is left out, so an entry says what is known.
+For exports and for comparing catalogs field by field. Unknown values are left out.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def prices_entry(prices: Mapping[CapacityType, Price]) -> Entry:
 
 
 def _use(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry | None:
-    """What differs from the model is written, as null where the type's name is not known."""
+    """The reference to the model, with the values that differ from it; null if the type's name is unknown."""
     accelerator = t.accelerator
     if accelerator is None:
         return None

@@ -1,4 +1,4 @@
-"""Collecting what is wrong with catalog files: pydantic's errors with the names of the file's fields."""
+"""Collects the defects of catalog files: pydantic's errors with the names of the file's fields."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from instance_catalog.files.yaml_text import line_of
 from instance_catalog.spelling import did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
-_KEY_MARK = "[key]"  # how pydantic ends the path of an error in a mapping's key
-# Type of a pydantic error → what people write there.
+_KEY_MARK = "[key]"  # the last step of the path of pydantic's error in a mapping's key
+# Type of a pydantic error → the expected kind of value.
 _KINDS = {
     "bool_type": "true or false",
     "decimal_parsing": "a number",
@@ -53,7 +53,7 @@ class Findings:
         return tuple(self._problems)
 
     def remember(self, file: str, text: str) -> None:
-        """Keep the text of a file that was read as YAML."""
+        """Keeps the text of a file that was read as YAML."""
         self._texts[file] = text
 
     def remember_line(self, file: str, line: int) -> None:

@@ -19,7 +19,7 @@ from instance_catalog.types.catalog import Catalog
 
 @dataclass(frozen=True, slots=True)
 class RefusedLayer:
-    """A defective layer with its Diagnostics. `kept`: its last good version counts; otherwise nothing of it does."""
+    """A defective layer with its Diagnostics. `kept`: its last good version is used; otherwise none of it is."""
 
     layer: str
     kept: bool
@@ -40,7 +40,7 @@ class EffectiveCatalog:
 
     @property
     def wake_at(self) -> datetime | None:
-        """When the first of the layers in force expires: the catalog is another one then."""
+        """The earliest expiry of the layers in force, at which the catalog changes."""
         return min((layer.expires for layer in self.layers if layer.expires is not None), default=None)
 
 
@@ -85,7 +85,8 @@ def _without_defects(
 
 
 def _sound(given: Sequence[Layer], error: CatalogError) -> tuple[list[Layer], Catalog]:
-    """What remains without all layers that have a part in a defect. Raises CatalogError: not even that is sound."""
+    """The layers and the catalog without all layers that take part in a defect. Raises CatalogError if that is
+    defective, too."""
     good = list(given)
     while True:
         suspects = {name for problem in error.problems for name in (problem.file, *problem.sources)}
@@ -113,6 +114,6 @@ def _ordered(layers: Collection[Layer], given: Sequence[Layer]) -> list[Layer]:
 
 
 def _last_good(layer: Layer, before: EffectiveCatalog | None) -> tuple[Layer, ...]:
-    """What stood for it before; of a directory that cannot be read any more, all its files."""
+    """The version of the layer that was used before; of a directory that can no longer be read, all its files."""
     known = before.layers if before is not None else ()
     return tuple(old for old in known if old.name == layer.name or old.group == layer.name)

@@ -1,8 +1,8 @@
-"""What a catalog is made of: files, and what would be files (InstanceTypeOverlay objects).
+"""The layers of a catalog: files, and InstanceTypeOverlay objects with the same content.
 
-A layer is one of them, read and of the right shape, or the reasons why it is not. Overlays are layers that say how
-important they are, why they exist or when they end. Pure: loader.py reads text and mappings and from the
-cluster; what the layers say together is merging.py.
+A layer is one of them, read and of the right shape, or the reasons why it is not. Overlays are layers with a priority,
+a reason or an expiry. Pure: loader.py reads text and mappings from files and from the cluster; merging.py combines the
+layers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Corrections:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One file. `file` is None where it cannot be used, and `problems` says why.
+    """One file. `file` is None if it cannot be used, and `problems` has the reasons.
 
     Files of one `group` (a directory) that are no overlays must not describe the same entry twice.
     """
@@ -46,7 +46,7 @@ class Layer:
 
     @property
     def shipped(self) -> bool:
-        """Whether it came with the package; such layers lie below all others."""
+        """True if it ships with the package; such layers lie below all others."""
         return self.group == SHIPPED
 
     @property
@@ -56,7 +56,7 @@ class Layer:
 
     @property
     def reason(self) -> str:
-        """Why it is there, as its author says."""
+        """The reason that its author gives."""
         return self.file.reason if self.file is not None else ""
 
     @property
@@ -66,7 +66,7 @@ class Layer:
 
     @property
     def is_overlay(self) -> bool:
-        """Whether it may say again what another file of its group says."""
+        """True if it may repeat values of another file of its group."""
         return bool(self.priority or self.reason or self.expires)
 
 

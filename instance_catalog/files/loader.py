@@ -1,8 +1,8 @@
-"""Catalog files → layers → Catalog. The only place of the catalog that reads files.
+"""Catalog files → layers → Catalog. The only module of the catalog that reads files.
 
-Layers, later ones override: the data shipped with the package, then each directory given, in order, then corrections
-that were said elsewhere; overlays among them by their priority. Either everything is right, or CatalogError says
-everything that is wrong; a half-read catalog is never used.
+Layers, later ones override: the data shipped with the package, then each directory given, in order, then `corrections`
+from other sources; overlays among them by their priority. If anything is wrong, CatalogError lists every defect; a
+half-read catalog is never used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from instance_catalog.files.merging import ValueOrigin, catalog_of, origins_of
 from instance_catalog.types.catalog import Catalog
 
 DATA: Final = Path(__file__).parents[1] / "data"
-# What else lies in data/ (drivers, MIG tables) has other shapes and other readers.
+# The other files in data/ (drivers, MIG tables) have other shapes and other readers.
 _SHIPPED: Final = ("accelerators.yaml", "nodes.yaml", "aws/*.yaml", "gcp/*.yaml")
 _SUFFIXES: Final = (".yaml", ".yml")
 
@@ -39,7 +39,7 @@ def load_catalog(
 def value_origins(
     name: str, *, extra_dirs: Sequence[Path] = (), now: datetime | None = None
 ) -> tuple[ValueOrigin, ...]:
-    """Which file gave each value of a type and of its accelerator model; () for a name that is not in the catalog.
+    """The file of each value of a type and of its accelerator model; () for a name that is not in the catalog.
 
     Raises CatalogError as `load_catalog` does.
     """
@@ -52,10 +52,11 @@ def shipped_layers() -> tuple[Layer, ...]:
 
 
 def directory_layers(directory: Path, *, settled: bool = False) -> tuple[Layer, ...]:
-    """The YAML files below a directory, hidden ones left out. Never raises: what cannot be read says so in `problems`.
+    """The YAML files below a directory, without hidden ones. Never raises: `problems` has the error of a file that
+    cannot be read.
 
-    `settled`: files may be written while they are read, so one that does not end with a line break is not taken for
-    complete (a price of 55 cut off after its first digit is still YAML).
+    `settled`: files may be written while they are read, so one that does not end with a line break counts as incomplete
+    (a price of 55 cut off after its first digit is still YAML).
     """
     files = sorted(
         p for p in directory.rglob("*") if p.suffix in _SUFFIXES and p.is_file() and not _is_hidden(p, directory)

@@ -1,6 +1,6 @@
-"""Layers → Catalog: the one place where files complete and override each other, and the whole is checked.
+"""Layers → Catalog: the only module in which files complete and override each other, and the whole is checked.
 
-Pure. Either everything is right, or CatalogError says everything that is wrong; a half-merged catalog never exists.
+Pure. If anything is wrong, CatalogError lists every defect; a half-merged catalog never exists.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Dispute:
 
 
 def catalog_of(layers: Iterable[Layer], *, now: datetime | None = None) -> Catalog:
-    """What the layers say together, later ones over earlier ones of the same priority.
+    """The catalog of the layers, later ones over earlier ones of the same priority.
 
     Layers that have expired at `now` do not count (None: all count). Raises CatalogError with every defect.
     """
@@ -82,7 +82,7 @@ def catalog_of(layers: Iterable[Layer], *, now: datetime | None = None) -> Catal
 
 
 def origins_of(name: str, layers: Iterable[Layer], *, now: datetime | None = None) -> tuple[ValueOrigin, ...]:
-    """Which layer gave each value of a type and of its accelerator model, or of the accelerator model of that key.
+    """The layer of each value of a type and of its accelerator model, or of the accelerator model of that key.
 
     () for a name that is not in the catalog. Raises CatalogError as `catalog_of` does.
     """
@@ -98,7 +98,7 @@ def origins_of(name: str, layers: Iterable[Layer], *, now: datetime | None = Non
 
 
 def disputes_of(layers: Iterable[Layer], *, now: datetime | None = None) -> tuple[Dispute, ...]:
-    """Where overlays in force at `now` do not count, although nothing says that something else matters more.
+    """Values of overlays in force at `now` that do not count, although no priority decides so.
 
     Raises CatalogError as `catalog_of` does.
     """
@@ -128,7 +128,7 @@ class _Merging:
         self.types = self._merged(((layer, self._written_types(layer)) for layer in self._layers), "instance type")
 
     def value_origin(self, section: str, origin: Origin) -> ValueOrigin:
-        """The places of a value in words and numbers."""
+        """The places of a value as text."""
         places = [self._place(source, origin) for source in reversed(origin.sources)]
         return ValueOrigin(section, path_text(origin.path), places[0], tuple(places[1:]))
 
@@ -160,7 +160,7 @@ class _Merging:
         return found
 
     def reservations(self) -> dict[str, NodeReservation]:
-        """By cloud, what nodes keep for themselves."""
+        """The reservations of nodes, by cloud."""
         found: dict[str, NodeReservation] = {}
         for cloud, sources in self._merged(self._written("nodes", "cloud"), "nodes of").items():
             title = f"nodes of {cloud}"
@@ -192,11 +192,12 @@ class _Merging:
         return found
 
     def _has_accelerator(self, entry: InstanceTypeEntry) -> bool:
-        """Whether the type's accelerator is right, or it has none; what is wrong with one is said once, where it is."""
+        """True if the type's accelerator is valid, or it has none. The defects of an accelerator are reported once,
+        where it is defined."""
         return entry.accelerator is None or entry.accelerator.model in self.accelerators
 
     def _noted(self, mismatches: Iterable[Mismatch], sources: Layered, title: str) -> bool:
-        """Whether there were mismatches; they are among the findings then."""
+        """True if there were mismatches, which are then among the findings."""
         wrong = list(mismatches)
         for one in wrong:
             self.findings.add_in(sources, one.path, entry=title, found=one.found, allowed=one.allowed, hint=one.hint)
@@ -217,7 +218,7 @@ class _Merging:
             )
 
     def _written_types(self, layer: Layer) -> Iterator[Written]:
-        """The types of one file: what the file says for all of them, then what it says for each."""
+        """The types of one file: the values for all of them, then those for each."""
         file, name = layer.file, layer.name
         assert file is not None  # others were left out
         head = {"cloud": file.cloud} if file.cloud is not None else {}
@@ -264,7 +265,7 @@ class _Merging:
 
 
 def _over_places(source: Source, below: Mapping[str, Any]) -> Source:
-    """A price for a region replaces what lower layers know of that region and of its zones."""
+    """A price for a region replaces the prices of lower layers in that region and its zones."""
     known, given, own = below.get("zonePrices"), source.value.get("prices"), source.value.get("zonePrices", {})
     if not (isinstance(known, Mapping) and isinstance(given, Mapping) and isinstance(own, Mapping)):
         return source
@@ -284,7 +285,7 @@ def _region(price: Any) -> Any:
 def _with_full_prices(raw: Mapping[str, Any], file: CatalogFile) -> Mapping[str, Any]:
     """Bare prices completed with the region (of zones: their own) and date that the file gives for them.
 
-    A price that a file gives is a guess only where the file says so, whatever was below it.
+    A price that a file gives is a guess only if the file marks it so, whatever was below it.
     """
     if not (raw.keys() & {"prices", "zonePrices"}):
         return raw
@@ -333,7 +334,8 @@ def expanded_attachments(
 
 
 def _prices(file: CatalogFile, machine: MachineEntry, attachment: AttachmentEntry) -> dict[str, Any]:
-    """Machine and accelerators are billed apart: nobody quotes the sum, so it is marked as a guess."""
+    """The sum of the prices of machine and accelerators, which are billed apart: no source has it, so it is marked as a
+    guess."""
     given = file.prices_as_of
     both = [kind for kind in machine.prices if kind in attachment.prices]
     if given is None or not both:

@@ -1,7 +1,7 @@
 """Layers of catalog entries: later files complete or override earlier ones, field by field.
 
-Pure, on plain mappings as read from YAML; whether the result makes sense is checked afterwards, once, on the merged
-entry. Every entry remembers the places it was written, latest last, so that a defect is reported with its line.
+Pure, on plain mappings as read from YAML; the merged entry is checked once, afterwards. Every entry records the places
+where it was written, latest last, so that a defect is reported with its line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Source:
     value: Mapping[str, Any]
 
 
-# An entry's name and what one file says of it.
+# An entry's name and its content in one file.
 Written: TypeAlias = tuple[str, tuple[Source, ...]]
 
 

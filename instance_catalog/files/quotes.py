@@ -1,6 +1,6 @@
-"""What providers quote at this moment, as a layer of the catalog: over listings, below nodes and people.
+"""Providers' current prices, as a layer of the catalog: above listings, below entries from nodes and users.
 
-Pure. Only prices of what a catalog has and sells are taken over; everything else a listing must bring first.
+Pure. Only prices of types that a catalog has and that are sold are used; other types must come from a listing first.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class AcceleratorEntry(_Entry):
 
 
 class AcceleratorUse(_Entry):
-    """Which accelerator a type has, how many, and what differs from the model on this type."""
+    """The accelerator of a type, the number of them, and the values that differ from the model on this type."""
 
     model: str = Field(description="key of an accelerator")
     count: Count
@@ -198,7 +198,7 @@ class NetworkCardEntry(PciEntry):
 
 
 class FabricEntry(_Entry):
-    """How the accelerators reach each other."""
+    """The links between the accelerators."""
 
     link: str | None = None
     shape: str = ""
@@ -207,7 +207,7 @@ class FabricEntry(_Entry):
 
 
 class CpuEntry(_Entry):
-    """How the CPUs are laid out, for the driver dra.cpu. Absent: not known."""
+    """The layout of the CPUs, for the driver dra.cpu. Absent: unknown."""
 
     sockets: Whole | None = Field(None, gt=0)
     numa_nodes: Whole | None = Field(None, gt=0)
@@ -296,7 +296,7 @@ class AttachmentEntry(_Entry):
 
 
 class TierEntry(_Entry):
-    """The share kept of an amount up to a bound, beyond the bound of the tier before."""
+    """The reserved share of an amount up to a bound, beyond the bound of the previous tier."""
 
     share: Share
     up_to: QuantityText | None = None
@@ -320,7 +320,7 @@ class DiskReservedEntry(_Entry):
 
 
 class KubeReservedEntry(_Entry):
-    """What kubelet and container runtime keep; CPU tiers are in cores."""
+    """The reservation of kubelet and container runtime; CPU tiers are in cores."""
 
     memory: MemoryReservedEntry = Field(default_factory=MemoryReservedEntry)
     cpu: list[TierEntry] = []
@@ -335,7 +335,7 @@ class EvictionEntry(_Entry):
 
 
 class PodRangeEntry(_Entry):
-    """How many pods nodes up to a size take at least and at most."""
+    """The least and the most number of pods on nodes up to a size."""
 
     vcpu_up_to: Whole | None = Field(None, gt=0)
     least: Whole = Field(gt=0)
@@ -343,14 +343,14 @@ class PodRangeEntry(_Entry):
 
 
 class LocalDisksEntry(_Entry):
-    """Whose local disks are the ephemeral storage of nodes when the node pool says nothing."""
+    """Machine families whose local disks are the ephemeral storage of nodes unless the node pool overrides it."""
 
     families: list[str] = Field(min_length=1, description='the part of a type\'s name before "-"')
     reserved: QuantityText = Field(description="of the disks, for the system")
 
 
 class NodeEntry(_Entry):
-    """How much of a cloud's machines never reaches pods."""
+    """The part of a cloud's machines that pods cannot use."""
 
     cloud: str
     image: str

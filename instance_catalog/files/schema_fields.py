@@ -1,6 +1,6 @@
-"""What the pydantic models of files allow at a path, for messages about something else there.
+"""The values that the pydantic models of files allow at a path, for messages about other values there.
 
-Must not know files or what is wrong with them.
+Must not know files or their defects.
 """
 
 from __future__ import annotations

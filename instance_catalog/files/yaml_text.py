@@ -1,9 +1,9 @@
-"""YAML with dates and numbers as people mean them, and the line of each value.
+"""YAML whose dates and numbers keep their written form, and the line of each value.
 
 Catalog files are read with libyaml and a small set of scalar rules, because YAML 1.1 reads 0000:53:00.0 as a number to
 the base of 60, 2026-08-03 as a date object, 0.202 as a binary fraction, and `no` as false. Numbers with a point and
-dates stay text here; the schema makes exact values of them. Positions are only worked out when something is wrong, by
-composing the text a second time. Knows nothing of catalogs.
+dates stay text here; the schema makes exact values of them. Positions are only computed for a defect, by composing the
+text a second time. Does not depend on catalogs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONG_BEGINNING: Final = re.compile(r"^[ ?:-]{500}", re.MULTILINE)
 
 
 class YamlTextError(ValueError):
-    """Text that is not YAML, or that says something twice. `line` is 1-based."""
+    """Text that is not YAML, or that has a key twice. `line` is 1-based."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -95,7 +95,7 @@ def line_below(node: yaml.Node, path: Path) -> int:
 
 
 def contains(value: Any, path: Path) -> int:
-    """How many leading steps of `path` exist in `value`."""
+    """The number of leading steps of `path` that exist in `value`."""
     for depth, step in enumerate(path):
         if isinstance(value, str):  # its characters are no fields
             return depth

@@ -1,7 +1,7 @@
-"""Feature gates of Kubernetes as people write them, and the switches of a KubernetesProfile that they are.
+"""Feature gates of Kubernetes in their text form, and the switches of a KubernetesProfile that they set.
 
-An API server does not show its gates, so they are assumed: the defaults of its version, and what the operator says.
-Some can be tried out where that is permitted.
+An API server does not show its gates, so they are assumed: the defaults of its version, and the operator's settings.
+Some can be tested if that is permitted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COLLECTIVE: Final = ("AllAlpha", "AllBeta")
 
 
 class FeatureGateError(ValueError):
-    """Text that cannot be read as feature gates; the message says what to write."""
+    """Text that cannot be read as feature gates; the message has the expected form."""
 
 
 def parse_feature_gates(text: str) -> dict[str, bool]:

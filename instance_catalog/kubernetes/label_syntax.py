@@ -1,4 +1,4 @@
-"""How Kubernetes writes labels and taints: what is no label never reaches a node, its kubelet or its user data.
+"""Kubernetes' syntax of labels and taints: an invalid one never reaches a node, its kubelet or its user data.
 
 k8s.io/apimachinery 1.36 pkg/util/validation (IsQualifiedName, IsValidLabelValue) and k8s.io/kubernetes 1.36
 pkg/apis/core/validation (validateNodeTaints): a key is a name of at most 63 characters, with or without a DNS subdomain
@@ -37,7 +37,7 @@ def is_label_value(text: str) -> bool:
 
 
 def label_mistakes(labels: Mapping[str, str], taints: Iterable[Taint] = ()) -> Iterator[str]:
-    """What is no label or taint, one text each with what to do about it after a colon."""
+    """The invalid labels and taints, one text each, with the correction after a colon."""
     for key, value in labels.items():
         if not is_label_key(key):
             yield f"{key!r} is no label key: {KEY_STEP}"

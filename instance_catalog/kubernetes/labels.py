@@ -52,8 +52,8 @@ PROVISIONING_REQUEST: Final = "foreslice.dev/provisioning-request"  # label of a
 REQUEST_NODES: Final = "foreslice.dev/nodes"  # key of a request's details: the names of its nodes
 SPARE_PODS: Final = "foreslice.dev/spare-pods"  # key of a request's details: pods of which it needs room for more
 ACTIVE_CAPACITY: Final = "foreslice.dev/active-capacity"  # provisioningStrategy of the CapacityBuffers that are served
-PURCHASE_TAG: Final = "foreslice.dev/purchase"  # cloud tag of bought capacity: which purchase it came from
-LAUNCH_TOKEN: Final = "foreslice.dev/launch-token"  # label of KWOK nodes: hash of the idempotency token that made them
+PURCHASE_TAG: Final = "foreslice.dev/purchase"  # cloud tag of bought capacity: its purchase
+LAUNCH_TOKEN: Final = "foreslice.dev/launch-token"  # label of KWOK nodes: hash of the idempotency token of their launch
 RESIZING: Final = "foreslice.dev/resizing"  # tag of an auto-scaling group: the launch that it serves now, and how
 LAUNCH_PARAMETERS: Final = "foreslice.dev/launch-parameters"  # annotation of KWOK nodes: hash of what was asked for
 OFFERING: Final = "foreslice.dev/offering"  # annotation of KWOK nodes: type, zone, capacity type (a JSON list)
@@ -155,7 +155,7 @@ CA_CONSUME_PROVISIONING_REQUEST: Final = "cluster-autoscaler.kubernetes.io/consu
 KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"  # label of workloads that Kueue admits
 KUEUE_ONE_DOMAIN: Final = "kueue.x-k8s.io/podset-required-topology"  # annotation: a label that all of its nodes share
 KUEUE_ONE_DOMAIN_EACH: Final = "kueue.x-k8s.io/podset-slice-required-topology"  # annotation: the same of parts of it
-# Annotations of workloads that begin so are parameters of the ProvisioningRequest that Kueue writes for them.
+# Annotations of workloads with this prefix are parameters of the ProvisioningRequest that Kueue creates for them.
 PROVREQ_PREFIX: Final = "provreq.kueue.x-k8s.io/"
 KUEUE_MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"  # label: after that Kueue ends the workload
 ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"  # of namespaces whose claims may have it

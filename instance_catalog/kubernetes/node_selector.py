@@ -17,7 +17,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 
 
 class BadSelectorError(ValueError):
-    """A node selector that upstream refuses to parse; the message says which requirement and why."""
+    """A node selector that upstream refuses to parse; the message has the requirement and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class NodeSelector:
 
 
 def matches(selector: NodeSelector, *, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a node with this name and these labels matches; raises BadSelectorError if any term cannot be parsed."""
+    """True if a node with this name and these labels matches; raises BadSelectorError if any term cannot be parsed."""
     for term in selector.terms:
         _check(term)
     return any(term_matches(term, name=name, labels=labels) for term in selector.terms)
 
 
 def term_matches(term: NodeSelectorTerm, *, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether one (parsable) term matches. An empty term matches nothing; without a name, fields are not asked.
+    """True if one (parsable) term matches. An empty term matches nothing; without a name, fields are not checked.
 
     Source: component-helpers scheduling/corev1/nodeaffinity, v0.36.3.
     """
@@ -68,7 +68,7 @@ def term_matches(term: NodeSelectorTerm, *, name: str, labels: Mapping[str, str]
 
 
 def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Whether the labels meet one requirement (label-selector semantics, plus Gt and Lt on integers)."""
+    """True if the labels meet one requirement (label-selector semantics, plus Gt and Lt on integers)."""
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":

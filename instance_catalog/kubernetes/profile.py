@@ -1,6 +1,6 @@
-"""What a Kubernetes version means for DRA: feature gates and behaviour switches, one table.
+"""The meaning of a Kubernetes version for DRA: feature gates and behaviour switches, one table.
 
-Behaviour differs between patch releases. A profile covers a range; the nearest lower one is chosen and `note` says so.
+Behaviour differs between patch releases. A profile covers a range; the nearest lower one is chosen, with a `note`.
 Facts: k8s.io/dynamic-resource-allocation and kube-scheduler 0.34 … 0.37, measured against the Go libraries.
 """
 
@@ -94,7 +94,7 @@ class SchedulerBehaviour:
 
 @dataclass(frozen=True, slots=True)
 class SliceLimits:
-    """What the API server accepts in a ResourceSlice (pkg/apis/resource/validation)."""
+    """The limits of the API server for a ResourceSlice (pkg/apis/resource/validation)."""
 
     devices: int = 128
     elaborate_devices: int = 64  # of a slice with a device that has taints, counters or a list
@@ -133,12 +133,13 @@ class KubernetesProfile:
 
     @property
     def devices_take_node_amounts(self) -> bool:
-        """Whether allocations of devices take of the node's own amounts, such as cpu (KEP-5517)."""
+        """True if allocations of devices use the node's own amounts, such as cpu (KEP-5517)."""
         return self.gates.node_allocatable_resources and self.scheduler.node_allocatable_of_devices
 
     @property
     def declared_features(self) -> tuple[str, ...]:
-        """What a kubelet of this version declares in status.declaredFeatures unless its feature gates are set."""
+        """The features that a kubelet of this version declares in status.declaredFeatures unless its feature gates are
+        set."""
         return self.kubelet_features if self.gates.node_declared_features else ()
 
     def with_gates(self, **gates: bool) -> KubernetesProfile:
@@ -257,8 +258,8 @@ class UnknownVersionError(ValueError):
 def profile_for(version: str) -> KubernetesProfile:
     """The profile of a version such as "1.36", "v1.36.3" or "1.36.4-eks-1a2b3c4".
 
-    Without a patch number, the reference patch of that minor (1.36.3) or its first profile is taken. The nearest lower
-    profile is chosen; `note` says so when it is not exact. Raises UnknownVersionError.
+    Without a patch number, the reference patch of that minor (1.36.3) or its first profile is used. Otherwise the
+    nearest lower profile; `note` is set if it is not exact. Raises UnknownVersionError.
     """
     found = _VERSION.match(version.strip())
     if not found:

@@ -1,10 +1,9 @@
 """Kubernetes quantities, exact (k8s.io/apimachinery pkg/api/resource: quantity.go, amount.go, suffix.go; v0.36.3).
 
-Every room that handles memory, cores or counters uses this one type. Beside its value a quantity has three facts that
-Kubernetes lets people observe: its format (the suffixes it prints with), whether it is held as int64 x 10^scale
-("fast") or as an arbitrary decimal ("big"), and the text it was written with, where upstream keeps that text instead of
-printing the value. All operations return new values. Powers of ten are built only where the result needs them:
-`1e1000000000` is a legal quantity.
+All code that handles memory, cores or counters uses this type. Beside its value a quantity has three visible facts: its
+format (the suffixes it prints with), whether it is held as int64 x 10^scale ("fast") or as an arbitrary decimal
+("big"), and the text it was written with, if upstream keeps that text instead of printing the value. All operations
+return new values. Powers of ten are built only if the result needs them: `1e1000000000` is a legal quantity.
 """
 
 from __future__ import annotations
@@ -77,14 +76,14 @@ class Quantity:
 
     @property
     def value(self) -> Fraction:
-        """The exact value. Raises QuantityError for exponents beyond 20,000, whose power nobody wants built."""
+        """The exact value. Raises QuantityError for exponents beyond 20,000, whose power would be too large."""
         if self.scale >= 0:
             return Fraction(self.digits * _power_of_ten(self.scale))
         return Fraction(self.digits, _power_of_ten(-self.scale))
 
     @property
     def is_written_out(self) -> bool:
-        """Whether sums with it can be written out: an API server stores 1e30000, and nobody has that much."""
+        """True if sums with it can be written out. An API server stores 1e30000, but no real amount is that large."""
         return abs(self.scale) <= _MAX_WRITTEN_DIGITS
 
     @property
@@ -125,7 +124,7 @@ class Quantity:
         return hash(_without_trailing_zeros(self.digits, self.scale))
 
     def same_form(self, other: Quantity) -> bool:
-        """Whether Go's `==` on the two structs holds: same digits, scale, format and kept text, neither of them big.
+        """True if Go's `==` on the two structs holds: same digits, scale, format and kept text, neither of them big.
 
         Upstream compares a requested capacity with a policy's default this way (structured allocator,
         consumable_capacity.go, v0.36.3): 1Gi is not 1024Mi, and a big quantity differs even from itself.
@@ -314,7 +313,7 @@ def _parse_fast(
 
 
 def _rounded_to_nano(digits: int, scale: int) -> tuple[int, int]:
-    """Nine decimals, away from zero. Larger exponents than anybody writes stay as they are: the power is not needed."""
+    """Nine decimals, away from zero. Exponents beyond any real quantity stay as they are: the power is not needed."""
     if digits == 0 or scale > _MAX_WRITTEN_DIGITS:
         return digits, scale
     if scale >= _NANO:

@@ -42,9 +42,9 @@ class RuntimeOnly:
 
     @property
     def is_catalog_gap(self) -> bool:
-        """Whether the value could be known before launch but the catalog lacks it.
+        """True if the value could be known before launch but the catalog lacks it.
 
-        Then it is not known either whether it equals a known value or a gap of another group.
+        Then it is also unknown whether it equals a known value or a gap of another group.
         """
         return self.group.startswith("catalog:")
 
@@ -60,7 +60,7 @@ class ListValue:
 # `Unset` marks an attribute without exactly one recognised value field, which upstream reports as an evaluation error.
 @dataclass(frozen=True, slots=True)
 class Unset:
-    """An attribute whose value field is missing, doubled or of a newer Kubernetes; `found` says what was there."""
+    """An attribute whose value field is missing, doubled or of a newer Kubernetes; `found` describes it."""
 
     found: str = ""
 
@@ -84,7 +84,7 @@ class ValidRange:
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
-    """How a consumable capacity may be requested. At most one of valid_values and valid_range is set."""
+    """The rules for requests of a consumable capacity. At most one of valid_values and valid_range is set."""
 
     default: Quantity | None = None
     valid_values: tuple[Quantity, ...] = ()
@@ -114,7 +114,8 @@ class Capacity:
 
     @property
     def form(self) -> Hashable:
-        """A key that tells apart what `==` does not: the same amounts in different forms (see Quantity.form)."""
+        """A key that distinguishes values that `==` does not: the same amounts in different forms (see
+        Quantity.form)."""
         policy = self.policy
         return self.value.form, self.guess, None if policy is None else policy.form
 
@@ -129,7 +130,7 @@ class CounterSet:
 
 @dataclass(frozen=True, slots=True)
 class CounterConsumption:
-    """What a device draws from one counter set."""
+    """The amounts that a device uses from one counter set."""
 
     counter_set: str
     counters: FrozenMap[str, Quantity]
@@ -137,7 +138,7 @@ class CounterConsumption:
 
 @dataclass(frozen=True, slots=True)
 class NodeReach:
-    """Which nodes can use a slice or a device: at most one of the three is set; all unset reaches no node."""
+    """The nodes that can use a slice or a device: at most one of the three is set; all unset reaches no node."""
 
     node_name: str | None = None
     node_selector: NodeSelector | None = None
@@ -161,7 +162,7 @@ class NodeMapping:
 
 @dataclass(frozen=True, slots=True)
 class NodeOverhead:
-    """What using the device costs of the node's own amounts: for each pod, and for each container that names the
+    """The cost of using the device in the node's own amounts: for each pod, and for each container that names the
     claim."""
 
     per_pod: Quantity | None = None
@@ -170,7 +171,7 @@ class NodeOverhead:
 
 @dataclass(frozen=True, slots=True)
 class NodeAllocatable:
-    """What an allocation of the device takes of an amount of the node itself, such as cpu (KEP-5517 in 1.37)."""
+    """The use of a node's own amount, such as cpu, by an allocation of the device (KEP-5517 in 1.37)."""
 
     mapping: NodeMapping | None = None
     overhead: NodeOverhead | None = None
@@ -191,12 +192,12 @@ class Device:
     # None: the field is absent. An empty tuple counts as present, as in upstream's pool ordering.
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
-    node_allocatable: FrozenMap[str, NodeAllocatable] = dataclasses.field(
-        default_factory=FrozenMap
-    )  # by name of the resource
+    # By name of the resource.
+    node_allocatable: FrozenMap[str, NodeAllocatable] = dataclasses.field(default_factory=FrozenMap)
     # Fields of newer Kubernetes versions that this version does not understand; the allocator says unknown for them.
     unsupported: tuple[str, ...] = ()
-    # What others worked out of the device. It is no part of the value, no copy has it, and it ends with the device.
+    # Values that other modules derive from the device. They are no part of the value, no copy has them, and they end
+    # with the device.
     derived: dict[Hashable, object] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
 

@@ -1,8 +1,8 @@
-"""From a prediction to a particular node: whose tokens they are, and values in their place.
+"""Binds a prediction to a particular node: the owners of its tokens, and values in their place.
 
 `for_node` binds a prediction to a node's name: tokens of two hypothetical nodes differ, those of a capacity unit stay
-shared. `make_concrete` puts values where tokens are, for simulated and KWOK nodes and for slices that are printed; they
-come from hashes, so the same node always gets the same ones. Must not know drivers or instance types.
+shared. `make_concrete` replaces tokens by values, for simulated and KWOK nodes and for slices that are printed; they
+are computed from hashes, so the same node always gets the same ones. Must not know drivers or instance types.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ def make_concrete(
 ) -> tuple[ResourceSlice, ...]:
     """The slices of `node_name` with a plausible value for every token: equal within a group, distinct otherwise.
 
-    `seed` tells nodes of one name apart (a node's uid); nodes of the same `unit` get the same unit-wide values. No
-    value equals a known one of the same slices, except where there are too few to choose from (NUMA nodes).
+    `seed` distinguishes nodes of one name (a node's uid); nodes of the same `unit` get the same unit-wide values. No
+    value equals a known one of the same slices, except if there are too few to choose from (NUMA nodes).
     """
     named = for_node(slices, node_name)
     salts = {NODE: seed, UNIT: unit, CATALOG: ""}
     taken = {value for value in _values(named) if isinstance(value, str | int)}
     made: dict[str, _Made] = {}
-    # Sorted, so that the order of slices and devices does not decide who gets which value.
+    # Sorted, so that values do not depend on the order of slices and devices.
     for token in sorted({v for v in _values(named) if isinstance(v, RuntimeOnly)}, key=lambda t: t.group):
         made[token.group] = _value(token, f"{salts[scope_of(token)]}/{token.group}", taken)
     return tuple(replace(slice_, devices=_mapped(slice_.devices, lambda token: made[token.group])) for slice_ in named)
 
 
 def placeholder_names(slice_: ResourceSlice) -> tuple[str, ...]:
-    """The attributes of a predicted slice whose value is made up when it is printed.
+    """The attributes of a predicted slice whose printed value is a placeholder.
 
-    "uuid" stands for that attribute of every device that has it, "efa-00/resource.kubernetes.io/pcieRoot" for one
-    device's.
+    "uuid" means that attribute of every device that has it, "efa-00/resource.kubernetes.io/pcieRoot" that of one
+    device.
     """
     open_in: dict[str, list[str]] = {}
     published: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _values(slices: tuple[ResourceSlice, ...]) -> Iterator[AttributeValue]:
 
 
 def _value(token: RuntimeOnly, text: str, taken: set[str | int]) -> _Made:
-    """A value for what the token stands for; texts and numbers are tried until one is free."""
+    """A value for the token; texts and numbers are tried until one is free."""
     if token.one_of:
         return token.one_of[0]
     match token.kind:
@@ -132,7 +132,7 @@ def _free(taken: set[str | int], make: Callable[[int], str | int]) -> str | int:
 
 
 def _thing(token: RuntimeOnly) -> str:
-    """What the token stands for: the last part of its group."""
+    """The kind of value that the token represents: the last part of its group."""
     return token.group.rpartition("/")[2]
 
 

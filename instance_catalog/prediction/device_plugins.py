@@ -1,7 +1,7 @@
-"""Extended resources that device plugins offer on a type, beside DRA, by the driver whose devices they hand out.
+"""Extended resources that device plugins offer on a type, beside DRA, by the driver of the devices.
 
-Whether a plugin runs on a node is not known here. Entries of types (extendedResources) replace what follows from the
-devices. Pure.
+Whether a plugin runs on a node is unknown here. Entries of types (extendedResources) replace the values that follow
+from the devices. Pure.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _parts(model: str) -> Iterator[tuple[str, int]]:
 
 
 def is_plugin_resource(resource: str) -> bool:
-    """Whether a known device plugin hands the extended resource out; nvidia.com/gpumem is no nvidia.com/gpu."""
+    """True if a known device plugin offers the extended resource; nvidia.com/gpumem is no nvidia.com/gpu."""
     return plugin_of(resource) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the module of a driver in prediction/drivers offers; predict.py registers one Prediction per driver."""
+"""The interface of a driver's module in prediction/drivers; predict.py registers one Prediction per driver."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def counters_in_chunks(sets: Sequence[CounterSet]) -> tuple[SliceContents, ...]:
 class Prediction:
     """The functions of one driver. Each depends on its arguments alone.
 
-    runs_on            whether the type has devices for the driver
+    runs_on            true if the type has devices for the driver
     contents           the driver's slices, in order
-    why_unpredictable  why the slices cannot be predicted; None if they can
-    node_labels        what a node carries beyond the labels in the driver's YAML; the last argument names the capacity
+    why_unpredictable  the reason why the slices cannot be predicted; None if they can
+    node_labels        the labels of a node beyond those in the driver's YAML; the last argument names the capacity
                        unit (a capacity block) that the node is launched in, "" without one
     variants           the profiles that implicit pools try for a type, plainest first; None: the assumed one alone
-    hosts              how many machines are bought together, of which the node is one (a TPU slice of several hosts)
-    in_implicit_pools  whether implicit pools run the driver where it has devices; False: an operator's choice
-    in_auto_pools      whether pools that take the drivers of the cluster expect it on the type. False where nobody has
-                       measured what it publishes: a node is waited for until its drivers have published
+    hosts              the number of machines that are bought together with the node (a TPU slice of several hosts)
+    in_implicit_pools  true if implicit pools run the driver where it has devices; False: an operator's choice
+    in_auto_pools      true if pools with the drivers of the cluster expect it on the type. False if its published
+                       devices were never measured: a node is waited for until its drivers have published
     most               a device with texts and capacities that follow from the type alone, as implicit pools run the
                        driver: every device that publishes the attribute has this text, and none has more of the
-                       capacity. None where nothing is known so cheaply
+                       capacity. None if no such values are known
     """
 
     runs_on: Callable[[InstanceType], bool]

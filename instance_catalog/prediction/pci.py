@@ -1,6 +1,7 @@
-"""Where a device sits on the PCI bus, as attributes of resource.kubernetes.io (deviceattribute in Kubernetes 1.36).
+"""The position of a device on the PCI bus, as attributes of resource.kubernetes.io (deviceattribute in Kubernetes
+1.36).
 
-What the catalog knows is a value; what only the node knows, or the catalog lacks, is a token. Must not know drivers.
+A value of the catalog is a value; one that only the node has, or the catalog lacks, is a token. Must not know drivers.
 """
 
 from __future__ import annotations

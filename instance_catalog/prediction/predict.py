@@ -1,7 +1,8 @@
-"""predict: what the drivers of a node will publish, as ResourceSlices of the same type that a cluster's slices have.
+"""predict: the future ResourceSlices of a node's drivers, of the same type as a cluster's slices.
 
-The one entrance to this room. Every driver has one pool per node, named like the node; names and numbering of slices
-follow the publishing library (k8s.io/dynamic-resource-allocation resourceslice controller) that the release vendors.
+The only entry point of this package. Every driver has one pool per node, named like the node; names and numbering of
+slices follow the publishing library (k8s.io/dynamic-resource-allocation resourceslice controller) that the release
+vendors.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery ut
 
 
 class UnpredictableError(ValueError):
-    """Asked for slices that cannot be predicted; the message says why. `unpredictable` says it beforehand."""
+    """Raised for slices that cannot be predicted; the message has the reason. `unpredictable` returns it in advance."""
 
 
 def predict(
@@ -58,7 +59,7 @@ def predict(
 
 
 def unpredictable(instance_type: InstanceType, driver_set: DriverSet) -> str | None:
-    """Why the slices of this combination cannot be predicted, or None if they can."""
+    """The reason why the slices of this combination cannot be predicted, or None if they can."""
     shipped = (p for p in driver_set.profiles if p.custom is None)
     reasons = (_prediction(p).why_unpredictable(instance_type, p) for p in shipped)
     return next((reason for reason in reasons if reason), None)
@@ -80,7 +81,8 @@ def node_labels(instance_type: InstanceType, driver_set: DriverSet, *, unit: str
 
 @lru_cache(maxsize=4096)
 def hosts(instance_type: InstanceType, driver_set: DriverSet) -> int:
-    """How many such nodes exist only together: the hosts of a TPU slice, which is bought as a whole; else 1."""
+    """The number of such nodes that exist only together: the hosts of a TPU slice, which is bought as a whole; else
+    1."""
     return max(
         (
             _prediction(profile).hosts(instance_type, profile)
@@ -98,7 +100,7 @@ def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
 
 
 def expected_unasked(instance_type: InstanceType, profile: DriverProfile) -> bool:
-    """Whether the driver has devices on the type, and somebody has measured them, so that no pool has to name it."""
+    """True if the driver has devices on the type, and they were measured, so that no pool has to name it."""
     if profile.custom is not None:
         return runs_on(instance_type, profile)
     found = _prediction(profile)
@@ -106,9 +108,9 @@ def expected_unasked(instance_type: InstanceType, profile: DriverProfile) -> boo
 
 
 def at_most(instance_type: InstanceType) -> tuple[tuple[str, Device], ...]:
-    """What devices can have on the type in implicit pools, with the driver's name; see Prediction.most.
+    """The most that devices on the type have in implicit pools, with the driver's name; see Prediction.most.
 
-    Nothing is predicted for it, and drivers that say nothing are left out.
+    It needs no prediction. Drivers without this function are left out.
     """
     return tuple(
         (driver_facts()[name].driver, found.most(instance_type))
@@ -180,10 +182,10 @@ def _numbered(contents: tuple[SliceContents, ...], profile: DriverProfile) -> tu
 
 
 def _slice_name(profile: DriverProfile, index: int) -> str:
-    """What the API server makes of generateName, with a suffix from a hash instead of chance.
+    """The name that the API server makes of generateName, with a suffix from a hash instead of a random one.
 
-    Library ≥ 0.36: <index, five hex digits>-<driver>-<node>-. Before that <node>-<driver>-, so that names do not tell
-    the order of the slices: it is left to chance, and here the index comes first in the suffix.
+    Library ≥ 0.36: <index, five hex digits>-<driver>-<node>-. Before that <node>-<driver>-, so that names do not show
+    the order of the slices: it is random, and here the index is first in the suffix.
     """
     if "index-first-slice-names" in profile.features:
         return f"{index:05x}-{profile.driver}-{PLACEHOLDER_NODE}-{_suffix(profile.driver, index)}"

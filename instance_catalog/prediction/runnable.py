@@ -1,4 +1,4 @@
-"""Whether a type works at all with its drivers on the node images there are, and who says that it does not.
+"""Checks whether a type works with its drivers on the existing node images, with the source if it does not.
 
 The facts are data/images and the bounds in the entries of types. A pool whose drivers name the branch of NVIDIA's
 driver (nvidia:driver=595.71.05) has an image of its own: then only the bounds count. Pure.
@@ -27,7 +27,7 @@ _NVIDIA = "NVIDIA"
 
 @dataclass(frozen=True, slots=True)
 class NotRunnable:
-    """Why nothing would run: `problem` in words, `source` of the fact behind it."""
+    """The reason why nothing would run: `problem` as text, and the `source` of the fact."""
 
     problem: str
     source: str
@@ -35,7 +35,7 @@ class NotRunnable:
 
 @dataclass(frozen=True, slots=True)
 class NeedsMore:
-    """What people have to see to before the accelerators of a type work: `next_step`, because of `problem`."""
+    """A step that users must take before the accelerators of a type work: `next_step`, because of `problem`."""
 
     problem: str
     next_step: str
@@ -43,8 +43,8 @@ class NeedsMore:
 
 
 def what_else_it_needs(instance_type: InstanceType) -> NeedsMore | None:
-    """What a node of the type lacks where nobody prepares it, however its devices are handed out: a driver that no node
-    image of the cloud has, or programs for accelerators that have been superseded. None: nothing that is known."""
+    """The requirement that a node of the type does not meet without preparation, with DRA or a device plugin: a driver
+    that no node image of the cloud has, or programs for superseded accelerators. None if no requirement is known."""
     card = instance_type.accelerator
     key = (instance_type.cloud, card.vendor if card else "")
     if card is not None and key in vendors_without_image():
@@ -64,7 +64,7 @@ def what_else_it_needs(instance_type: InstanceType) -> NeedsMore | None:
 
 @lru_cache(maxsize=4096)
 def why_not_runnable(instance_type: InstanceType, drivers: DriverSet) -> NotRunnable | None:
-    """Why the accelerators of the type would not work on its node, None if they would or nothing is known."""
+    """The reason why the type's accelerators would not work on its node. None if they would, or if it is unknown."""
     accelerator = instance_type.accelerator
     if accelerator is None:
         return None

@@ -1,12 +1,12 @@
 """Labels that pods select in clusters of GKE, EKS and Karpenter, by instance type and by capacity type.
 
-Who sets them on a node:
+The source of these labels on a node:
 
-    GKE                     its node pools, on every node. What a node pool is called, and labels that people gave it,
-                            are not known here: spec.labels of the CapacityPool has them (docs/gcp.md)
-    AWS, our own launches   the launch: kubelet registers with them (--node-labels), which it may for every key outside
-                            of kubernetes.io and k8s.io. So a pod that was written for Karpenter's nodes finds ours
-    AWS, node groups        EKS or the group's own template: not known here, so nothing is predicted
+    GKE                     its node pools, on every node. The name of a node pool, and labels that users gave it, are
+                            unknown here: spec.labels of the CapacityPool has them (docs/gcp.md)
+    AWS, direct launches    the launch: kubelet registers with them (--node-labels), which it may for every key outside
+                            of kubernetes.io and k8s.io. So a pod that was written for Karpenter's nodes fits them
+    AWS, node groups        EKS or the group's own template: unknown here, so nothing is predicted
 
 The id of a zone (topology.k8s.aws/zone-id) is not predicted: the same zone has another id in every account. Values that
 the catalog does not have (hypervisor, maker of the CPU, bandwidths) are left out. Karpenter's keys and values:
@@ -69,7 +69,7 @@ SYSTEM_KEYS: Final = frozenset(
 
 # Labels whose value is a model of accelerator, for which a misspelling can be found.
 ACCELERATOR_KEYS: Final = (labels.GKE_ACCELERATOR, labels.GKE_TPU_ACCELERATOR)
-# Who selects by one of these has said which machine it has to be.
+# A selector with one of these keys chooses the machine.
 MACHINE_KEYS: Final = frozenset({labels.GKE_ACCELERATOR, labels.GKE_COMPUTE_CLASS, labels.GKE_MACHINE_FAMILY})
 # Labels that nodes with any model, or none, may have: they do not choose a machine.
 OF_ANY_MODEL: Final = frozenset(
@@ -100,7 +100,7 @@ def type_labels(instance_type: InstanceType) -> FrozenMap[str, str]:
 
 @lru_cache(maxsize=64)
 def capacity_labels(cloud: str, capacity_type: CapacityType) -> FrozenMap[str, str]:
-    """What a node carries because of how it is paid for. Karpenter knows no capacity blocks: they are reserved."""
+    """The labels of a node by its capacity type. Karpenter has no capacity blocks: they are reserved."""
     if cloud == "aws":
         prepaid = capacity_type == CapacityType.CAPACITY_BLOCK
         karpenter = CapacityType.RESERVED if prepaid else capacity_type
@@ -115,7 +115,8 @@ def capacity_labels(cloud: str, capacity_type: CapacityType) -> FrozenMap[str, s
 
 @lru_cache(maxsize=8)
 def assumed_labels(cloud: str) -> FrozenMap[str, str]:
-    """What nodes carry where people turned on what any node pool may have; plans without a CapacityPool assume it.
+    """Labels of nodes with an option that any node pool may have and users enabled; plans without a CapacityPool assume
+    them.
 
     GKE sets the label of Workload Identity with --workload-metadata=GKE_METADATA, which Autopilot always has (GKE
     documentation, "Authenticate to Google Cloud APIs from GKE workloads", 2026-11).

@@ -1,4 +1,4 @@
-"""How groups of values that are not known before launch are named.
+"""The names of groups of values that are unknown before launch.
 
 A RuntimeOnly token's group begins with its scope:
 
@@ -6,7 +6,8 @@ A RuntimeOnly token's group begins with its scope:
     unit:…      exists only at run time, the same on all nodes of a capacity unit (placement group, NVLink domain)
     catalog:…   could be known, but the catalog has no such fact; never scoped to a node
 
-and ends with the kind of thing it stands for ("…/uuid"), from which `concrete` makes a value. Must not know drivers.
+and ends with the kind of value that it represents ("…/uuid"), from which `concrete` makes a value. Must not know
+drivers.
 """
 
 from __future__ import annotations

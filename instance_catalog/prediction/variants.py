@@ -1,7 +1,7 @@
-"""Which drivers a node may run when no CapacityPool says so: the variants that implicit pools offer.
+"""The drivers that a node may run if no CapacityPool lists them: the variants that implicit pools offer.
 
-Devices are published differently with and without MIG, and which of it a node does is its image's choice. So each type
-is offered in every way that can be predicted, and the plan names the driver profile that a real pool must then have.
+Devices are published differently with and without MIG, and the node's image decides which. So each type is offered in
+every predictable way, and the plan names the driver profile that a real pool must then have.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from instance_catalog.types.instance_type import InstanceType
 def implicit_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProfile) -> tuple[DriverSet, ...]:
     """The driver sets to try for a type, plainest first; empty if no known driver has devices on it.
 
-    NVIDIA types come plain, with every predictable static MIG layout and, where Kubernetes has partitionable devices,
-    with dynamic MIG; always with compute-domain. The others join where they have devices, but not drivers that run on
-    any machine, which are an operator's choice.
+    NVIDIA types have the plain set, one with every predictable static MIG layout and, if Kubernetes has partitionable
+    devices, one with dynamic MIG; always with compute-domain. Other drivers are added where they have devices, except
+    for drivers that run on any machine, which are an operator's choice.
     """
     return tuple(s for s in _all_driver_sets(instance_type, kubernetes) if unpredictable(instance_type, s) is None)
 

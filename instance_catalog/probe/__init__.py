@@ -1,1 +1,1 @@
-"""Reading a GPU node: what is there (read_nvml, read_host), its record, and what the catalog makes of it (entry)."""
+"""Reads a GPU node: its hardware (read_nvml, read_host), its record, and the catalog entry made of it (entry)."""

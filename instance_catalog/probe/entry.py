@@ -1,6 +1,6 @@
-"""What the catalog makes of a Probe: an entry for a person to review, and how MIG differs from the tables. Pure.
+"""The catalog entry of a Probe, for review by a person, and the differences of MIG from the tables. Pure.
 
-A probe knows devices and where they sit; prices, how a type is sold, and the sizes of NVLink domains it cannot know.
+A probe has devices and their positions. It cannot know prices, capacity types, and the sizes of NVLink domains.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ def catalog_content(
 ) -> Content:
     """The content of a catalog file that describes the probed node as type `name`.
 
-    `models` are the catalog's accelerators; one that is not among them comes with the content. Of an `existing` type,
-    what the catalog knows better (nominal memory, how it is sold) stays. Raises ProbeError for GPUs of several models.
+    `models` are the catalog's accelerators; one that is not among them is added to the content. Of an `existing` type,
+    the values that the catalog knows better (nominal memory, capacity types) stay. Raises ProbeError for GPUs of
+    several models.
     """
     gpu = _common(probe.gpus)
     known = _model(gpu, models)
@@ -44,7 +45,7 @@ def catalog_content(
 
 
 def left_to_say(probe: Probe) -> tuple[str, ...]:
-    """What the probe could not read or not know, and a person should add."""
+    """The facts that the probe could not read, and a person should add."""
     found = list(probe.notes)
     unknown = [nic for nic in probe.nics if _kind(nic) is None]
     found += [
@@ -176,9 +177,9 @@ def _places(records: Iterable[PciRecord]) -> Content:
 
 
 def mig_differences(gpu: GpuRecord, table: MigTable) -> Iterator[str]:
-    """What the table says differently, one line each; nothing where the GPU reports no profiles.
+    """The differences of the table from the GPU, one line each; nothing if the GPU reports no profiles.
 
-    Only profiles of the table are looked at: the driver announces no others as devices (graphics profiles, say).
+    Only profiles of the table are compared: the driver announces no others as devices (graphics profiles, say).
     """
     if gpu.mig is None or not gpu.mig.profiles:
         return

@@ -1,6 +1,6 @@
 """The kernel's side of a probe: PCI tree, network cards, CPUs and memory, from sysfs and procfs.
 
-Reads below a root directory, which is /host/root's in a container and a made-up one in tests. Must not know NVML.
+Reads below a root directory, which is /host/root in a container and a temporary one in tests. Must not know NVML.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def read_host(root: Path) -> HostRecord:
 
 
 def pci_record(root: Path, address: str) -> PciRecord:
-    """Where the PCI device of this address sits; without sysfs, the address alone.
+    """The position of the PCI device with this address; without sysfs, the address alone.
 
-    The root is the first element below /sys/devices, as dranet and the GPU driver take it.
+    The root is the first element below /sys/devices, as in dranet and the GPU driver.
     """
     link = root / "sys/bus/pci/devices" / address
     if not link.exists():

@@ -1,8 +1,8 @@
-"""NVML's side of a probe. The only file that knows pynvml; calls as kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 makes
-them (cmd/gpu-kubelet-plugin/nvlib.go), names as NVIDIA/go-nvlib gives them.
+"""NVML's side of a probe. The only module that uses pynvml; calls as kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 makes
+them (cmd/gpu-kubelet-plugin/nvlib.go), names as NVIDIA/go-nvlib has them.
 
-What a GPU or an older driver does not offer is left out, with a note. A GPU that does not answer ends the probe: half a
-node must not become a catalog entry.
+Values that a GPU or an older driver does not offer are left out, with a note. A GPU that does not answer ends the
+probe: half a node must not become a catalog entry.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _opened() -> Iterator[ModuleType]:
 
 
 def _why(nvml: ModuleType, error: Any) -> ProbeError:
-    """What NVML's error code means for the person who probes."""
+    """The error for the user of the probe, from NVML's error code."""
     known = {
         nvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
             "libnvidia-ml.so.1 was not found",
@@ -191,7 +191,7 @@ class _Reading:
         )
 
     def _mig_profile(self, handle: Any, argument: int) -> MigProfileRecord | None:
-        """The profile of an enum argument; None if the GPU has no such profile, or the driver does not know it."""
+        """The profile of an enum argument; None if the GPU has no such profile, or the driver does not support it."""
         nvml = self._nvml
         absent = (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_INVALID_ARGUMENT)
         info = None
@@ -283,7 +283,7 @@ class _Reading:
         )
 
     def _optional(self, what: str, call: Callable[..., T], *arguments: Any) -> T | None:
-        """What the call says; None where the GPU has no such thing, or the driver or our rights do not reach it."""
+        """The result of the call; None if the GPU does not support it, the driver is too old, or root is needed."""
         nvml = self._nvml
         try:
             return call(*arguments)

@@ -1,6 +1,6 @@
-"""The Probe record: what a GPU node says of itself, as a file.
+"""The Probe record: the raw facts of a GPU node, as a file.
 
-Raw facts, so that what they mean can be corrected later without a new probe. Must not know the catalog.
+The facts are raw so that their interpretation can be corrected later without a new probe. Must not know the catalog.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 
 class ProbeError(Exception):
-    """Why a node cannot be probed. `next_step` says what to install, start or allow."""
+    """The reason why a node cannot be probed. `next_step` names what to install, start or allow."""
 
     def __init__(self, message: str, next_step: str) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class _Record(BaseModel):
 
 
 class PciRecord(_Record):
-    """Where a device sits. `path` are the bridges between root and device; a lone root complex has none."""
+    """The position of a device. `path` are the bridges between root and device; a lone root complex has none."""
 
     address: str = Field(description="0000:53:00.0")
     root: str | None = Field(default=None, description="pci0000:44; None: not in sysfs")
@@ -59,7 +59,7 @@ class MigInstanceRecord(_Record):
 
 
 class MigRecord(_Record):
-    """MIG of a GPU that is capable of it."""
+    """The MIG state of a GPU that supports it."""
 
     enabled: bool
     pending: bool

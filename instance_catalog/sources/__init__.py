@@ -1,1 +1,1 @@
-"""Catalog entries from a cloud's listing and from nodes that run."""
+"""Catalog entries from a cloud's listing and from running nodes."""

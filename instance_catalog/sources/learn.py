@@ -1,7 +1,7 @@
-"""Catalog entries from nodes that run: what their drivers published and what they leave to pods.
+"""Catalog entries from running nodes: the devices that their drivers published and their allocatable resources.
 
-Of a type in the catalog, what reality contradicts or answers is corrected; a type that is not in it gets an entry.
-Nodes of one type must agree, else nothing is taken over from their slices. The result is for a person to review. Pure.
+For a type in the catalog, values that the nodes contradict or add are corrected; an unknown type gets an entry. Nodes
+of one type must agree, else nothing is taken from their slices. The result is for review by a person. Pure.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _PROFILES: Final[Mapping[str, str]] = {
     "dra.net": "dranet",
     "dra.networking.k8s.aws": "aws-net",
 }
-# What depends on the type alone. Pods and disk are the node template's choice.
+# The resources that depend on the type alone. Pods and disk are the node template's choice.
 _MEASURED: Final = (CPU, MEMORY)
 _GIB: Final = 2**30
 
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """A node that runs, as far as it says something of its type. `slices` are those it published."""
+    """The facts of a running node that describe its type. `slices` are those it published."""
 
     name: str
     type_name: str
@@ -54,7 +54,7 @@ class SeenNode:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What the nodes of one type teach. `content` is a catalog file's, None: nothing that is not known already."""
+    """The facts from the nodes of one type. `content` is a catalog file's; None: nothing new."""
 
     type_name: str
     nodes: tuple[str, ...]

@@ -1,8 +1,9 @@
-"""A cloud's own listing, merged into the catalog: what to write, what people say otherwise, what has gone. Pure.
+"""A cloud's own listing, merged into the catalog: values to write, conflicts with users' values, types that are gone.
+Pure.
 
-The result is one catalog file that the sync alone owns, with a priority below everything a person or a node said. So a
-human's edit is never overwritten; where the two contradict each other, the conflict is reported. Only what differs from
-the catalog without the file is written, which keeps the file short enough to be read.
+The result is one catalog file that the sync alone owns, with a priority below all values of users and nodes. So a
+user's edit is never overwritten; if the two contradict each other, the conflict is reported. Only differences from the
+catalog without the file are written, which keeps the file short enough to be read.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _GROUPS: Final = ("shape", "accelerator", "network")
 
 @dataclass(frozen=True, slots=True)
 class ListedAccelerator:
-    """What the cloud's API says of the accelerators of a type; `memory` is of one device."""
+    """The accelerators of a type in the cloud's API; `memory` is of one device."""
 
     vendor: str
     api_name: str
@@ -79,7 +80,7 @@ class CloudListing:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The cloud says `theirs`, the catalog `ours`, which remains effective.
+    """A value of the cloud, `theirs`, that differs from the catalog's, `ours`, which remains effective.
 
     Not a Diagnostic: neither side is known to be wrong, and both values are kept apart for logs and metrics.
     """
@@ -92,7 +93,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of a sync. `gone` are types that the file had and the listing has no longer."""
+    """The result of a sync. `gone` are types that the file had and that are no longer listed."""
 
     content: Content
     conflicts: tuple[Conflict, ...] = ()
@@ -174,7 +175,7 @@ def _new(listed: ListedType, listing: CloudListing, below: Catalog, models: dict
 
 
 def _changes(listed: ListedType, known: InstanceType) -> Content:
-    """What the cloud says otherwise of a known type's size and of how it is sold."""
+    """The differences in a known type's size and capacity types."""
     ours = {
         "architecture": known.architecture,
         "vcpu": known.vcpu,
@@ -186,7 +187,7 @@ def _changes(listed: ListedType, known: InstanceType) -> Content:
     entry = {name: value for name, value in theirs.items() if ours[name] != value}
     if "memory" in entry:
         entry["memory"] = str(listed.memory)
-    # Reservations are made for what is sold on demand; listings do not speak of them.
+    # Reservations exist for types that are sold on demand; listings do not have them.
     kept = {kind for kind in known.capacity_types if kind is CapacityType.RESERVED}
     kinds = tuple(kind for kind in CapacityType if kind in {*listed.capacity_types, *kept})
     if listed.capacity_types and kinds != known.capacity_types:
@@ -206,7 +207,8 @@ def _shape(listed: ListedType) -> Content:
 
 
 def _conflicts(listed: ListedType, known: InstanceType, below: Catalog) -> Iterator[Conflict]:
-    """Accelerators of known types stay as they are: the catalog knows them better than a cloud's API names them."""
+    """The conflicts of accelerators. Those of known types stay: the catalog is more exact than the names of a cloud's
+    API."""
     theirs = listed.accelerator
     if theirs is None:
         return
@@ -225,7 +227,8 @@ def _conflicts(listed: ListedType, known: InstanceType, below: Catalog) -> Itera
 
 
 def overruled(content: Content, after: Catalog) -> tuple[Conflict, ...]:
-    """What the file says and the catalog, with the file in it, does not: a layer of higher priority says otherwise."""
+    """The values of the file that the catalog with the file does not have, because a layer of higher priority overrides
+    them."""
     return tuple(
         conflict for entry in content.get("types", ()) for conflict in _overruled(entry, after.get(entry["name"]))
     )
@@ -283,7 +286,8 @@ def _not_sold(listing: CloudListing, below: Catalog) -> Iterator[Content]:
 def _kept(
     listing: CloudListing, below: Catalog, last: Mapping[str, Any], spoken_of: Collection[str]
 ) -> Iterator[Content]:
-    """Types that only the file described, no longer listed, of which people speak: as they were, and sold nowhere."""
+    """Types that only the file described, are no longer listed, and that users' entries mention: unchanged, but sold in
+    no zone."""
     listed = {one.name for one in listing.types}
     for entry in last.get("types", ()):
         name = entry["name"]
@@ -293,12 +297,13 @@ def _kept(
 
 
 def _provenance(listing: CloudListing) -> Content:
-    """Of a new type. A known type keeps its sources; what is written over it has the layer's reason as its own."""
+    """The provenance of a new type. A known type keeps its sources; new values over it have the layer's reason as
+    theirs."""
     return {group: {"source": listing.source, "date": listing.date, "guess": False} for group in _GROUPS}
 
 
 def _model(theirs: ListedAccelerator, cloud: str, below: Catalog) -> Accelerator | None:
-    """The model that the cloud calls so; of several, the one with its memory, if it says one."""
+    """The model with this name in the cloud; of several, the one with the listed memory, if there is one."""
     called = [model for model in below.accelerators.values() if _is_called(model, theirs, cloud)]
     same = [model for model in called if theirs.memory is not None and model.api_memory == theirs.memory]
     if same or len(called) == 1 or theirs.memory is None:

@@ -1,1 +1,1 @@
-"""Instance types, offerings and the Catalog of them; what of a machine pods can use."""
+"""Instance types, offerings and their Catalog; the resources of a machine that pods can use."""

@@ -1,6 +1,6 @@
-"""The Catalog: all instance types that can be bought, as one value that is asked, filtered and ordered.
+"""The Catalog: all instance types that can be bought, as one value with lookups, filters and orders.
 
-Pure. Reading and checking files is loader.py, which is the only maker of catalogs outside tests.
+Pure. loader.py reads and checks files; outside tests, it alone makes catalogs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Facts of a cloud that no instance type has (data/clouds): how it spells places and provider ids, labels of its nodes,
-its network cards. A cloud without a file has any spelling and none of the rest."""
+"""Facts of a cloud that belong to no instance type (data/clouds): its spelling of places and provider ids, labels of
+its nodes, its network cards. A cloud without a file has any spelling and none of the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _NOTHING = re.compile(r"(?!)")
 
 @dataclass(frozen=True, slots=True)
 class HugePages:
-    """What a node keeps for the devices of a device plugin: the resource that pods may ask for, which is no memory."""
+    """The resource that a node reserves for the devices of a device plugin: huge pages, which are not part of its
+    memory."""
 
     resource: str
     amount: Quantity
@@ -38,30 +39,28 @@ class Sidecar:
 
 @dataclass(frozen=True, slots=True)
 class CloudFacts:
-    """Patterns are of whole names. The group of `in_region` is the region of a zone. `regular` is how regions are named
-    as a rule. `first_zone` follows a region in the name of a zone of it. `provider_id` is what begins the
-    spec.providerID of a node, before "://".
+    """Patterns match whole names. The group of `in_region` is the region of a zone. `regular` matches usual names of
+    regions. `first_zone` follows a region in the name of a zone. `provider_id` is the prefix of a node's
+    spec.providerID before "://".
 
-    `domains` are those of labels that only its nodes have; `machine_labels` choose the machine, `pool_labels` name a
-    group of nodes, or what it was made with; of these, `sharing_labels` are on nodes that hand out parts of GPUs, and
-    `reservation_labels` on those of a reservation. `resources` are beginnings of extended resources, and `registries`
-    images, that pods name on it alone. `group_per_type`: nodes of one group are of one type, and the label names the
-    group; "" elsewhere.
-    `queue_label` is on groups that another autoscaler sizes for requests that wait in a queue.
-    `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label by
-    which pods select a model of accelerator, `count_label` that with how many a node has. `chosen_labels` have values
-    that people choose, so that nothing says which machines they mean; the text says who knows. Of nodes with
-    `built_in_values` the cloud says what they are, and makes them itself; on those with `own_driver_values` it installs
-    the accelerators' driver, so that none of a CapacityPool has them. `accelerator_taints` are the taints that the
-    cloud gives nodes with accelerators of a vendor.
+    `domains` are those of labels that only its nodes have; `machine_labels` choose the machine; `pool_labels` name a
+    group of nodes, or its properties. Among these, `sharing_labels` are on nodes that offer parts of GPUs, and
+    `reservation_labels` on nodes of a reservation. `resources` are prefixes of extended resources, and `registries`
+    match images, that pods use on this cloud alone. `group_per_type`: nodes of one group are of one type, and the label
+    names the group; "" elsewhere. `queue_label` is on groups that another autoscaler sizes for requests that wait in a
+    queue. `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label
+    by which pods select a model of accelerator, `count_label` the one with the number on a node. `chosen_labels` have
+    values that users choose, so that their machines are unknown; the text names the source. The cloud defines nodes
+    with `built_in_values` and creates them itself; on nodes with `own_driver_values` it installs the accelerators'
+    driver, so that no CapacityPool has any of them. `accelerator_taints` are the taints of nodes with a vendor's
+    accelerators.
 
-    `cards` are the kinds of the primary and of the RDMA network card of types that are listed; () where the listing
-    says nothing. `storage_drivers` make volumes that only its machines mount; `zone_label` is the label with the zone
-    by which they select nodes. `huge_pages` are by extended resource.
-    `topology_types`: the types whose nodes have labels of where they are among the others, by the beginning of these.
-    `root_disk` says where people set the size of root disks. `critical_pods_need_quota`: critical pods outside
-    kube-system start only where a ResourceQuota selects their priority class. `sdk`: Python packages that the extra of
-    foreslice with the cloud's name installs.
+    `cards` are the kinds of the primary and of the RDMA network card of listed types; () if the listing has none.
+    `storage_drivers` make volumes that only its machines mount; `zone_label` is the label with the zone by which they
+    select nodes. `huge_pages` are by extended resource. `topology_types`: the types whose nodes have labels of their
+    position among the others, by the prefix of these. `root_disk` tells users where to set the size of root disks.
+    `critical_pods_need_quota`: critical pods outside kube-system start only if a ResourceQuota selects their priority
+    class. `sdk`: Python packages of the extra of foreslice with the cloud's name.
     """
 
     region: re.Pattern[str] = _NOTHING
@@ -178,8 +177,8 @@ def queue_labels() -> frozenset[str]:
 
 
 def made_by_cloud(key: str, value: str) -> bool:
-    """Whether a cloud makes the nodes with this value of the label by itself, or installs the driver on them, so that
-    no group of others has it."""
+    """True if a cloud creates the nodes with this value of the label itself, or installs the driver on them, so that no
+    other group has it."""
     found = cloud_facts().values()
     return any(value in given.get(key, ()) for one in found for given in (one.built_in_values, one.own_driver_values))
 
@@ -191,7 +190,7 @@ def zone_labels() -> frozenset[str]:
 
 
 def is_regular_region(name: str) -> bool:
-    """Whether a cloud may have a region of this name, so that it is no misspelling of another one."""
+    """True if a cloud may have a region of this name, so that it is no misspelling of another one."""
     return any(facts.regular.match(name) for facts in cloud_facts().values())
 
 

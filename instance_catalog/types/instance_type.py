@@ -32,17 +32,17 @@ _SPOKEN_WITH_VOWEL: Final = "AEFHILMNORSX"  # letters whose names begin with a v
 
 
 class CapacityType(StrEnum):
-    """How a machine is paid for and assured."""
+    """How a machine is paid for, and how certain its capacity is."""
 
     CAPACITY_BLOCK = "capacity-block"  # prepaid for a period: AWS Capacity Block, GCP calendar reservation
-    RESERVED = "reserved"  # held for us: AWS ODCR, GCP reservation
-    FLEX_START = "flex-start"  # waits until there is some, and ends by itself: GCP flex-start
+    RESERVED = "reserved"  # held for the account: AWS ODCR, GCP reservation
+    FLEX_START = "flex-start"  # waits for capacity, and ends by itself: GCP flex-start
     SPOT = "spot"
     ON_DEMAND = "on-demand"
 
     @property
     def needs_reservation(self) -> bool:
-        """Whether nothing can be launched without naming a reservation."""
+        """True if nothing can be launched without naming a reservation."""
         return self in (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED)
 
 
@@ -83,7 +83,7 @@ class Accelerator:
 
     @property
     def mig(self) -> bool:
-        """Whether the device can be partitioned."""
+        """True if the device can be partitioned."""
         return self.mig_table is not None
 
 
@@ -99,9 +99,9 @@ PcieRoot: TypeAlias = str | RootGroup
 
 @dataclass(frozen=True, slots=True)
 class PciPlacement:
-    """Where a device sits. None: not known.
+    """The position of a device. None: unknown.
 
-    `bus_id` is "0000:53:00.0"; `pcie_root` is "pci0000:44" where verified, else the group of devices it is equal with.
+    `bus_id` is "0000:53:00.0"; `pcie_root` is "pci0000:44" if verified, else the group of devices with an equal root.
     """
 
     bus_id: str | None = None
@@ -127,17 +127,17 @@ class NetworkCard:
 
     @property
     def rdma(self) -> bool:
-        """Whether the device speaks RDMA."""
+        """True if the device supports RDMA."""
         return self.kind in ("efa", "rdma")
 
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """How the accelerators reach each other.
+    """The links between the accelerators.
 
-    `link` is the technology ("NVLink", "NeuronLink", "ICI"; None: PCIe only or a single device), `shape` how it is
-    wired ("switch", "mesh", "ring", "NVL72"), `gigabytes_per_second` per accelerator. `domain_nodes` are the sizes, in
-    nodes, in which an NVLink domain across machines is sold (p6e-gb200: 9 or 18); () if the fabric ends at the node.
+    `link` is the technology ("NVLink", "NeuronLink", "ICI"; None: PCIe only or a single device), `shape` the wiring
+    ("switch", "mesh", "ring", "NVL72"), `gigabytes_per_second` per accelerator. `domain_nodes` are the sizes, in nodes,
+    in which an NVLink domain across machines is sold (p6e-gb200: 9 or 18); () if the fabric ends at the node.
     """
 
     link: str | None = None
@@ -147,13 +147,13 @@ class Fabric:
 
     @property
     def multi_node(self) -> bool:
-        """Whether an NVLink domain spans nodes."""
+        """True if an NVLink domain spans nodes."""
         return bool(self.domain_nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class CpuTopology:
-    """How the CPUs are laid out. None: not known."""
+    """The layout of the CPUs. None: unknown."""
 
     sockets: int | None = None
     numa_nodes: int | None = None
@@ -165,7 +165,7 @@ UNKNOWN_CPU: Final = CpuTopology()
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per hour for one machine, in one region, on one day. A `guess` is no price that anybody has quoted."""
+    """US dollars per hour for one machine, in one region, on one day. A `guess` has no source that quotes it."""
 
     usd_per_hour: Decimal
     region: str
@@ -175,11 +175,11 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """Something that can be launched: a type in a zone under a capacity type. `zone` is "any" until a sync says more.
+    """An offering that can be launched: a type in a zone with a capacity type. `zone` is "any" without a sync.
 
-    `region` is where it would be launched; "" where the provider decides that. `usd_per_hour` None: no price is known
-    there, so it is listed last and never bought. `price_region` and `price_date` say what the price was read for.
-    `reservation` is the provider's id.
+    `region` is the region of the launch; "" if the provider decides it. `usd_per_hour` None: no price is known there,
+    so it is listed last and never bought. `price_region` and `price_date` are those of the price. `reservation` is the
+    provider's id.
     """
 
     instance_type: str
@@ -193,7 +193,7 @@ class Offering:
 
     @property
     def buyable(self) -> bool:
-        """Whether it has a price and, where its capacity type needs one, a reservation."""
+        """True if it has a price and, if its capacity type needs one, a reservation."""
         return self.usd_per_hour is not None and (
             self.reservation is not None or not self.capacity_type.needs_reservation
         )
@@ -203,18 +203,17 @@ class Offering:
 class InstanceType:
     """One machine type.
 
-    `accelerator_count` may be a fraction of a card (AWS g6f: one vGPU device is published); `device_count` is what the
-    node shows. `placements` are the accelerators' PCI facts in device order, () if nothing is known.
-    `topology` is the accelerators' wiring as the node label says it (TPU "2x4"), `slice_topologies` those of slices of
-    several such machines, which are bought as a whole. `prices` are list prices by capacity type, `zone_prices` those
-    that are known better for a zone or a region; `capacity_types` what is sold at all, in the order of CapacityType;
-    `zones` where, by region; of others nothing is known. `unpriced` is why no price is known.
-    `min_driver` and `max_driver` are the oldest and the last NVIDIA driver branch that run the device on this type.
-    `bare_metal`: no hypervisor is below the node, so it has an IOMMU. `allocatable` was measured on a node, and wins
-    over the cloud's model. `extended_resources` are what the device plugins of the usual node images offer beside DRA.
-    `provenance` is by fact group: "shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable",
-    "driver", "extendedResources".
-    `origin` is the data file, for messages.
+    `accelerator_count` may be a fraction of a card (AWS g6f: one vGPU device is published); `device_count` is the
+    number that the node shows. `placements` are the accelerators' PCI facts in device order, () if unknown. `topology`
+    is the accelerators' wiring as in the node label (TPU "2x4"), `slice_topologies` those of slices of several such
+    machines, which are bought as a whole. `prices` are list prices by capacity type, `zone_prices` more exact ones for
+    a zone or a region; `capacity_types` are those that are sold at all, in the order of CapacityType; `zones` are by
+    region; of other regions nothing is known. `unpriced` is the reason why no price is known. `min_driver` and
+    `max_driver` are the oldest and the last NVIDIA driver branch that run the device on this type. `bare_metal`: no
+    hypervisor is below the node, so it has an IOMMU. `allocatable` was measured on a node, and overrides the cloud's
+    model. `extended_resources` are those of the device plugins of the usual node images, beside DRA. `provenance` is by
+    fact group: "shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable", "driver",
+    "extendedResources". `origin` is the data file, for messages.
     """
 
     cloud: str
@@ -230,7 +229,7 @@ class InstanceType:
     slice_topologies: tuple[str, ...] = ()
     network_cards: tuple[NetworkCard, ...] = ()
     efa_cards: tuple[int, ...] | None = ()  # indexes of the cloud's cards that take EFA interfaces; None: not known
-    network: str = ""  # as the cloud words it: "3200 Gbps peak"
+    network: str = ""  # as the cloud writes it: "3200 Gbps peak"
     local_nvme_gb: int | None = None  # decimal gigabytes; None: not known
     capacity_types: tuple[CapacityType, ...] = ()
     prices: FrozenMap[CapacityType, Price] = field(default_factory=FrozenMap)
@@ -241,7 +240,7 @@ class InstanceType:
     max_driver: str | None = None
     bare_metal: bool = False
     extended_resources: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
-    reservation: NodeReservation = field(default=NOTHING_RESERVED, repr=False)  # what a node keeps for itself
+    reservation: NodeReservation = field(default=NOTHING_RESERVED, repr=False)  # what a node reserves for itself
     allocatable: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     notes: tuple[str, ...] = ()
     provenance: FrozenMap[str, Provenance] = field(default_factory=FrozenMap)
@@ -259,7 +258,7 @@ class InstanceType:
 
     @property
     def machine_type(self) -> str:
-        """What the cloud calls the machine, and what the node's label node.kubernetes.io/instance-type says."""
+        """The cloud's name of the machine, which is the value of the node's label node.kubernetes.io/instance-type."""
         return self.machine or self.name
 
     @property
@@ -269,7 +268,7 @@ class InstanceType:
 
     @property
     def share(self) -> str:
-        """What part of a card it has, as people say it: "1/8 of an L4"; "" for whole cards."""
+        """The share of a card, for people: "1/8 of an L4"; "" for whole cards."""
         if self.accelerator is None or self.accelerator_count >= 1:
             return ""
         whole = self.accelerator.model.partition(" (")[0]
@@ -277,7 +276,7 @@ class InstanceType:
 
     @property
     def sold_on_demand(self) -> bool:
-        """Whether anybody can buy it without having asked for Spot, flex-start or a reservation."""
+        """True if it can be bought without Spot, flex-start or a reservation."""
         return CapacityType.ON_DEMAND in self.capacity_types
 
     @property
@@ -303,8 +302,8 @@ class InstanceType:
         return replace(offering, usd_per_hour=price.usd_per_hour, price_region=price.region, price_date=price.date)
 
     def price_in(self, zone: str, capacity_type: CapacityType, *, region: str = "") -> Price | None:
-        """The price in a zone: what is known of the zone, else of its region, else the list price if that is of the
-        region. Another region's price is none here; only without a region does the list price stand for all."""
+        """The price in a zone: the zone's own, else its region's, else the list price if that is of the region. Without
+        a region the list price is used for all; a price of another region never is."""
         region = region or _region_of_place(zone)
         for place in (zone, region):
             price = self.zone_prices.get(place, _NO_PRICES).get(capacity_type)
@@ -333,7 +332,7 @@ def _region_of_place(zone: str) -> str:
 
 
 def partition_of(place: str) -> str:
-    """What begins the names of regions and zones in one of AWS's separate partitions; "" everywhere else."""
+    """The prefix of regions and zones in one of AWS's separate partitions; "" everywhere else."""
     match = _PARTITION.match(place)
     return match[0] if match else ""
 

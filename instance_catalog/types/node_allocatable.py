@@ -1,9 +1,9 @@
-"""What pods can have of a node that does not exist yet: cpu, memory, ephemeral-storage and pods.
+"""The resources of a future node that pods can use: cpu, memory, ephemeral-storage and pods.
 
 Allocatable = capacity - kube-reserved - hard eviction thresholds (kubernetes/kubernetes pkg/kubelet/cm
 node_container_manager_linux.go, v1.36), with the cloud's NodeReservation for each. Conservative: a bound that is a
-range counts at its worse end, so that a pod that fits here fits there. Values measured on a node
-(InstanceType.allocatable) win. Pure.
+range counts at its worse end, so that a pod that fits here fits on the node. Values measured on a node
+(InstanceType.allocatable) have priority. Pure.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def node_allocatable(
 
 
 def assumes_root_disk(instance_type: InstanceType) -> bool:
-    """Whether its ephemeral storage is a root disk whose size nobody has stated."""
+    """True if its ephemeral storage is a root disk of unknown size."""
     measured = EPHEMERAL_STORAGE in instance_type.allocatable
     return not measured and _local_disk(instance_type) is None and instance_type.reservation.root_disk.value > 0
 

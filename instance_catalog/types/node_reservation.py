@@ -1,4 +1,4 @@
-"""How much of a machine never reaches pods: a model per cloud and node image, as values.
+"""The part of a machine that pods cannot use: a model per cloud and node image, as values.
 
 The numbers are data (data/nodes.yaml) with their sources. Pure; node_allocatable.py applies them to an instance type.
 """
@@ -18,7 +18,7 @@ _NOTHING = Quantity.of(0)
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """The `share` kept of an amount between the bound of the tier before and `up_to` (None: no bound)."""
+    """The reserved `share` of an amount between the bound of the previous tier and `up_to` (None: no bound)."""
 
     share: Fraction
     up_to: Quantity | None = None
@@ -35,7 +35,7 @@ class PodRange:
 
 @dataclass(frozen=True, slots=True)
 class DiskReservation:
-    """Of a root disk: base + share x size, at most `most_share` of it and `most`."""
+    """The reservation of a root disk: base + share x size, at most `most_share` of it and `most`."""
 
     base: Quantity = _NOTHING
     share: Fraction = Fraction(0)
@@ -46,7 +46,7 @@ class DiskReservation:
 @dataclass(frozen=True, slots=True)
 class LocalDisks:
     """Machine families (the part of a type's name before "-") whose local disks, less `reserved`, are the ephemeral
-    storage of a node, unless its node pool says otherwise."""
+    storage of a node, unless its node pool overrides it."""
 
     families: tuple[str, ...] = ()
     reserved: Quantity = _NOTHING
@@ -54,11 +54,11 @@ class LocalDisks:
 
 @dataclass(frozen=True, slots=True)
 class NodeReservation:
-    """What hypervisor, kernel and kubelet keep. The default keeps nothing.
+    """The reservation of hypervisor, kernel and kubelet. The default reserves nothing.
 
     `memory_overhead` is the share of the nominal memory that the node never shows as its capacity. kube-reserved memory
     is `memory_base` + `memory_per_pod` x pods + `memory_tiers`; CPU is `cpu_tiers`, in cores. `eviction_memory` and
-    `eviction_disk` (a share) are hard eviction thresholds. `root_disk` is the size when the node template says nothing.
+    `eviction_disk` (a share) are hard eviction thresholds. `root_disk` is the size if the node template sets none.
     """
 
     image: str = ""

@@ -1,4 +1,4 @@
-"""Where facts come from. On its own, so that every kind of fact can carry it."""
+"""The sources of facts. A module of its own, so that every kind of fact can have one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from instance_catalog.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a group of facts comes from. `date` is ISO text as coarse as the source gives it ("2026-08-03", "2026").
+    """The source of a group of facts. `date` is ISO text, as exact as the source ("2026-08-03", "2026").
 
-    A `guess` is used like any other value, shown as such, and gives way to what nodes really publish.
+    A `guess` is used like any other value, shown as a guess, and overridden by what nodes publish.
     """
 
     source: str

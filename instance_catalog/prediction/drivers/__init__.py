@@ -1,1 +1,1 @@
-"""One module for each DRA driver: what it publishes on an instance type."""
+"""One module for each DRA driver: the devices that it publishes on an instance type."""

@@ -1,13 +1,13 @@
 """gpu.amd.com: whole GPUs, GPUs partitioned by the node image, and virtual partitions (gate AutoPartition).
 
 ROCm/k8s-gpu-dra-driver cmd/gpu-kubeletplugin deviceinfo.go, driver.go at 08bc729. Virtual partitions of one GPU exclude
-each other through a counter; that the memory mode is one for the whole node is enforced by taints which the driver
-sets after the first allocation, so a fresh node has none. Must not know other drivers.
+each other through a counter. The memory mode is one for the whole node; the driver enforces it with taints after the
+first allocation, so a new node has none. Must not know other drivers.
 
 With the gate VFIOPassthrough every GPU is published once more, for virtual machines (docs/driver-attributes.md at
-06dbe58). Only GPUs as a whole: virtual functions exist where somebody has made them. A GPU that could have some
-(`total-vfs`) takes all their slots of a counter set. Nothing ties the entry to the GPU's other one until one of them is
-prepared.
+06dbe58). Only whole GPUs: virtual functions exist only after an administrator created them. A GPU that could have some
+(`total-vfs`) uses all their slots of a counter set. Nothing connects the entry to the GPU's other one until one of them
+is prepared.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def runs_on(instance_type: InstanceType) -> bool:
 
 
 def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Why the slices cannot be predicted, or None if they can."""
+    """The reason why the slices cannot be predicted, or None if they can."""
     accelerator = instance_type.accelerator
     if accelerator is None or not runs_on(instance_type):
         return None
@@ -94,7 +94,7 @@ def contents(
 
 
 def _physical(instance_type: InstanceType, accelerator: Accelerator, profile: DriverProfile) -> list[Device]:
-    """What sysfs shows: GPUs, or the partitions that the node image made of every GPU."""
+    """The devices in sysfs: GPUs, or the partitions that the node image made of every GPU."""
     partitioned = _modes(accelerator, profile)
     mode = profile.option("partition") or ""
     count = _PARTITIONS_OF[mode.partition("_")[0]]
@@ -131,7 +131,7 @@ def _slots(instance_type: InstanceType, profile: DriverProfile) -> Iterator[Coun
 
 
 def _total_vfs(profile: DriverProfile) -> int:
-    """How many virtual functions every GPU can have."""
+    """The number of virtual functions that every GPU can have."""
     return int(profile.option("total-vfs") or 0)
 
 
@@ -169,7 +169,7 @@ def _virtual(
 def _common(
     instance_type: InstanceType, accelerator: Accelerator, profile: DriverProfile, gpu: int
 ) -> dict[str, AttributeValue]:
-    """What a GPU and all its partitions publish."""
+    """The attributes that a GPU and all its partitions publish."""
     name, placement, facts = f"gpu-{gpu}", instance_type.placement(gpu), _facts(accelerator, profile)
     return {
         "productName": accelerator.product_name

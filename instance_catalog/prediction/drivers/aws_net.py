@@ -1,8 +1,8 @@
 """dra.networking.k8s.aws: the RDMA cards of AWS machines, as AWS's own driver publishes them.
 
-The driver is not open source; data/drivers/dra.networking.k8s.aws.yaml says what was measured and by whom. What nobody
-measured is a gap of the catalog, so that a claim which reads it is unknown. Must not know DRANET, which publishes the
-same cards in another way.
+The driver is not open source; data/drivers/dra.networking.k8s.aws.yaml has the measured facts and their sources. A fact
+that was not measured is a gap of the catalog, so that a claim which reads it is unknown. Must not know DRANET, which
+publishes the same cards in another way.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ DEVICE_TYPES: Final = {"rdma": "roce"}
 
 
 def runs_on(instance_type: InstanceType) -> bool:
-    """Whether the type is one of AWS with RDMA cards."""
+    """True if the type is one of AWS with RDMA cards."""
     return bool(_cards(instance_type))
 
 
 def in_auto_pools(instance_type: InstanceType) -> bool:
-    """Whether all its RDMA cards are of a kind whose devices were measured."""
+    """True if all its RDMA cards are of a kind whose devices were measured."""
     return all(card.kind in DEVICE_TYPES for card in _cards(instance_type))
 
 

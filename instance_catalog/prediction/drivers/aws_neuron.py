@@ -30,7 +30,7 @@ def runs_on(instance_type: InstanceType) -> bool:
 
 
 def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Why the slices cannot be predicted, or None if they can."""
+    """The reason why the slices cannot be predicted, or None if they can."""
     accelerator = instance_type.accelerator
     if accelerator is None or not runs_on(instance_type):
         return None

@@ -36,7 +36,7 @@ _Facts: TypeAlias = Mapping[str, AttributeValue | None]
 
 
 def runs_on(instance_type: InstanceType, driver: CustomDriver) -> bool:
-    """Whether any template makes a device on the type."""
+    """True if any template makes a device on the type."""
     return next(_devices(instance_type, driver), None) is not None
 
 
@@ -65,7 +65,7 @@ def _devices(instance_type: InstanceType, driver: CustomDriver, *, taking: bool 
 
 
 def _hardware(instance_type: InstanceType, template: DeviceTemplate) -> Iterator[_Facts]:
-    """What each repetition of a template can fill in."""
+    """The fields of each repetition of a template."""
     common: _Facts = {
         "instanceType": instance_type.name,
         "cloud": instance_type.cloud,
@@ -125,7 +125,7 @@ def _device(instance_type: InstanceType, template: DeviceTemplate, facts: _Facts
 
 
 def _filled(template: AttributeTemplate, facts: _Facts, device: str, attribute: str) -> AttributeValue:
-    """The attribute's value; where a field of it is not known, a token, that of the field if it is nothing else."""
+    """The attribute's value. If a field of it is unknown: a token, the field's own if the text is that field alone."""
     if template.text is None:
         return on_node(template.kind, device, attribute)
     text = template.text

@@ -41,7 +41,7 @@ def runs_on(instance_type: InstanceType) -> bool:
 
 
 def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Why the slices cannot be predicted, or None if they can."""
+    """The reason why the slices cannot be predicted, or None if they can."""
     name, cpu = instance_type.name, instance_type.cpu
     if any(number >= instance_type.vcpu for number in _reserved(profile)):
         return (

@@ -1,8 +1,8 @@
 """dra.net: network cards, EFA among them (kubernetes-sigs/dranet v1.4.0 pkg/inventory/db.go).
 
-The card with the default route is never published. What a kind of card has in common is data (dra.net.yaml, `cards`);
-what only the running interface knows (name, addresses) is a token. Must not know GPUs, except that a card and a GPU on
-one PCIe root share its attribute value.
+The card with the default route is never published. The common facts of a kind of card are data (dra.net.yaml, `cards`);
+values that only the running interface has (name, addresses) are tokens. Must not know GPUs, except that a card and a
+GPU on one PCIe root share its attribute value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GCP: Final = "gcp"
 
 
 def runs_on(instance_type: InstanceType) -> bool:
-    """Whether the type has cards besides the one with the default route."""
+    """True if the type has cards besides the one with the default route."""
     return any(not card.primary for card in instance_type.network_cards)
 
 
@@ -39,7 +39,7 @@ def contents(
 
 
 def _passes(card: NetworkCard, profile: DriverProfile) -> bool:
-    """Whether the driver's filter lets a card through."""
+    """True if the driver's filter admits a card."""
     return card.kind != "ena" or not profile.option("no-ena")
 
 
@@ -89,7 +89,7 @@ def _pci_attributes(
 
 
 def _interface_attributes(facts: CardFacts, kind: str, name: str) -> dict[str, AttributeValue]:
-    """What a card with a network interface publishes beside its PCI facts (db.go addLinkAttributes)."""
+    """The attributes of a card with a network interface beside its PCI facts (db.go addLinkAttributes)."""
     return {
         "dra.net/ifName": on_node("string", name, "ifName"),
         "dra.net/mac": on_node("string", name, "mac"),
@@ -114,7 +114,8 @@ def _rdma_device(facts: CardFacts, address: str | None, name: str) -> AttributeV
 
 
 def _gce_attributes(instance_type: InstanceType, name: str) -> dict[str, AttributeValue]:
-    """pkg/cloudprovider/gce/gce.go. Block and sub-block are equal on the nodes of one placement."""
+    """Attributes of Google Cloud (pkg/cloudprovider/gce/gce.go). Block and sub-block are equal on the nodes of one
+    placement."""
     return {
         "gce.dra.net/machineType": instance_type.machine_type,
         "gce.dra.net/block": of_unit("string", "placement", "block"),

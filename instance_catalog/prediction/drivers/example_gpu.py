@@ -1,6 +1,6 @@
-"""gpu.example.com: the pretended GPUs of kubernetes-sigs/dra-example-driver (internal/profiles/gpu/gpu.go, v0.4.0).
+"""gpu.example.com: the simulated GPUs of kubernetes-sigs/dra-example-driver (internal/profiles/gpu/gpu.go, v0.4.0).
 
-They exist on every node where the driver runs, whatever the node has. What a release can do is a feature in
+They exist on every node where the driver runs, with any hardware. The abilities of a release are features in
 data/drivers/gpu.example.com.yaml. Must not know hardware.
 """
 
@@ -44,7 +44,7 @@ def runs_on(instance_type: InstanceType) -> bool:
 
 
 def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Why the slices cannot be predicted, or None if they can."""
+    """The reason why the slices cannot be predicted, or None if they can."""
     for option, feature, able in _NEEDS:
         if profile.option(option) and feature not in profile.features:
             return f"example {profile.release} {able}; take v0.4.0"

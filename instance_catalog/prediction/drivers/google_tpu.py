@@ -23,7 +23,7 @@ from instance_catalog.types.instance_type import InstanceType
 GOOGLE: Final = "Google"
 _WHOLE_NAME: Final = re.compile(r"tpu\d+[a-z]?\Z")
 _PAST_NAME: Final = re.compile(r"tpu-v\d+([ep]?-slice)?((?:-lite)?-(device|podslice))?\Z")
-# How many topologies a message names.
+# The most topologies in a message.
 _SHOWN: Final = 8
 # Up to v4 the chips are /dev/accel<n>; later ones are bound to VFIO and named by number.
 _ACCEL_GENERATIONS: Final = ("v2", "v3", "v4")
@@ -34,7 +34,7 @@ def runs_on(instance_type: InstanceType) -> bool:
 
 
 def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Why the slices cannot be predicted, or None if they can."""
+    """The reason why the slices cannot be predicted, or None if they can."""
     if not runs_on(instance_type):
         return None
     accelerator = _accelerator(instance_type)
@@ -49,7 +49,7 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
 
 
 def _why_no_slice(instance_type: InstanceType, topology: str | None) -> str | None:
-    """Why machines of the type do not form a slice of the topology; None if they may."""
+    """The reason why machines of the type do not form a slice of the topology; None if they may."""
     if topology is None and instance_type.slice_topologies:
         return (
             f"{instance_type.name} exists in slices of several hosts only: name one, such as tpu:topology="
@@ -67,7 +67,7 @@ def _why_no_slice(instance_type: InstanceType, topology: str | None) -> str | No
 
 
 def hosts(instance_type: InstanceType, profile: DriverProfile) -> int:
-    """How many machines its slice has: all of them are made together or none is (GKE: multi-host TPU slices)."""
+    """The number of machines of its slice, which are created together or not at all (GKE: multi-host TPU slices)."""
     topology = topology_of(instance_type, profile)
     if topology is None or topology == instance_type.topology:
         return 1

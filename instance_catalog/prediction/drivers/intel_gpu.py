@@ -1,7 +1,7 @@
 """gpu.intel.com: Flex, Max and Arc GPUs (intel/intel-resource-drivers-for-kubernetes gpu-v0.11.0).
 
-One slice; the driver's device order is random. Virtual functions appear only where the node image makes them, so none
-are predicted. Must not know other drivers.
+One slice; the driver's device order is random. Virtual functions exist only if the node image creates them, so none are
+predicted. Must not know other drivers.
 """
 
 from __future__ import annotations

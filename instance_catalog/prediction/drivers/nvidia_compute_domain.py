@@ -26,7 +26,7 @@ def contents(
 ) -> tuple[SliceContents, ...]:
     """One slice. Of the hardware's 2048 channels only channel 0 is published; the driver's order is random.
 
-    Where the host runs the IMEX daemon (v0.5.0 driver.go), there is none to claim.
+    If the host runs the IMEX daemon (v0.5.0 driver.go), there is no daemon to claim.
     """
     kinds = ["channel"] if profile.option("imex-mode") == "hostManaged" else ["channel", "daemon"]
     return (SliceContents(tuple(_device(kind) for kind in kinds)),)

@@ -57,7 +57,7 @@ _OF_WHOLE_GPUS: Final = frozenset({"minor", "index", "gpuModuleID", *(f"partitio
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """What the driver finds on a node; `table` is None for GPUs that cannot be partitioned."""
+    """The hardware and options that the driver finds on a node; `table` is None for GPUs that cannot be partitioned."""
 
     type: InstanceType
     accelerator: Accelerator
@@ -70,13 +70,13 @@ class _Node:
 
     @property
     def most_memory(self) -> Quantity | None:
-        """What a GPU has at most, and so what a part of it has."""
+        """The most memory that a GPU, and so a part of it, can have."""
         bounds = self.accelerator.memory_bounds
         return self.accelerator.memory or (bounds[1] if bounds else None)
 
     @property
     def partitions(self) -> bool:
-        """Whether the driver announces partitions: on Ampere only with MIG mode on when it starts."""
+        """True if the driver announces partitions: on Ampere only with MIG mode on when it starts."""
         mig = self.profile.mig
         if self.table is None or not isinstance(mig, DynamicMig):
             return False
@@ -121,7 +121,7 @@ def runs_on(instance_type: InstanceType) -> bool:
 
 
 def mig_table(instance_type: InstanceType) -> MigTable | None:
-    """How the type's GPUs can be partitioned; None if they cannot (no MIG, or a vGPU)."""
+    """The possible partitions of the type's GPUs; None if there are none (no MIG, or a vGPU)."""
     accelerator = instance_type.accelerator
     if accelerator is None or accelerator.virtual or accelerator.mig_table is None:
         return None
@@ -129,7 +129,7 @@ def mig_table(instance_type: InstanceType) -> MigTable | None:
 
 
 def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Why the slices cannot be predicted, or None if they can."""
+    """The reason why the slices cannot be predicted, or None if they can."""
     node = _node(instance_type, profile)
     if node is None:
         return None
@@ -161,7 +161,7 @@ def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) 
 
 
 def is_future_clique(value: str) -> bool:
-    """Whether a value of the clique label stands for an NVLink domain that is not known yet."""
+    """True if a value of the clique label represents an NVLink domain that is not known yet."""
     return value.partition("-")[0] == _FUTURE_CLIQUE
 
 
@@ -181,7 +181,7 @@ def variants(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iter
 def contents(
     instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
 ) -> tuple[SliceContents, ...]:
-    """The contents of the driver's slices in order. Only for what `why_unpredictable` lets pass."""
+    """The contents of the driver's slices in order. Only for combinations that `why_unpredictable` admits."""
     node = _node(instance_type, profile)
     if node is None:
         return ()

@@ -1,7 +1,7 @@
-"""The node labels of NVIDIA GPU feature discovery, which the GPU Operator runs and many manifests select by.
+"""The node labels of NVIDIA GPU feature discovery, which the GPU Operator runs and many manifests select.
 
-Read at k8s-device-plugin v0.20.0 (internal/lm/resource.go, nvml.go): one set of labels for whole GPUs that nobody
-shares. What is not known for certain has no label here, so that no pod is promised a node by it.
+Read at k8s-device-plugin v0.20.0 (internal/lm/resource.go, nvml.go): one set of labels for whole, unshared GPUs. A
+label whose value is uncertain is left out, so that no pod is planned for a node because of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MEBI: Final = 2**20
 
 
 def discovered(instance_type: InstanceType, *, partitioned: bool) -> dict[str, str]:
-    """What it writes on a node of the type; of GPUs in parts only what does not depend on its MIG strategy."""
+    """The labels of a node of the type; for partitioned GPUs only those that do not depend on the MIG strategy."""
     card = instance_type.accelerator
     if card is None:
         return {}

@@ -1,7 +1,8 @@
-"""MIG: which GPU instances fit on a GPU together, the layouts of nvidia-mig-parted, and what each instance is called.
+"""MIG: GPU instances that fit on a GPU together, the layouts of nvidia-mig-parted, and the names of instances.
 
-The rules follow NVIDIA's placements (nvidia-smi mig -lgipp) and are the same for every GPU of a geometry; figures come
-from the model's table. Must not know instance types, attributes or slices: nvidia_gpu.py turns placements into devices.
+The rules follow NVIDIA's placements (nvidia-smi mig -lgipp) and are the same for every GPU of a geometry; figures are
+those of the model's table. Must not know instance types, attributes or slices: nvidia_gpu.py converts placements to
+devices.
 """
 
 from __future__ import annotations
@@ -53,15 +54,16 @@ def counters_of_gpu(table: MigTable) -> FrozenMap[str, Quantity]:
 @cache
 @cache
 def published(placed: Placed, gpu_memory: Quantity | None) -> FrozenMap[str, Capacity]:
-    """Guessed figures keep counters consistent, and so which instances fit together; claims on them are unknown, but
-    for the memory, which is a part of the GPU's."""
+    """The published capacities. Guessed figures keep counters consistent, and so the combinations of instances. Claims
+    on them are unknown, except for the memory, which is a part of the GPU's."""
     profile = placed.profile
     return _guessed(profile.figures, gpu_memory, guess=profile.guess)
 
 
 @cache
 def published_of_gpu(table: MigTable, gpu_memory: Quantity | None) -> FrozenMap[str, Capacity]:
-    """What a whole GPU publishes under dynamic MIG. The instance that is the whole GPU has the most of everything."""
+    """The capacities of a whole GPU under dynamic MIG. The instance that is the whole GPU has the most of
+    everything."""
     guess = any(profile.guess for profile in table.profiles if profile.size == table.memory_slices)
     return _guessed(capacities_of_gpu(table), gpu_memory, guess=guess)
 
@@ -72,23 +74,23 @@ def _guessed(figures: Mapping[str, Quantity], gpu_memory: Quantity | None, *, gu
 
 
 def capacities_of_gpu(table: MigTable) -> FrozenMap[str, Quantity]:
-    """What a whole GPU publishes under dynamic MIG: the maximum of each figure over all profiles."""
+    """The capacities of a whole GPU under dynamic MIG: the maximum of each figure over all profiles."""
     figures = [profile.figures for profile in table.profiles]
     return FrozenMap({name: max(f[name] for f in figures) for name in figures[0]})
 
 
 @cache
 def counters_of(placed: Placed) -> FrozenMap[str, Quantity]:
-    """What one GPU instance draws from its GPU's counter set."""
+    """The counters that one GPU instance uses from its GPU's counter set."""
     drawn = {counter_name(name): value for name, value in placed.profile.figures.items()}
     return FrozenMap({**drawn, **{memory_slice(i): _ONE for i in placed.slices}})
 
 
 def possible_together(table: MigTable, chosen: Iterable[Placed]) -> bool:
-    """Whether the instances can exist together, as NVIDIA's driver decides it.
+    """True if NVIDIA's driver allows the instances together.
 
-    Memory slices do not overlap, and engines that cannot be divided further go round (the one set of media engines of
-    an A100 goes to one +me instance). The figures of the profiles have no part in it.
+    Memory slices must not overlap, and there must be enough of the engines that cannot be divided further (only one +me
+    instance can have the one set of media engines of an A100). The figures of the profiles do not matter.
     """
     occupied: set[int] = set()
     left = dict(table.shared)

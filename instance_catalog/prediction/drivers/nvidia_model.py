@@ -1,6 +1,6 @@
-"""gpu.nvidia.com: what the model of a GPU says of its devices, whatever the driver's release and options.
+"""gpu.nvidia.com: attributes that depend on the GPU model alone, not on the driver's release and options.
 
-Must not know MIG, nor how devices come about.
+Must not know MIG, nor how devices are made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """gpu.nvidia.com, gate ConsumableShares: several claims share a GPU or a MIG device (v0.5.0 deviceinfo.go).
 
-Time-slicing and MPS are not here: they are configuration inside a claim, and slices stay as they are. Must not know
-how devices come about.
+Time-slicing and MPS are not here: they are configuration inside a claim, and slices stay as they are. Must not know how
+devices are made.
 """
 
 from __future__ import annotations

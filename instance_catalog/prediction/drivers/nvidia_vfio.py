@@ -1,7 +1,7 @@
 """gpu.nvidia.com, gate PassthroughSupport: GPUs for virtual machines (kubernetes-sigs/dra-driver-nvidia-gpu vfio.go).
 
-Every GPU is published a second time as gpu-vfio-<i>. Nothing ties the two, so the allocator may give both away; the
-driver takes the other one back only when one is prepared. Must not know MIG.
+Every GPU is published a second time as gpu-vfio-<i>. Nothing connects the two, so the allocator may allocate both; the
+driver withdraws the other one only when one is prepared. Must not know MIG.
 """
 
 from __future__ import annotations
