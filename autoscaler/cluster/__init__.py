@@ -1,1 +1,1 @@
-"""The Kubernetes API: reading (store), the journal, publishing. All state is kept there."""
+"""Access to the Kubernetes API: reading (store), the journal, publishing. All state is in the API."""

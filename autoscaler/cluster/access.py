@@ -34,6 +34,6 @@ def _has(api: KubernetesApi, right: Right, user: str) -> bool:
 
 
 def _groups(account: str) -> list[str]:
-    """The groups that every service account is in (apiserver serviceaccount/util.go)."""
+    """The groups of every service account (apiserver serviceaccount/util.go)."""
     namespace = account.split(":")[2]
     return ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]

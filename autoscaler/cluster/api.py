@@ -1,14 +1,14 @@
-"""The seam to Kubernetes: a Protocol on plain dicts, and its errors.
+"""The interface to Kubernetes: a Protocol on plain dicts, and its errors.
 
 Everything above it (store, journal, publish) runs unchanged on the real client and on the in-memory API server of
-`simulation`. It knows nothing of what the objects mean; that is autoscaler/kube.
+`simulation`. It does not interpret the objects; that is autoscaler/kube.
 
-Guarantees an implementation gives:
+Guarantees of an implementation:
 
 - Objects returned are the caller's own: changing them changes nothing in the API.
 - Every write that changes an object gives it a new `metadata.resourceVersion`; a write that changes nothing gives none.
-- `update` and `patch` with a `metadata.resourceVersion` fail with ConflictError when the object moved on.
-- `watch` delivers, in order, every change after `resource_version`, or raises GoneError when it no longer can.
+- `update` and `patch` with a `metadata.resourceVersion` fail with ConflictError if the object has changed since.
+- `watch` delivers, in order, every change after `resource_version`, or raises GoneError if it no longer can.
 - `list` and `watch` of a resource that the cluster does not serve raise NotFoundError.
 
 Errors:
@@ -22,7 +22,7 @@ Errors:
     ├── InvalidError           422: the API server refuses the object
     ├── BlockedError           429 on eviction: a PodDisruptionBudget forbids it for now
     └── UnavailableError       the answer is unknown: time-out, connection lost, 5xx
-        └── MalformedAnswerError   something answered, and not as an API server does: a login page, half an object
+        └── MalformedAnswerError   the answer is not an API server's: a login page, half an object
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _sent(api: KubernetesApi, request: Request[T]) -> T:
 
 
 def same_uid(uid: str) -> dict[str, str]:
-    """For the metadata of a patch: ConflictError when another object has the name by now. Names come again."""
+    """The uid for the metadata of a patch: ConflictError if another object has the name now. Names are used again."""
     return {"uid": uid} if uid else {}
 
 

@@ -2,8 +2,8 @@
 
 An API server does not list its gates, but it drops the fields of a gate that is off before it stores an object
 (k8s.io/kubernetes 1.36 pkg/registry/resource/*/strategy.go, dropDisabledFields). A dry run includes that step and
-stores nothing. To the API server it is a create all the same, in its audit log and for its roles; so only commands do
-this, with the rights of their user, and never the controller, which may not write anything in mode Observe.
+stores nothing. For its audit log and its roles it is still a create; so only commands do this, with the rights of their
+user, and never the controller, which may not write anything in mode Observe.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class DryRuns(Protocol):
 class Trial:
     """An object whose field `path` is kept only if the gate is on.
 
-    `refused`: without the field the object is not valid, so an error about this other field proves the gate off.
-    `former`: the field of a release that had another one, which no other release knows.
+    `refused`: without the field the object is not valid, so an error about this other field proves that the gate is
+    off. `former`: the path of the field in a release that had another one, which no other release has.
     """
 
     gate: str
@@ -161,7 +161,7 @@ def prove(api: DryRuns) -> Proof:
 
 
 def _kept(api: DryRuns, trial: Trial) -> bool:
-    """Whether the field is still there. ApiError when the trial says nothing."""
+    """True if the field is still there. Raises ApiError if the trial has no result."""
     metadata = {"generateName": _PREFIX} | ({"namespace": _NAMESPACE} if trial.resource.namespaced else {})
     try:
         created = api.try_create(trial.resource, {"metadata": metadata, "spec": trial.spec})

@@ -1,9 +1,9 @@
-"""A copy of one resource of the cluster as model values, kept by list and watch.
+"""A copy of one resource of the cluster as model values, maintained by list and watch.
 
-Objects are converted on arrival and dropped, page by page: a page of a list is all that is ever held as JSON. What
-expired (410 Gone) is listed again; an API that is not served has no objects and is requested rarely; so is one that may
-not be read, where that is no obstacle. An object that cannot be used does not hide others: it is left out
-and its problems are reported.
+Objects are converted on arrival and dropped, page by page: only one page of a list is ever in memory as JSON. An
+expired version (410 Gone) is listed again. An API that is not served has no objects and is requested rarely; the same
+holds for one that may not be read, if it is optional. An object that cannot be used does not hide others: it is left
+out and its problems are reported.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Informer(Generic[T_co]):
         self._ordered: tuple[T_co, ...] | None = None
         self._keys: list[str] | None = None  # those of the values, sorted
         self._unserved = 0  # how often in a row it was not served
-        self._skipped = 0  # refreshes since it was last asked for
+        self._skipped = 0  # refreshes since its last request
         self._optional = optional
         self._refused = False
 
@@ -89,9 +89,9 @@ class Informer(Generic[T_co]):
 
     @property
     def age(self) -> float | None:
-        """Seconds since the last event, bookmark or list was taken over. May be asked for from any thread.
+        """Seconds since the last event, bookmark or list was accepted. May be called from any thread.
 
-        None for what is not read: what the cluster does not serve, or does not let be read where that is no obstacle.
+        None if it is not read: the cluster does not serve it, or it is optional and may not be read.
         """
         return None if self._unserved or self._clock is None else self._clock.monotonic() - self._heard_at
 
@@ -187,7 +187,7 @@ class Informer(Generic[T_co]):
         return changed
 
     def _take(self, item: Object) -> bool:
-        """Take over an object; whether that changes anything that is read of it. A heartbeat does not."""
+        """Accepts an object. Returns True if that changes a value or a problem; a heartbeat does not."""
         key, values, found = key_of(item), dict[str, T_co](), dict[str, tuple[Diagnostic, ...]]()
         self._read(item, values, found)
         if values.get(key) == self._values.get(key) and found.get(key) == self._problems.get(key):
@@ -210,7 +210,7 @@ class Informer(Generic[T_co]):
         except Exception as error:  # noqa: BLE001  # the boundary: one object must not end what is seen of all others
             _LOG.error("unexpected_error", kind=self.kind, name=key, exc_info=error)
             problems.error((), f"it cannot be read: {type(error).__name__}: {error}", _REPORT)
-            # What was read of it last holds: an object that is there must not seem gone.
+            # The last valid value stays: an object that exists must not seem gone.
             value = self._values.get(key)
         if value is not None:
             values[key] = value

@@ -1,4 +1,4 @@
-"""Intents as values: which planned nodes are launched together, which objects that means, and the tokens of its calls.
+"""Intents as values: the planned nodes that are launched together, their objects, and the tokens of the calls.
 
 Pure: everything follows from the plan, or from the LaunchBatch alone, so that a restart derives the same again.
 """
@@ -19,7 +19,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import CapacityType
 
-# What differs between the nodes or offerings of one batch; the provider or the launch adds these.
+# The labels that differ between the nodes or offerings of one batch; the provider or the launch adds them.
 _PER_NODE_LABELS = frozenset(
     {
         labels.HOSTNAME,
@@ -33,7 +33,7 @@ _PER_NODE_LABELS = frozenset(
         labels.PROVISIONED_NODE,
     }
 )
-# What one LaunchBatch holds at most, by its schema.
+# The most nodes of one LaunchBatch, by its schema.
 _LARGEST = 100
 _OFFERINGS = 60
 # The name of a LaunchBatch has at most 63 characters, of which a dash and the digest take 11.
@@ -45,11 +45,11 @@ _LARGEST_TEXT = 1_000_000
 def batches_of(
     launches: Iterable[PlannedNode], snapshot: Snapshot, *, apart: Set[str] = frozenset()
 ) -> tuple[LaunchBatch, ...]:
-    """Group planned nodes that one provider call can launch: alike in everything, and of one gang or of none.
+    """Groups planned nodes that one provider call can launch: equal in everything, and of one gang or of none.
 
-    Nodes whose names are in `apart` are launched by themselves, unless they belong to a gang; and so are flex-start
-    nodes, since one that waits would keep the others of its request waiting. The hosts of a slice are a batch of their
-    own, whatever they are for: two slices are two purchases.
+    Nodes whose names are in `apart` are launched separately, unless they belong to a gang. So are flex-start nodes,
+    since one that waits would make the others of its request wait. The hosts of a slice are always a batch of their
+    own: two slices are two purchases.
     """
     pools = {pool.name: pool for pool in snapshot.pools}
     gangs = {pod.key: pod.gang.key for pod in snapshot.pods if pod.gang is not None}
@@ -66,14 +66,14 @@ def batches_of(
 
 
 def halves(batch: LaunchBatch) -> tuple[LaunchBatch, ...]:
-    """The batch as two, so that what cannot be written down of one is found; nothing for what comes together."""
+    """The batch as two, to find the part that cannot be written; () for a batch of one node."""
     nodes = batch.nodes
     middle = len(nodes) // 2
     return tuple(part_of(batch, piece) for piece in (nodes[:middle], nodes[middle:])) if middle else ()
 
 
 def part_of(batch: LaunchBatch, nodes: Sequence[str]) -> LaunchBatch:
-    """The batch for some of its nodes only, before anything was written down of it."""
+    """The batch for some of its nodes only, before anything of it was written."""
     members = tuple(member for member in batch.members if member.node in nodes)
     return replace(batch, name=_batch_name(batch.pool, nodes), members=members)
 
@@ -115,7 +115,7 @@ def nodes_of(batch: LaunchBatch) -> tuple[ProvisionedNode, ...]:
 
 
 def make(batch: LaunchBatch) -> None:
-    """Make all objects of a batch as they are written. Raises what keeps them from being made."""
+    """Builds all objects of a batch as they are written. Raises the error that prevents it."""
     write_launch_batch(batch)
     for node in nodes_of(batch):
         write_provisioned_node(node)

@@ -1,4 +1,4 @@
-"""Pods made small: what equal pods have in common is held once, and annotations that no code reads are dropped.
+"""Reduces the size of pods: equal parts of pods are stored once, and annotations that no code reads are dropped.
 
 100,000 pods come from a few hundred templates. Their containers, tolerations, selectors and constraints are equal, and
 so are the keys and most values of their labels.

@@ -1,9 +1,9 @@
-"""The boundary around one item of a reconcile: what cannot be done for one pod, pool, batch or node stops no other.
+"""The boundary around one item of a reconcile: a failure for one pod, pool, batch or node does not stop the others.
 
-An item that fails becomes a Trouble, which is reported as an event, a log line and a count. That holds for refusals
-of the API server and of providers, and for unexpected exceptions: those are bugs, are logged with their
-traceback, and concern the one item. Two things pass the boundary: lost leadership, after which nothing may be written,
-and whatever is no Exception.
+An item that fails becomes a Trouble, which is reported as an event, a log line and a count. That holds for refusals of
+the API server and of providers, and for unexpected exceptions: those are bugs, are logged with their traceback, and
+concern the one item. Two things pass the boundary: lost leadership, after which nothing may be written, and whatever is
+no Exception.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Trouble:
 
     @property
     def unexpected(self) -> bool:
-        """Whether it is a bug: an exception that stands for no refusal."""
+        """True if it is a bug: an exception that represents no refusal."""
         return not isinstance(self.error, (ForesliceError, ProviderError, ValidationError))
 
     @property
@@ -106,7 +106,7 @@ class Isolation:
     def attempt(
         self, kind: str, name: str, action: Callable[[], object], *, namespace: str = "", pods: tuple[str, ...] = ()
     ) -> Trouble | None:
-        """Do it; what kept it from being done, None if nothing did. Raises LeadershipLostError."""
+        """Runs the action. Returns its failure as a Trouble, or None. Raises LeadershipLostError."""
         if self._is_silent():
             step = "nothing: it is tried again in the next reconcile"
             silent = UnavailableError("the API server left the requests before this one unanswered", next_step=step)
@@ -115,7 +115,7 @@ class Isolation:
             action()
         except LeadershipLostError:
             raise
-        except Exception as error:  # noqa: BLE001  # the boundary: whatever one item meets must not stop the others
+        except Exception as error:  # noqa: BLE001  # the boundary: whatever one item raises must not stop the others
             with self._lock:
                 self._unanswered = self._unanswered + 1 if isinstance(error, UnavailableError) else 0
             trouble = Trouble(kind, name, error, namespace, pods)

@@ -1,13 +1,13 @@
-"""The write-ahead journal: what is about to happen is an API object before anything happens.
+"""The write-ahead journal: every intention is an API object before it is carried out.
 
-A LaunchBatch is written first and holds everything its provider calls and its ProvisionedNodes derive from. The nodes
-come second, the calls third, the mapping to instances is saved before any further step. So a process may die between
-any two steps: `resume` completes half-written intents, and the executor repeats the last call with
-identical parameters. Every save is guarded by the resourceVersion that was read.
+A LaunchBatch is written first, with everything that its provider calls and its ProvisionedNodes derive from. The nodes
+come second, the calls third, and the mapping to instances is saved before any further step. So a process may die
+between any two steps: `resume` completes half-written intents, and the executor repeats the last call with identical
+parameters. Every save is guarded by the resourceVersion that was read.
 
-What cannot be written down of one batch or node is answered as a Trouble and left out, and the others are written. A
-batch that is not written down with all its nodes is never among what is pending: nothing is launched for it.
-The journal knows no provider and decides nothing. What it holds in memory is only a copy of what the API holds.
+If a batch or node cannot be written, it is returned as a Trouble and left out, and the others are written. A batch that
+is not written with all its nodes is never pending: nothing is launched for it. The journal knows no provider and
+decides nothing. Its memory is only a copy of the API's objects.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ FINALIZER = f"{labels.GROUP}/machine"
 _BEGUN_BY = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERING}
 # An answer by which nothing was written, and by which the same will not be written either.
 REFUSALS = (ForbiddenError, InvalidError, ValidationError)
-# How many parts of refused batches are tried in one reconcile.
+# The number of parts of refused batches that are tried in one reconcile.
 _MOST_PARTS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What is written down and not finished: launches, nodes that failed or are on their way out, and decisions about
-    the others (holds, notices, and drains that demand an empty node)."""
+    """The unfinished objects: launches, nodes that failed or are leaving, and decisions about the others (holds,
+    notices, and drains that need an empty node)."""
 
     launches: tuple[LaunchBatch, ...] = ()
     leaving: tuple[ProvisionedNode, ...] = ()
@@ -80,12 +80,12 @@ class Journal:
         self._nodes: OwnWrites[ProvisionedNode] = OwnWrites()
         self._decisions: tuple[NodeDecision, ...] = ()
         self._incomplete: set[str] = set()  # batches of which not everything is written down
-        self._odd: set[str] = set()  # planned nodes that could not be written down, or came with one that could not
+        self._odd: set[str] = set()  # planned nodes that could not be written, or in a batch with one that could not
         self._intents = Intents(api)
 
     @property
     def refusal(self) -> ForbiddenError | None:
-        """Why nothing at all may be written down, if the role lacks the rights: as of this reconcile."""
+        """The error that prevents all writes, if the role lacks the rights: as of this reconcile."""
         return self._intents.refusal
 
     @property
@@ -103,8 +103,8 @@ class Journal:
         return self._nodes.get(name)
 
     def node_of(self, batch: LaunchBatch, name: str) -> ProvisionedNode | None:
-        """The node of a batch, None once it is gone. Names follow from pods: while a batch lives on with its other
-        nodes, a later batch may have a node of that name, and no answer of the first one is about that node."""
+        """The node of a batch, None once it is gone. Names follow from pods: while a batch still has other nodes, a
+        later batch may have a node with that name, and no answer of the first one is about that node."""
         node = self._nodes.get(name)
         return node if node is not None and node.batch == batch.name else None
 
@@ -141,10 +141,10 @@ class Journal:
         self._incomplete.discard(batch.name)
 
     def record(self, plan: Plan, snapshot: Snapshot, now: datetime) -> tuple[Trouble, ...]:
-        """Write down what the plan decides for pools that act: a batch before its nodes, and nodes that are to go.
+        """Writes the plan's decisions for pools that act: a batch before its nodes, and nodes that leave.
 
-        A drain that demands an empty node, or pods that may be moved, is not written before execution has looked. Each
-        batch and each decision for itself; the answer is what could not be written down, and is not pending.
+        A drain that needs an empty node, or movable pods, is not written before execution has checked it. Each batch
+        and each decision is written for itself. Returns those that could not be written; they are not pending.
         """
         buying = {pool.name for pool in snapshot.pools if pool.acts}
         acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
@@ -159,7 +159,7 @@ class Journal:
                 continue
             drains = decision.action is NodeAction.DRAIN and evicts(decision.reasons)
             ordered = drains and not checked_first(decision.reasons) and node.pool in acting
-            # Deleting the object is a person's order, whatever the pool's mode is.
+            # Deleting the object is a user's order, in every mode of the pool.
             if node.deleting or ordered:
                 go = partial(self.move, node, Why.UNWANTED, now, () if node.deleting else decision.reasons)
                 troubles += self._intents.reported([self._intents.attempt(isolation, node, go)])
@@ -250,9 +250,9 @@ class Journal:
         return self.save_node(replace(after, reasons=node.reasons if reasons is None else reasons))
 
     def settle(self, batch: LaunchBatch) -> LaunchBatch:
-        """Hold an unfinished batch by its finalizer, and let a finished one go; writes nothing when that is so.
+        """Holds an unfinished batch by its finalizer, and releases a finished one. Writes nothing if that is done.
 
-        Who calls this for a finished batch has carried its answers over to the nodes: it may be gone afterwards.
+        The caller has copied a finished batch's answers to the nodes: the batch may be gone afterwards.
         """
         unfinished = not batch.outcome.finished
         # The API server accepts no new finalizer on an object that is being deleted.
@@ -304,8 +304,8 @@ class Journal:
         self.save_node(replace(node, uid=created.uid, resource_version=created.resource_version))
 
     def forget(self, node: ProvisionedNode) -> None:
-        """Remove a node whose machine is gone, and its batch when it was the last one."""
-        with suppress(NotFoundError):  # a person deleted it; the finalizer was the last thing that held it
+        """Removes a node whose machine is gone, and its batch with the last node."""
+        with suppress(NotFoundError):  # a user deleted it, and the finalizer was the last one
             released = set_finalizer(self._api, PROVISIONED_NODES, node.name, FINALIZER, held=False)
             self._nodes.put(parse_provisioned_node(released))
             self._api.delete(PROVISIONED_NODES, node.name)

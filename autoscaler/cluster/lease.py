@@ -1,9 +1,9 @@
-"""Which of several replicas acts: a coordination.k8s.io Lease that one of them holds and renews.
+"""Elects the replica that acts: a coordination.k8s.io Lease that one of them holds and renews.
 
-The rules are those of k8s.io/client-go tools/leaderelection (v1.36): a candidate takes over only when it has seen no
-change of the Lease for as long as the Lease says, by its own monotonic clock; the times inside the Lease are for people
-and are never compared. The holder may act only until `renew_deadline` after it last *began* a renewal that succeeded,
-so it has stopped before anybody else can start. The Lease elects and nothing else: no other state is kept in it.
+The rules are those of k8s.io/client-go tools/leaderelection (v1.36): a candidate takes over only if it has seen no
+change of the Lease for the Lease's duration, by its own monotonic clock; the times inside the Lease are for users and
+are never compared. The holder may act only until `renew_deadline` after it last *began* a renewal that succeeded, so it
+has stopped before another replica can start. The Lease is only for the election: it holds no other state.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Election:
         self._settings = settings
         self._lease: Object | None = None  # as last seen or written; None: there is none
         self._seen_at = 0.0  # when its spec was first seen as it is
-        self._certain = False  # whether `_lease` is what the API holds, as far as this replica can know
+        self._certain = False  # true if `_lease` is the API's state, as far as this replica can know
         self._renewed_at: float | None = None
         self._trouble = ""
 
     def leads(self) -> bool:
-        """Whether this replica may act now."""
+        """True if this replica may act now."""
         renewed_at = self._renewed_at
         if renewed_at is None:
             return False
@@ -55,7 +55,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease, as far as this replica has seen; "" for none."""
+        """The holder of the Lease that this replica last saw; "" for none."""
         return str(_spec(self._lease).get("holderIdentity") or "")
 
     def attempt(self) -> bool:
@@ -79,7 +79,7 @@ class Election:
         return self.leads()
 
     def release(self) -> None:
-        """Stop acting, and let another replica take over at once."""
+        """Stops acting, and lets another replica take over at once."""
         led, self._renewed_at = self.leads(), None
         if not led or self._lease is None:
             return

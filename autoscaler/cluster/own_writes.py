@@ -1,7 +1,7 @@
 """Objects that only Foreslice writes: as last read or as last written, whichever is newer.
 
-A watch lags behind. A decision from the watch alone would ignore what was just written. resourceVersions
-of one API server are compared as numbers here, as Kubernetes allows for.
+A watch lags behind. A decision from the watch alone would ignore recent writes. resourceVersions of one API server are
+compared as numbers here, as Kubernetes allows.
 """
 
 from __future__ import annotations

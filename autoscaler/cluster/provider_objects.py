@@ -1,7 +1,7 @@
-"""What providers may ask of Kubernetes (providers.contract.KubernetesObjects), over the KubernetesApi.
+"""The Kubernetes access of providers (providers.contract.KubernetesObjects), over the KubernetesApi.
 
-Its errors become those that providers raise, so that callers of a provider meet one tree. An API server that does not
-answer leaves open whether something happened: AmbiguousError, which is resolved by asking again with the same token.
+Its errors are converted to those of providers, so that callers of a provider see one tree. If the API server does not
+answer, the result is unknown: AmbiguousError, which a repetition with the same token resolves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RESOURCES: Final = {(resource.api_version, resource.plural): resource for resou
 
 
 class ProviderObjects:
-    """Cluster-scoped objects as JSON, in a provider's words."""
+    """Cluster-scoped objects as JSON, with the types of providers."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api

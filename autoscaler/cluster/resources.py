@@ -1,6 +1,7 @@
-"""The kinds of API objects Foreslice reads or writes, one table: where they live and whether status is apart.
+"""The kinds of API objects that Foreslice reads or writes, in one table: their paths, and whether status is a
+subresource.
 
-It knows names only; what is inside the objects is the business of autoscaler/kube.
+It has names only; autoscaler/kube reads the content of the objects.
 """
 
 from __future__ import annotations

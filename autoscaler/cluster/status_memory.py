@@ -1,9 +1,9 @@
-"""What must survive a restart: the account of the spending guards in an object of its own, back-offs and quarantines in
-the status of the pool that met them.
+"""State that must survive a restart: the account of the spending guards in an object of its own, back-offs and
+quarantines in the status of their pool.
 
-Back-offs are written before the next attempt is begun, so a crash between the two repeats a question and forgets
-nothing. One that cannot be written holds all the same, until it can be or the process ends: it must not keep what a
-launch has answered from being written down.
+Back-offs are written before the next attempt begins, so a crash between the two repeats a request and forgets nothing.
+One that cannot be written is still in force until it is written or the process ends: a failed write must not keep a
+launch's answer from being recorded.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Backoffs:
         self._troubles: list[Trouble] = []
 
     def with_unsaved(self, written: Iterable[Backoff]) -> tuple[Backoff, ...]:
-        """What the pools' statuses hold; for a pool whose status could not be written, what it has to hold."""
+        """The back-offs in the pools' statuses; for a pool whose status could not be written, those that it should
+        have."""
         saved = (backoff for backoff in written if backoff.pool not in self._unsaved)
         return (*saved, *(backoff for backoffs in self._unsaved.values() for backoff in backoffs))
 
@@ -115,7 +116,7 @@ class Backoffs:
         return any(backoff.until > now for backoff in self._of_all(pool))
 
     def failures(self, pool: str) -> int:
-        """How often in a row asking for anything at all failed."""
+        """The number of failures in a row of requests for any offering."""
         return max((backoff.failures for backoff in self._of_all(pool)), default=0)
 
     def failed(
@@ -169,9 +170,9 @@ class Backoffs:
 
 
 def _backoff(pool: str, offering: OfferingRef, error: ProviderError, now: datetime) -> Backoff:
-    until, reason = now, error.kind  # how long it lasts follows from what came before
+    until, reason = now, error.kind  # its duration depends on the previous failures
     if offering.reservation and error.scope in _OF_RESERVATIONS:
-        # What one reservation has, or may not be used for, says nothing of another, nor of what is sold without one.
+        # The capacity or refusal of one reservation is no evidence about another, nor about machines without one.
         kind, held = offering.capacity_type, offering.reservation
         return Backoff(until, offering.instance_type, offering.zone, kind, pool, reason, reservation=held)
     match error.scope:

@@ -1,4 +1,4 @@
-"""The cluster as it was last seen: one informer for each kind, put together into a Snapshot.
+"""The last seen state of the cluster: one informer for each kind, combined into a Snapshot.
 
 It reads; it never writes and decides nothing.
 """
@@ -67,7 +67,8 @@ class Store:
         clock: Clock | None = None,
         stale: timedelta = timedelta.max,
     ) -> None:
-        """`stale`: how old any of it may become by `clock`. Without a clock nothing ages, for who reads it once."""
+        """`stale`: the greatest age of any part by `clock`. Without a clock nothing ages, for callers that read
+        once."""
         self.profile = profile
         informer = partial(Informer, api, clock=clock, stale=stale)
         self._interned = PodInterner()
@@ -198,7 +199,7 @@ class Store:
 
 
 def _unread(raw: Object) -> Pod:
-    """A pod of which only its place is known: it keeps its node from being empty, and what it needs is unknown."""
+    """A pod of which only its place is known: its node is not empty, and its requests are unknown."""
     metadata, spec, status = (raw.get(part) or {} for part in ("metadata", "spec", "status"))
     return Pod(
         str(metadata.get("namespace") or "default"),

@@ -1,7 +1,7 @@
-"""What an API server's answers mean: JSON objects, the errors of its status codes, and what no API server says.
+"""Reads an API server's answers: JSON objects, the errors of status codes, and answers of other servers.
 
-A gateway's page, an object that is cut off, a redirect to a login: each becomes one sentence that says what answered,
-where, and how it begins. Credentials and control characters never get into it.
+For a gateway's page, an object that is cut off, or a redirect to a login, the error has one sentence: what answered,
+where, and how the answer begins. It never contains credentials or control characters.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _STEP: Final = (
 
 
 def decoded(body: bytes | str, request: str, *, seen: str = "an answer") -> dict[str, Any]:
-    """The JSON object of an answer. `seen` says what came and from where. MalformedAnswerError for anything else."""
+    """The JSON object of an answer. `seen` describes the answer and its sender. Raises MalformedAnswerError for
+    anything else."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -63,7 +64,8 @@ def malformed(request: str, what: str, body: bytes | str) -> MalformedAnswerErro
 
 
 def excerpt(body: bytes | str) -> str:
-    """How a text begins, in quotes, on one line and without anything that a terminal would obey; "" for nothing."""
+    """The beginning of a text, in quotes, on one line and without characters that control a terminal; "" for
+    nothing."""
     text = (body[: _SHOWN * 8].decode(errors="replace") if isinstance(body, bytes) else body[: _SHOWN * 8]).strip()
     line = one_line(" ".join(text.split()))
     return f'"{line[:_SHOWN]}{"…" if len(line) > _SHOWN or len(body) > _SHOWN * 8 else ""}"' if line else ""
@@ -76,7 +78,7 @@ def words_of(error: BaseException) -> str:
 
 
 def address_of(url: str) -> str:
-    """Scheme, host and port of a URL: what may be shown of it, without credentials, path and query."""
+    """Scheme, host and port of a URL, for messages: without credentials, path and query."""
     try:
         found = urlsplit(url)
         host, port = found.hostname or "", found.port
@@ -87,7 +89,7 @@ def address_of(url: str) -> str:
 
 
 def error_of(status: int, body: bytes, request: str, *, seen: str = "an answer") -> ApiError:
-    """The error that an answer of 300 or above stands for (apimachinery api/errors, metav1.Status)."""
+    """The error for an answer with status 300 or above (apimachinery api/errors, metav1.Status)."""
     transient = status >= 500 or status in (408, TOO_MANY_REQUESTS)
     if status < 400 or (not transient and body.lstrip().startswith(b"<")):
         return malformed(request, f"{seen} is none of an API server", body)

@@ -1,7 +1,7 @@
 """The KubernetesApi on a real API server: paths and verbs, raw JSON.
 
-Watches run in the background from their first use on (client/watch.py), so that a reconcile takes what has arrived and
-does not wait; `ring` is called whenever something has. Errors and repetitions are client/transport.py's.
+Watches run in the background from their first use on (client/watch.py), so that a reconcile uses what has arrived and
+does not wait; `ring` is called on each arrival. client/transport.py has errors and repetitions.
 """
 
 from __future__ import annotations
@@ -175,10 +175,10 @@ class KubernetesClient:
         self._object("POST", _path(PODS, namespace, name, "eviction"), body=eviction)
 
     def profile(self, feature_gates: str = "") -> KubernetesProfile:
-        """What the server's version means for DRA, and from now on the versions of resource.k8s.io that it serves.
+        """The profile of the server's version. The client then uses the versions of resource.k8s.io that it serves.
 
-        Its feature gates are assumed: the defaults of the version, but for those that `feature_gates` names in the form
-        of the flag. Raises ConfigurationError for a cluster without DRA and for gates that cannot be read.
+        Its feature gates are assumed: the defaults of the version, except for those in `feature_gates`, in the form of
+        the flag. Raises ConfigurationError for a cluster without DRA and for gates that cannot be read.
         """
         version = self._version()
         served = self._discover(version)
@@ -234,7 +234,7 @@ class KubernetesClient:
                 self._versions[group, entry["name"]] = candidate
 
     def _as_served(self, resource: Resource) -> Resource:
-        """The resource in the version in which it is read. Writes keep to the version that manifests are written in."""
+        """The resource in the version in which it is read. Writes use the version of the manifests."""
         version = self._versions.get((resource.group, resource.plural))
         return resource if version in (None, resource.version) else replace(resource, version=version)
 

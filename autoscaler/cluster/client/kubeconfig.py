@@ -1,7 +1,7 @@
-"""Where the API server is and who we are: a kubeconfig, or the service account of the pod. No request is made here.
+"""The address and credentials of the API server: a kubeconfig, or the service account of the pod. Makes no request.
 
-The `kubernetes` package reads the configuration, exec plug-ins and all; what it would only fail on, such as a file that
-is no YAML or a context that is misspelt, is checked before, with an error that says what to do.
+The `kubernetes` package reads the configuration, with exec plug-ins; defects on which it would only fail, such as a
+file that is no YAML or a misspelt context, are checked before, with an error that names the correction.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
         raise ConfigurationError(f"no Kubernetes cluster is configured: {words_of(error)}", next_step=_STEP) from error
     except ConfigurationError:
         raise
-    except Exception as error:  # a kubeconfig is anybody's file: whatever its loader stumbles over
+    except Exception as error:  # a kubeconfig may contain anything, so its loader may raise anything
         what = f"{type(error).__name__}: {words_of(error)}"
         raise ConfigurationError(f"the kubeconfig cannot be used ({what})", next_step=_STEP) from error
     if complaints and not found.api_key and not found.cert_file:
@@ -66,7 +66,8 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
 
 
 def default_namespace(*, kubeconfig: str = "", context: str = "") -> str:
-    """Where kubectl puts objects that name no namespace: that of the context, or of the pod's service account."""
+    """The namespace in which kubectl creates objects that name none: that of the context, or of the pod's service
+    account."""
     from kubernetes import config
     from kubernetes.config import incluster_config
 
@@ -95,7 +96,7 @@ def _read_token(configuration: Any) -> None:
 
 @contextmanager
 def _complaints() -> Iterator[list[str]]:
-    """What the loader writes to the log instead of raising it, about plug-ins that fail."""
+    """Collects the loader's log messages about failing plug-ins, which it does not raise."""
     heard: list[str] = []
 
     class Listening(logging.Handler):

@@ -1,7 +1,7 @@
-"""HTTP to a Kubernetes API server: one request and its answer as JSON, and when it is repeated.
+"""HTTP to a Kubernetes API server: one request and its answer as JSON, with the rules for repetitions.
 
-The `kubernetes` package gives the connection pool; its typed models are not used, because they cost many times what the
-JSON costs. This module knows paths and repetitions, not resources; what answers mean is client/answers.py's.
+The `kubernetes` package provides the connection pool; its typed models are not used, because they cost many times what
+the JSON costs. This module handles paths and repetitions, not resources; client/answers.py reads the answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _JSON: Final = "application/json"
 # One connection for each watch, and some for requests.
 _CONNECTIONS: Final = 32
 _CONNECT_SECONDS: Final = 10.0
-_READ_SECONDS: Final = 60.0  # what an API server itself gives a request
+_READ_SECONDS: Final = 60.0  # an API server's own limit for a request
 _ATTEMPTS: Final = 5
 _FIRST_WAIT: Final = 0.25  # seconds; doubles, with jitter
 LONGEST_WAIT: Final = 10.0
@@ -38,9 +38,9 @@ LONGEST_WAIT: Final = 10.0
 def backoff_seconds(
     failures: int, asked: str = "", *, draw: Callable[[], float] = JITTER, longest: float = LONGEST_WAIT
 ) -> float:
-    """How long to wait after so many failures (>= 1) in a row; `asked` is a Retry-After header, in seconds.
+    """The wait after this number of failures (>= 1) in a row; `asked` is a Retry-After header, in seconds.
 
-    It doubles up to `longest`; of that, `draw` (a number from 0 to 1) decides which part between half and all.
+    It doubles up to `longest`; of that, `draw` (a number from 0 to 1) chooses a part between half and all.
     """
     doubled = min(_FIRST_WAIT * 2.0 ** min(failures - 1, 16), longest) * (0.5 + draw() / 2)
     return max(doubled, min(float(asked), longest)) if asked.isascii() and asked.isdigit() else doubled
@@ -75,11 +75,11 @@ class Transport:
         body: object = None,
         content_type: str = _JSON,
     ) -> dict[str, Any]:
-        """The decoded answer. Raises the error of autoscaler/cluster/api.py that the status code stands for.
+        """The decoded answer. Raises the error of autoscaler/cluster/api.py for the status code.
 
         Reads are repeated while the server is overloaded or unreachable, for about as long as one request may last.
-        Writes only while it says that it did not take them up (429): whether any other failed write was carried out is
-        for the caller to find out.
+        Writes are repeated only if the server did not accept them (429): whether any other failed write was carried out
+        is for the caller to find out.
         """
         until = self._clock.monotonic() + _READ_SECONDS
         for failures in range(1, _ATTEMPTS + 1):
@@ -106,8 +106,8 @@ class Transport:
     def lines(
         self, path: str, *, query: Mapping[str, str], silence: float = _READ_SECONDS
     ) -> Iterator[Iterator[bytes]]:
-        """The lines of an answer as they arrive. UnavailableError when it breaks off, or nothing comes for `silence`
-        seconds."""
+        """The lines of an answer as they arrive. Raises UnavailableError if it breaks off, or if nothing arrives for
+        `silence` seconds."""
         response = self._send("GET", path, query, silence=silence)
         try:
             if response.status >= 300:
@@ -117,11 +117,11 @@ class Transport:
             response.close()
 
     def _gives_up(self, failures: int, until: float) -> bool:
-        """Whether that was the last attempt: a caller must hear of it before anybody takes it for stuck."""
+        """True after the last attempt: the caller must get the error before its own watchdog reports it as stuck."""
         return failures == _ATTEMPTS or self._clock.monotonic() >= until
 
     def _seen(self, response: BaseHTTPResponse) -> str:
-        """What answered, for a message: status, type, and for a redirect where to."""
+        """A description of the answer, for a message: status, type, and the target of a redirect."""
         kind = one_line(response.headers.get("Content-Type", "") or "no content type")[:60]
         to = response.headers.get("Location", "") if 300 <= response.status < 400 else ""
         target = address_of(to) if "://" in to else "another page"
@@ -178,7 +178,7 @@ class Transport:
         try:
             settings = self._configuration.auth_settings()
             return {found["key"]: str(found["value"]) for found in settings.values() if found["in"] == "header"}
-        except Exception as error:  # a plug-in is anybody's program
+        except Exception as error:  # a plug-in is any program, so it may raise anything
             raise UnavailableError(
                 f"{request}: no credentials for {self.server} ({type(error).__name__}: {words_of(error)})",
                 next_step="run the kubeconfig's credential plug-in by hand; in a pod, look at its mounted token",

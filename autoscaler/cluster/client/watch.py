@@ -1,9 +1,9 @@
-"""A running watch: a thread reads what the API server sends, the loop takes it when a reconcile begins.
+"""A running watch: a thread reads the API server's events, and the loop takes them when a reconcile begins.
 
-Connections that end, break or fall silent are resumed from the last version that was received. Everything else ends the
-stream and is reported by the next `take`, after which its consumer lists and begins another one: a version that expired
-(410), a resource that is not served or may not be watched, and whatever no API server sends. Both wait longer from one
-failure to the next. However a thread ends, `take` finds out.
+Connections that end, break or become silent are resumed from the last version that was received. Everything else ends
+the stream and is reported by the next `take`, after which its consumer lists and begins another one: a version that
+expired (410), a resource that is not served or may not be watched, and answers of no API server. In both cases the wait
+grows with each failure. `take` reports every end of a thread.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Stream:
             raise UnavailableError(f"no thread for the watch of {path}: {error}") from error
 
     def take(self, seconds: float) -> Iterator[WatchEvent]:
-        """What has arrived, and what arrives within `seconds`. Raises what ended the stream once all was taken."""
+        """The events that have arrived, and those that arrive within `seconds`. After the last one it raises the error
+        that ended the stream."""
         until = self._clock.monotonic() + seconds
         while True:
             event = self._next(until)
@@ -180,7 +181,8 @@ class Stream:
         return kind == "DELETED" or before != now
 
     def _end(self, error: ApiError, began: float) -> None:
-        """Leave word of what ended the stream, later from one time to the next: a list follows, which costs more."""
+        """Records the error that ended the stream, after a wait that grows each time: a list follows, which costs
+        more."""
         self._count(began)
         self._tell(error)
         self._wait(_LONGEST_RELIST_WAIT)
@@ -210,7 +212,7 @@ def _code(status: Mapping[str, Any]) -> int:
 
 
 def _version(found: Mapping[str, Any], kind: str, request: str) -> str:
-    """The resourceVersion of an object, which has all that its consumer needs to know which one it is."""
+    """The resourceVersion of an object, after a check that the object has the fields that identify it."""
     if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
         raise MalformedAnswerError(f"{request}: a line is of the unknown type {one_line(kind)[:40]}")
     metadata = part(found, "metadata", dict, request, seen="an object")
@@ -223,7 +225,7 @@ def _version(found: Mapping[str, Any], kind: str, request: str) -> str:
 
 
 def without_heartbeat(found: dict[str, Any]) -> bytes:
-    """A digest of everything in an object but when, and by whom, it was last said."""
+    """A digest of everything in an object except its heartbeats: their times and the fields' managers."""
     metadata = {k: v for k, v in found["metadata"].items() if k not in ("managedFields", "resourceVersion")}
     status = dict(found.get("status") or {})
     conditions = status.get("conditions") or ()

@@ -1,1 +1,1 @@
-"""What the controller writes for people: Events, conditions, status of pools, blocks and templates."""
+"""Writes the controller's output for users: Events, conditions, status of pools, blocks and templates."""

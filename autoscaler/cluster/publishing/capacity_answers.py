@@ -1,8 +1,8 @@
-"""Writes what ProvisioningRequests and CapacityBuffers are answered: labels of nodes first, then the status.
+"""Writes the answers to ProvisioningRequests and CapacityBuffers: labels of nodes first, then the status.
 
-Every write names the resourceVersion that the answer was made from. Where somebody else was faster, nothing is written,
-and the next reconcile answers what it then sees. What was written counts before a watch shows it: otherwise capacity
-that a request has been given would be bought for it again.
+Every write has the resourceVersion that the answer was made from. If another client was faster, nothing is written, and
+the next reconcile answers the new object. A write counts before a watch shows it: otherwise capacity that a request has
+been given would be bought for it again.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class CapacityAnswers:
 
 
 def _details(answer: RequestAnswer) -> dict[str, str]:
-    """What Kueue copies into node selectors, and which nodes there are; what other keys say stays."""
+    """The details that Kueue copies into node selectors, and the names of the nodes; other keys stay."""
     details = dict(answer.request.details)
     if answer.spares:
         details[labels.SPARE_PODS] = ",".join(
@@ -132,7 +132,7 @@ def _status(said: Said) -> str:
 
 
 def _agrees(conditions: Iterable[Condition], said: _Texts) -> bool:
-    """Whether the object says all of it already. That it was accepted is said once, whatever the words were."""
+    """True if the object has all these conditions already. Acceptance is written once, with any text."""
     found = {entry.type: entry for entry in conditions}
     for each, text in said:
         before = found.get(each.type)
@@ -144,7 +144,7 @@ def _agrees(conditions: Iterable[Condition], said: _Texts) -> bool:
 
 
 def _merged(about: ProvisioningRequest | CapacityBuffer, said: _Texts, now: datetime) -> list[dict[str, Any]]:
-    """All conditions: those that are said, in place of those of their types, and the others as they are."""
+    """All conditions: the new ones in place of those of their types, and the others unchanged."""
     found = {entry.type: entry for entry in about.conditions}
     for each, text in said:
         before = found.get(each.type)

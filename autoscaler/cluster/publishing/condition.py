@@ -21,7 +21,7 @@ class Verdict(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the condition is True."""
+        """True if the condition is True."""
         return self.status == "True"
 
 

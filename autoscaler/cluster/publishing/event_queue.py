@@ -1,15 +1,15 @@
 """Events that wait to be written to the API server: offered by a reconcile, written by another thread.
 
-A reconcile only offers events, which costs no request: Events of thousands of pods that fit nowhere delay nothing. An
+A reconcile only offers events, which costs no request: Events of thousands of unschedulable pods delay nothing. An
 event is not repeated while it is remembered. The number of events of one object is bounded as in k8s.io/client-go
-tools/record/events_cache.go (v1.36): 25 at once and one more every five minutes; and when one reason comes with more
-than ten texts within ten minutes, the next is written as one combined event. What finds no place is counted and not
-remembered: as long as it is true the next reconcile offers it again.
+tools/record/events_cache.go (v1.36): 25 at once and one more every five minutes; and if one reason has more than ten
+texts within ten minutes, the next is written as one combined event. An event for which there is no place is counted and
+not remembered: as long as it is true the next reconcile offers it again.
 
-The reasons in a namespace take turns, so that many events of one kind do not hold up the only one of another. Where
-the queue is full, the namespace with the most gives places to those with fewer than their share.
+The reasons in a namespace take turns, so that many events of one kind do not hold up the only one of another. If the
+queue is full, the namespace with the most gives places to those with fewer than their share.
 
-Objects come and go for months. What is remembered of them is forgotten as soon as it decides nothing any more.
+Objects are created and deleted for months. What is remembered about them is forgotten as soon as it decides nothing.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ class _Similar:
 
 
 class _Recent(Generic[K, V]):
-    """What is remembered, the last that was put last; at most `most`.
+    """Remembered entries, in the order of their last use; at most `most`.
 
-    Whenever it has doubled, what is `over` is forgotten: it is looked through rarely, and never has more than twice
-    what was worth remembering, or a few.
+    Whenever their number has doubled, entries that are `over` are forgotten. So all entries are searched rarely, and
+    there are never more than twice those worth remembering, or a few.
     """
 
     def __init__(self, most: int, over: Callable[[V, float], bool]) -> None:
@@ -217,7 +217,7 @@ class EventQueue:
         )
 
     def _has_place(self, namespace: str) -> bool:
-        """Whether one more of the namespace may wait. What gives way to it is not remembered as told."""
+        """True if one more event of the namespace may wait. The event that it replaces is not remembered as written."""
         if self._waiting < _MOST_WAITING:
             return True
         names = len(self._of_namespace) + (namespace not in self._of_namespace)
@@ -283,7 +283,7 @@ class EventQueue:
 
 
 def manifest_of(event: Event, moment: datetime) -> Object:
-    """The Event object. Its name is the hash of what it says, so that the API server has it once."""
+    """The Event object. Its name is the hash of its content, so that the API server has it once."""
     at = moment.strftime(_TIME)
     return {
         "metadata": {"name": _name(event), "namespace": event.about.namespace or _CLUSTER_EVENTS},
@@ -315,12 +315,12 @@ def _digest(event: Event) -> str:
 
 
 def _tokens(bucket: _Bucket, moment: float) -> float:
-    """How many it has by now. A clock that was set back refills nothing, and is gone by from then on."""
+    """The current number of tokens. A clock that was set back refills nothing, and counts from its new time."""
     return min(bucket.tokens + max(moment - bucket.at, 0.0) / _REFILL_SECONDS, _BURST)
 
 
 def _is_full(bucket: _Bucket, moment: float) -> bool:
-    """Whether it decides what a new one would."""
+    """True if it decides like a new bucket."""
     return _tokens(bucket, moment) >= _BURST
 
 

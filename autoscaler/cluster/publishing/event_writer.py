@@ -1,4 +1,4 @@
-"""The thread that writes events beside the reconciles, at a rate that leaves the API server to them."""
+"""The thread that writes events beside the reconciles, at a rate that leaves the API server's capacity to them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from providers.contract import Clock
 
 _A_SECOND: Final = 50.0
 _BURST: Final = 200.0
-_IDLE_SECONDS: Final = 0.25  # how soon an event is seen that finds the queue empty
+_IDLE_SECONDS: Final = 0.25  # the longest delay of an event that finds the queue empty
 _SILENCE_SECONDS: Final = 5.0  # after a request that was not answered
 
 

@@ -1,8 +1,8 @@
-"""Writes what was decided to the cluster: Events on pods and nodes, status of pools and blocks.
+"""Writes decisions to the cluster: Events on pods and nodes, status of pools and blocks.
 
-Nothing is written twice: an event's name is the hash of what it says, a status is compared with what was written last.
-So a reconcile in which nothing changed writes nothing, and a restart repeats nothing. What cannot be written of one
-object does not delay the others.
+Nothing is written twice: an event's name is the hash of its content, and a status is compared with the last one
+written. So a reconcile without changes writes nothing, and a restart repeats nothing. An object whose status cannot be
+written does not delay the others.
 """
 
 from __future__ import annotations
@@ -96,8 +96,7 @@ class Publisher:
             self._attempt(CAPACITY_BLOCKS.kind, block.name, partial(self._status, CAPACITY_BLOCKS, block.name, written))
 
     def take_troubles(self) -> tuple[Trouble, ...]:
-        """What could not be written since the last time. It ends a reconcile: objects that are gone by now are
-        forgotten."""
+        """The failed writes since the last call. The call ends a reconcile: objects that are gone are forgotten."""
         taken, self._troubles, self._isolation = tuple(self._troubles), [], Isolation(self._api)
         self._statuses = {key: written for key, written in self._statuses.items() if key in self._shown}
         self._conditions = {key: written for key, written in self._conditions.items() if key[:2] in self._shown}
@@ -122,10 +121,10 @@ class Publisher:
         zones: Mapping[NodeTemplateRef, tuple[str, ...]] = _NO_ZONES,
         objections: Iterable[Reason] = (),
     ) -> None:
-        """Condition Ready of blocks and of what cannot be read: whether it can be used, and if not, what to correct.
+        """Sets the condition Ready of blocks and of objects that cannot be read: usable, or the correction.
 
-        `objections` are those of the plan. Of objects that have no such condition, and of pods with an annotation that
-        cannot be read, an event says so.
+        `objections` are those of the plan. Objects without such a condition, and pods with an annotation that cannot be
+        read, get an event.
         """
         wrong_blocks = {reason.subject: reason for reason in objections if reason.code is Code.UNUSABLE}
         templates = {pool.name: pool.node_template for pool in snapshot.pools}
@@ -202,16 +201,16 @@ class Publisher:
         kind: str = "Ready",
         generation: int = 0,
     ) -> None:
-        """Set the condition of type `kind`, unless it says so already.
+        """Sets the condition of type `kind`, unless it is set already.
 
-        `generation` is that of the spec the verdict is about, 0 when it is not known: then that of the object is taken
-        when the verdict changes. Clients that wait for a condition ignore one about an older spec.
+        `generation` is that of the spec of the verdict, 0 if unknown: then that of the object is used when the verdict
+        changes. Clients that wait for a condition ignore one about an older spec.
         """
         self._shown.add((resource, name))
         verdict = verdict._replace(message=shown(verdict.message))
         if self._conditions.get((resource, name, kind)) == (generation, verdict):
             return
-        with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew
+        with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile reads it again
             found = self._api.get(resource, name)
             conditions = _conditions(found)
             before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == kind), {})
@@ -254,7 +253,7 @@ class Publisher:
 
 
 def _nominations(snapshot: Snapshot) -> Iterator[tuple[Pod, str]]:
-    """The pods that do not know their coming node yet, and its name."""
+    """The pods without the name of their future node, and that name."""
     planned = {pod: node for node in snapshot.provisioned if _accepted(node) for pod in node.pods}
     for pod in snapshot.pods:
         if pod.node_name is not None or pod.nominated_node:
@@ -276,7 +275,7 @@ def _conditions(found: Object) -> list[dict[str, Any]]:
 
 
 def _accepted(node: ProvisionedNode) -> bool:
-    """Whether a machine was obtained and the node is not on its way out."""
+    """True if the node has a machine and is not leaving."""
     return has_machine(node) and may_take_pods(node)
 
 
@@ -317,7 +316,7 @@ def _usable(
     reach: Mapping[NodeTemplateRef, tuple[str, ...]],
     now: datetime,
 ) -> Verdict:
-    """Whether machines can be started in the block; by the node templates of pools, and the zones that these reach."""
+    """True if machines can be started in the block; by the node templates of pools, and the zones that these reach."""
     if block.pool not in templates:
         step = "create it, or name another one in spec.pool; if it is there, its condition Ready says what is wrong"
         return Verdict("False", "NoPool", f"there is no CapacityPool {block.pool} that can be used; {step}")

@@ -1,6 +1,6 @@
-"""Writes the statuses of node templates: what was resolved, and whether they can be used.
+"""Writes the statuses of node templates: their resolved resources, and whether they can be used.
 
-The provider judges; this module only writes the verdict, and only when it has changed.
+The provider judges; this module only writes the verdict if it has changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TemplateStatuses:
             before = found.get("status", {})
             status = _status(verdict, before, now)
             if not all(fault.certain for fault in verdict.faults):
-                status = {**_told(before), **status}  # what could not be looked at may be as it was
+                status = {**_told(before), **status}  # the status of a resource that could not be read is kept
             if status != _told(before):
                 gone = dict.fromkeys(before.keys() - status.keys())
                 about = {"resourceVersion": found["metadata"]["resourceVersion"]}

@@ -33,11 +33,11 @@ class TickReport:
     plan: Plan
     conditions: tuple[PoolCondition, ...]
     templates: tuple[TemplateStatus, ...]  # the providers' verdicts on their node templates
-    problems: tuple[tuple[str, str, Diagnostic], ...]  # what is wrong with objects: kind, key, problem
+    problems: tuple[tuple[str, str, Diagnostic], ...]  # problems of objects: kind, key, problem
     accelerators: Mapping[str, int]  # in use, by the name of the pool
     effective: EffectiveCatalog | None
-    troubles: tuple[Trouble, ...]  # what could not be done
-    events: tuple[Event, ...]  # what else a person should see
+    troubles: tuple[Trouble, ...]  # failures of this reconcile
+    events: tuple[Event, ...]  # other events for users
     requests: tuple[RequestAnswer, ...] = ()
     buffers: tuple[BufferAnswer, ...] = ()
 
@@ -57,7 +57,7 @@ class TickPublisher:
         return self._answers.newest(snapshot)
 
     def publish(self, report: TickReport) -> tuple[Trouble, ...]:
-        """Write all of it; what could not be written. Events on that are written, too."""
+        """Writes all of it. Returns the failed writes; events about those are written, too."""
         now, after = report.now, report.snapshot
         self._publisher.publish(report.plan, after, now, accelerators=report.accelerators)
         named = ((verdict.template, verdict.zones) for verdict in report.templates)
