@@ -1,9 +1,9 @@
-"""Draining: no new pods, then the Eviction API for those that are there, until the node is empty or its time is up.
+"""Draining: no new pods, then the Eviction API for the pods on the node, until it is empty or its time is up.
 
-Only the reasons that lifecycle/leaving.py names evict; for all others a node is left alone while pods run there.
-Pods of DaemonSets stay: they belong to the node. A pod that a PodDisruptionBudget protects is asked again at each
-reconcile, and one with a mark is left alone as long as that is possible: where the machine ends anyway, until just
-enough time is left to stop it properly. At the deadline the block's policy decides, and what was blocked is named.
+Only the reasons that lifecycle/leaving.py names evict; for all others a node is left alone while pods run there. Pods
+of DaemonSets stay: they belong to the node. The eviction of a pod that a PodDisruptionBudget protects is tried again at
+each reconcile. A marked pod is left alone as long as possible: if the machine ends anyway, until just enough time is
+left to stop it properly. At the deadline the block's policy decides, and the blocked pods are named.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 
-# For the next reconcile to come, and for the kubelet to report that the pod has ended.
+# Time for the next reconcile, and for the kubelet to report that the pod has ended.
 _MARGIN: Final = timedelta(minutes=2)
 # So long PodDisruptionBudgets may delay a drain that only saves money, before it is taken back.
 _PATIENCE: Final = timedelta(minutes=15)
@@ -35,8 +35,8 @@ _PATIENCE: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """How far a drain got: pods that are still on the node, those of them that a budget protects, and marked ones;
-    and which could not be evicted for another reason."""
+    """The progress of a drain: pods that are still on the node, those of them that a budget protects, marked ones, and
+    those that could not be evicted for another reason."""
 
     remaining: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
@@ -45,17 +45,17 @@ class Drained:
 
 
 def cordon(api: KubernetesApi, node: Node) -> bool:
-    """Keep new pods away, unless that was done before or the node is gone; whether it was seen to be done.
+    """Keeps new pods away, unless that was done before or the node is gone. Returns True once a watch shows it.
 
-    What one watch has shown, kube-scheduler's shows about now: it assigns no more pods. Those that it assigned before
-    may still come, also minutes later while volumes or devices are prepared for them.
+    Once one watch shows the taint, kube-scheduler's does at about the same time: it assigns no more pods. Those that it
+    assigned before may still start, also minutes later, while volumes or devices are prepared for them.
     """
     if is_closed(node):
         return True
     try:
         found = api.get(NODES, node.name)
         taints = found.get("spec", {}).get("taints", [])
-        # A predecessor may have been killed before its write came back by the watch.
+        # A predecessor may have been killed before the watch showed its write.
         if any(taint["key"] == DRAINING_TAINT for taint in taints):
             return False
         wanted = [*taints, {"key": DRAINING_TAINT, "effect": "NoSchedule"}]
@@ -68,12 +68,12 @@ def cordon(api: KubernetesApi, node: Node) -> bool:
 
 
 def is_closed(node: Node | None) -> bool:
-    """Whether it takes no pods any more, as far as was seen; None: there is no Node."""
+    """True if it accepts no more pods, by the last watch event; None: there is no Node."""
     return node is None or any(taint.key == DRAINING_TAINT for taint in node.taints)
 
 
 def uncordon(api: KubernetesApi, node: Node) -> None:
-    """Take our taint away from a node that does not go after all; nothing is asked when it has none."""
+    """Removes Foreslice's taint from a node that stays after all; makes no request if it has none."""
     if not is_closed(node):
         return
     with suppress(NotFoundError):
@@ -117,12 +117,12 @@ def _evict(api: KubernetesApi, pod: Pod) -> None:
 
 
 def may_all_move(api: KubernetesApi, node: Node, budgets: Iterable[PodDisruptionBudget]) -> bool:
-    """Whether every pod that is on the node now may be moved to save money."""
+    """True if every pod that is on the node now may be moved to save money."""
     return obstacle(occupants_now(api, node.name), by_namespace(budgets)) is None
 
 
 def stay_after_all(node: ProvisionedNode, pods: Iterable[Pod], now: datetime) -> bool:
-    """Whether pods on a node that is removed only to save money may not be moved, or could not be for a while."""
+    """True if pods on a node that is removed only to save money may not be moved, or could not be for a while."""
     late = node.phase_since is not None and now >= node.phase_since + _PATIENCE
     return any(not pod.deleting and (late or unmovable(pod) is not None) for pod in pods)
 
@@ -142,7 +142,7 @@ def occupants(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def occupants_now(api: KubernetesApi, node_name: str) -> Sequence[Pod]:
-    """The pods that keep this node from being empty, asked of the API server: a watch of pods may lag.
+    """The pods that keep this node from being empty, read from the API server: a watch of pods may lag.
 
     Without a resourceVersion the list is read from a quorum. "" is the name of no node.
     """

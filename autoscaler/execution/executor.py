@@ -1,6 +1,6 @@
-"""Carries out what is pending, one item after the other; an item that fails stops no other.
+"""Carries out the pending items, one after the other; an item that fails does not stop the others.
 
-What leaves comes first: drains, notices and terminations do not wait for launches, which may be slow.
+Leaving nodes are first: drains, notices and terminations do not wait for launches, which may be slow.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from providers.contract import Clock, Instance, InstanceState, Provider
 from providers.errors import RefusedError
 from providers.places import same_place
 
-# When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
+# If something keeps removing the taint, a machine whose pods are evicted is still ended.
 _CORDONED_BY: Final = timedelta(minutes=1)
 # Launches that take longer than this together go on in the next reconcile, after what has to leave by then. It is
 # shorter than the time-out of a call: after one that timed out no other begins.
@@ -118,8 +118,8 @@ class Executor:
             yield from (*batches[turn:], *batches[:turn])
 
     def _launch(self, batch: LaunchBatch, seen: Observed, needed: frozenset[str], until: Until, now: datetime) -> None:
-        """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up, and
-        so is a batch that a person deletes."""
+        """Launches for pools that act. Batches from before their pool observed or was deleted are given up, and so are
+        batches that a user deletes."""
         acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
         if (not acts or batch.deleting) and batch.outcome is BatchOutcome.INTENDED:
             give_up(batch, self.journal, now)
@@ -128,19 +128,19 @@ class Executor:
                 would = "repeat its call, whose outcome is unknown"
                 self._withhold("LaunchBatch", batch.name, batch.uid, batch.pool, would)
         elif batch.name in self.unclear and self._read_answer(batch, seen, now):
-            return  # the next offering is asked for in the next reconcile
+            return  # the next offering is requested in the next reconcile
         elif unwanted(batch, seen.snapshot, self.journal.nodes, needed, acts=acts):
             end = partial(end_waiting, batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs)
             self.patience.attempt(_of_end(batch), partial(end, now=now))
         elif not until.over():
-            # A call that has to wait for another one's end keeps nobody else waiting, least of all that one.
+            # A call that waits for the end of another one delays no others, least of all that one.
             call = partial(
                 launch, batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now
             )
             self.patience.attempt(_of_launch(batch), partial(self.unclear.repeat, batch.name, call))
 
     def _read_answer(self, batch: LaunchBatch, seen: Observed, now: datetime) -> bool:
-        """Find out what came of a call that is not repeated; whether that is known."""
+        """Reads the result of a call that is not repeated. Returns True if it is known."""
         provider = self.providers.of(batch)
         waited = self.unclear.waited(batch.name)
         machines = seen.machines.get(provider.name) if same_place(batch.place, provider.place()) else None
@@ -181,13 +181,13 @@ class Executor:
                 self.patience.attempt(node.name, partial(end, node, whole=whole))
 
     def _keeper(self, node: ProvisionedNode) -> NameKeeper | None:
-        """Who may keep the name of its machine."""
+        """The provider that may keep the name of its machine."""
         provider: object = self.providers.named(node.provider)
         return provider if isinstance(provider, NameKeeper) and node.provider_id else None
 
     def _leave_alone(self, node: ProvisionedNode, seen: Observed) -> None:
-        """Say what becomes of a node on its way out once its pool acts. Of one without machine, Node and name in its
-        group nothing is left but the object, which is ours."""
+        """Reports what will happen to a leaving node once its pool acts. If machine, Node and name in its group are
+        gone, only the object is left, which Foreslice may delete."""
         found, keeper = seen.own.of(node), self._keeper(node)
         would = ""
         if self._has_nothing_left(node):
@@ -205,7 +205,7 @@ class Executor:
             self._withhold("ProvisionedNode", node.name, node.uid, node.pool, would)
 
     def _may_end(self, node: ProvisionedNode, seen: Observed, now: datetime) -> bool:
-        """Take one step of what comes before a machine may be ended; whether it may."""
+        """Takes one step before a machine may be ended. Returns True if it may be ended."""
         if can_take(node, Why.END_POSTPONED) and end_postponed(node, _block_of(node, seen), now):
             self.journal.move(node, Why.END_POSTPONED, now, ())
             return False
@@ -214,7 +214,7 @@ class Executor:
             return over or self._drained(node, seen, now)
         if _stopped_for(node):
             if self._machine_stopped(node, seen):
-                return True  # whatever is bound there does not run
+                return True  # no pod that is bound there runs
             if can_take(node, Why.STARTED_AGAIN) and is_alive(node, seen.machines.get(node.provider, {})):
                 self.journal.move(node, Why.STARTED_AGAIN, now, ())
                 return False
@@ -224,7 +224,7 @@ class Executor:
         pods = occupants_now(self.api, seen.own.name_of(node))
         may_return = node.phase is not Phase.TERMINATING or self._was_refused(node, seen)
         if pods and may_return and can_take(node, Why.POD_FOUND):
-            # Its decision is made anew; whoever decides that it stays takes the taint away.
+            # A new decision follows; if the node stays, the taint is removed.
             self.journal.move(node, Why.POD_FOUND, now, ())
         elif pods and node.phase is Phase.TERMINATING:
             raise BlockedError(
@@ -234,19 +234,20 @@ class Executor:
         return not pods
 
     def _was_refused(self, node: ProvisionedNode, seen: Observed) -> bool:
-        """Whether the machine certainly stays: the provider refused to end it when it was asked last, which is no
-        lost answer, and lists it as running since."""
+        """True if the machine certainly stays: the provider refused the last request to end it, which is no lost
+        answer, and still lists it as running."""
         machine = seen.machines.get(node.provider, {}).get(node.provider_id)
         runs = machine is not None and machine.state is InstanceState.RUNNING
         return runs and isinstance(self.patience.error(node.name), RefusedError)
 
     def _machine_stopped(self, node: ProvisionedNode, seen: Observed) -> bool:
-        """Whether its provider says so in this reconcile."""
+        """True if its provider reports it as stopped in this reconcile."""
         machine = seen.machines.get(node.provider, {}).get(node.provider_id)
         return machine is not None and machine.state is InstanceState.STOPPED
 
     def _drained(self, node: ProvisionedNode, seen: Observed, now: datetime) -> bool:
-        """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
+        """Takes one step of a drain. Returns True if the machine may be ended. BlockedError names the pods that may not
+        leave yet."""
         found, name = seen.own.of(node), seen.own.name_of(node)
         cordoned = found is None or cordon(self.api, found) or _long_ago(node.phase_since, now)
         pods = seen.occupants.get(name, ())
@@ -265,7 +266,7 @@ class Executor:
         if block is not None and now >= block.reclaimed and block.drain.at_deadline is AtDeadline.DELETE:
             return True
         if found is not None and ends_at is not None:
-            give_notice(self.api, found, pods, ends_at)  # those that came after the notice, or stay longer than it said
+            give_notice(self.api, found, pods, ends_at)  # for pods that came after the notice, or stay longer
         raise_obstacles(node, drained)
         return False
 
@@ -320,15 +321,15 @@ class Executor:
         return replace(seen.snapshot, provisioned=self.journal.nodes)
 
     def _has_nothing_left(self, node: ProvisionedNode) -> bool:
-        """Whether there is no machine any more, nor will be one."""
+        """True if there is no machine, and none will be started."""
         return node.phase is Phase.GONE or (not node.provider_id and not self._may_still_come(node))
 
     def _may_still_come(self, node: ProvisionedNode) -> bool:
-        """Whether a call that is under way may yet produce the node's machine."""
+        """True if a running call may still start the node's machine."""
         return any(batch.name == node.batch and not batch.outcome.finished for batch in self.journal.batches)
 
     def _apply_decision(self, node: ProvisionedNode, decision: NodeDecision, seen: Observed, now: datetime) -> None:
-        """Hold a node, let it go again, give notice on it, or begin a drain that demands an empty node."""
+        """Holds a node, releases it, gives notice on it, or begins a drain that needs an empty node."""
         found, drains = seen.own.of(node), decision.action is NodeAction.DRAIN
         stopped = drains and any(reason.code is Code.NODE_STOPPED for reason in decision.reasons)
         if found is None and not stopped:
@@ -371,7 +372,7 @@ class Executor:
 
 
 def _stopped_for(node: ProvisionedNode) -> bool:
-    """Whether it is removed because its machine was stopped."""
+    """True if it is removed because its machine was stopped."""
     return any(reason.code is Code.NODE_STOPPED for reason in node.reasons)
 
 
@@ -395,5 +396,5 @@ def _block_of(node: ProvisionedNode, seen: Observed) -> CapacityBlock | None:
 
 
 def _long_ago(began: datetime | None, now: datetime) -> bool:
-    """Whether a drain that evicts need not wait any longer for its taint to be seen."""
+    """True if a drain that evicts no longer waits until its taint is visible."""
     return began is not None and now - began > _CORDONED_BY

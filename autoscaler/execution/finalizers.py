@@ -1,11 +1,11 @@
-"""The finalizers of our custom resources: when they are put on a pool, and when they are let go.
+"""The finalizers of Foreslice's custom resources: when a pool gets one, and when it is removed.
 
-A pool that is deleted is held until its nodes are gone, if that is what its policy says. A pool whose policy is Retain,
-or that has no nodes, is removed at once. That a pool observes makes no difference: to delete it is a person's order.
+A deleted pool is held until its nodes are gone, if its policy says so. A pool with the policy Retain, or without nodes,
+is removed at once. That holds in mode Observe as well: deleting a pool is a user's order.
 
-When the resources themselves are being deleted, somebody uninstalls Foreslice: machines stay as they are. Deleting a
-CustomResourceDefinition deletes all its objects. That must not be read as the order to end every node, and our
-finalizers must not keep the definitions from going.
+If the CustomResourceDefinitions are being deleted, Foreslice is being uninstalled: machines stay as they are. Deleting
+a CustomResourceDefinition deletes all its objects. That must not be read as the order to end every node, and the
+finalizers must not block the deletion of the definitions.
 """
 
 from __future__ import annotations

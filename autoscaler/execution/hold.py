@@ -1,8 +1,8 @@
-"""Holding the nodes of a prepaid block, and telling everyone on them in time when it ends.
+"""Holds the nodes of a prepaid block, and announces the block's end to the pods on them in time.
 
-A held node is marked so that a neighbouring autoscaler leaves it alone. At the notice, node and pods get the moment at
-which the machine ends, so that jobs can write a checkpoint; if that moment moves, the notice is withdrawn. Repeating
-any of this changes nothing.
+A held node is marked so that another autoscaler leaves it alone. At the notice, node and pods get the time at which the
+machine ends, so that jobs can write a checkpoint; if that time moves, the notice is withdrawn. Repeating any of this
+changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from instance_catalog.kubernetes.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_
 
 
 def hold(api: KubernetesApi, node: Node) -> None:
-    """Mark a node as not to be scaled down by anybody else."""
+    """Marks a node so that no other autoscaler scales it down."""
     _annotate_node(api, node, {CA_SCALE_DOWN_DISABLED: "true", HELD: "true"})
 
 

@@ -1,9 +1,9 @@
-"""Launching: from a LaunchBatch to machines, one attempt for each of its offerings, in order.
+"""Launches a LaunchBatch: one attempt for each of its offerings, in order.
 
-Each attempt is written down (with its token and a hash of its parameters) before the provider is called and its answer
-before anything else happens, so it can die anywhere. An attempt whose outcome nobody knows is repeated with identical
-parameters until it is known; only then another offering, perhaps in another zone, may be asked for. It is repeated in
-a later reconcile: a call may take a minute until it times out, and nodes that have to leave do not wait for it again.
+Each attempt is recorded (with its token and a hash of its parameters) before the provider is called, and its answer
+before anything else happens, so the process can die at any time. An attempt with an unknown result is repeated with
+identical parameters until the result is known; only then another offering, perhaps in another zone, may be requested.
+It is repeated in a later reconcile: a call may take a minute to time out, and leaving nodes do not wait for it again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Providers:
     cluster: str
 
     def of(self, batch: LaunchBatch) -> Provider:
-        """Who launches a batch; a pool without a template takes the only provider there is."""
+        """The provider of a batch; for a pool without a template the only provider, if there is just one."""
         kind = batch.template.kind
         if not kind and len(self.by_template) == 1:
             return next(iter(self.by_template.values()))
@@ -70,7 +70,7 @@ class Providers:
 
 
 class RepetitionRefusedError(AmbiguousError):
-    """Nobody knows what the call before this one has launched: the provider refused to repeat it."""
+    """It is unknown what the previous call has launched: the provider refused to repeat it."""
 
 
 def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backoffs: Backoffs, now: datetime) -> None:
@@ -105,13 +105,13 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
                 if repeated:
                     _raise_if_gone(answer)
         except TokenReusedError as error:
-            # The token may have produced machines, and another one could double them. Of a call that was repeated
-            # with what its template says by now, the provider's list tells what it launched.
+            # The token may have produced machines, and another one could double them. For a call that was repeated with
+            # the template's current content, the provider's list shows what it launched.
             if repeated:
                 raise _repetition_refused(error) from error
             raise
         except (RefusedError, CapacityError, GoneError) as error:
-            # Raised, it may come from before the call: a subnet that is full by now, a group that changed.
+            # Raised perhaps before the call: a subnet that is full now, a group that changed.
             if repeated and not (isinstance(error, RefusedError) and error.settled):
                 raise _repetition_refused(error) from error
             # Nothing was launched: the next offering may be asked for.
@@ -139,7 +139,7 @@ def _noted(
         backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
         raise
     except Exception as error:
-        # No provider promises this one: a bug, after which nobody knows what was launched.
+        # A provider never raises this one: a bug, after which it is unknown what was launched.
         unknown = UnclassifiedError(f"{provider.name} failed unexpectedly: {type(error).__name__}")
         backoffs.failed(batch.pool, batch.offerings[batch.attempt], unknown, now)
         raise
@@ -151,7 +151,8 @@ def _repetition_refused(error: ProviderError) -> RepetitionRefusedError:
 
 
 def _raise_if_gone(answer: LaunchAnswer) -> None:
-    """A launch template may be found missing before the token is looked at: that says nothing of an earlier call."""
+    """Raises the error of a missing launch template. EC2 may report it before it looks at the token, so it is no
+    evidence about an earlier call."""
     gone = [failure.error for failure in answer.failures if isinstance(failure.error, GoneError)]
     if gone and not answer.instances:
         raise gone[0]
@@ -199,7 +200,7 @@ def ref_of(key: OfferingKey) -> OfferingRef:
 
 
 def key_of(offering: OfferingRef) -> OfferingKey:
-    """An offering in the provider's words."""
+    """An offering as the provider's type."""
     return OfferingKey(offering.instance_type, offering.zone, offering.capacity_type, offering.reservation)
 
 
@@ -225,7 +226,7 @@ def _begin(
 def answered(
     batch: LaunchBatch, answer: LaunchAnswer, *, journal: Journal, backoffs: Backoffs, now: datetime
 ) -> LaunchBatch:
-    """Save what came of an attempt, back-offs and machines; then the next one may begin."""
+    """Saves the result of an attempt, back-offs and machines; then the next one may begin."""
     asked, members = batch.offerings[batch.attempt], members_with(batch, answer)
     if answer.instances:
         backoffs.succeeded(batch.pool, asked, now)

@@ -1,6 +1,6 @@
-"""What a launched machine will be: the prediction that planning made, from the provider call and the catalog alone.
+"""The future properties of a launched machine: planning's prediction, from the provider call and the catalog alone.
 
-For providers without real machines (simulated, kwok), whose nodes and slices come from here.
+For providers without real machines (simulated, kwok), whose nodes and slices are built from this.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a reconcile observed before it acts, and what it did not do because a pool only observes."""
+"""The observations of a reconcile before it acts, and the actions that it withheld because a pool only observes."""
 
 from __future__ import annotations
 

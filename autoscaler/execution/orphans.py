@@ -1,8 +1,8 @@
-"""Machines that carry our cluster's tag and have no object: somebody deleted it, or a restore lost it.
+"""Machines that have the cluster's tag and no object: it was deleted, or a restore lost it.
 
 One whose Node is registered is adopted, because pods may run there. One that never registered is terminated once it is
-old enough that no launch can still be writing it down, and that it does not boot any more. Above a bound the sweep
-stops and says so: then more likely our objects are lost than the machines.
+so old that no launch can still be recording it, and that it is no longer booting. Above a bound the sweep stops and
+reports it: then it is more likely that Foreslice's objects are lost than that the machines are orphans.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from instance_catalog.kubernetes.labels import POOL
 from providers.contract import TAG_BATCH, TAG_POOL, Clock, Instance, Provider
 
 MINIMUM_AGE: Final = timedelta(minutes=10)
-# How far the provider's clock and ours may be apart, and how long a call of the leader before may go on.
+# The largest assumed difference between the provider's clock and the controller's, and the longest call of the previous
+# leader.
 _SKEW: Final = timedelta(minutes=10)
 
 
@@ -51,12 +52,12 @@ class Orphans:
 
 @dataclass(slots=True)
 class OwnLaunches:
-    """The launches that this process knows of since it leads. A machine that was started since then for none of them
-    was started by somebody else: nothing is launched before its LaunchBatch is written, and one leads at a time."""
+    """The launches of this process since it leads. A machine that was started since then by none of them has another
+    owner: nothing is launched before its LaunchBatch is written, and one replica leads at a time."""
 
     began: float | None = None  # monotonic
     batches: set[str] = field(default_factory=set)
-    machines: set[str] = field(default_factory=set)  # by provider id: a group may make one of them anew
+    machines: set[str] = field(default_factory=set)  # by provider id: a group may recreate one of them
 
     def note(self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], clock: Clock) -> None:
         """At the beginning of each round, after what is to be launched was written down."""
@@ -65,7 +66,7 @@ class OwnLaunches:
         self.machines.update(node.provider_id for node in nodes)
 
     def excludes(self, machine: Instance, clock: Clock) -> bool:
-        """Whether no launch of this process, nor of one before it, can have started the machine."""
+        """True if no launch of this process, nor of an earlier one, can have started the machine."""
         known = machine.tags.get(TAG_BATCH, "") in self.batches or machine.provider_id in self.machines
         if self.began is None or known:
             return False
@@ -82,8 +83,8 @@ def find_orphans(
     others: Callable[[Instance], bool] = lambda machine: False,
     now: datetime,
 ) -> Orphans:
-    """Decide about machines without an object. `machines` are those of this cluster, by provider id; `others` says
-    which of them another controller has launched."""
+    """Decides about machines without an object. `machines` are those of this cluster, by provider id; `others` is true
+    for machines that another controller has launched."""
     boots = {pool.name: pool.boot_timeout for pool in pools}
     known = {node.provider_id for node in journal.nodes}
     known.update(
@@ -93,7 +94,7 @@ def find_orphans(
     slices = {batch.name for batch in journal.batches if batch.whole}
     slices.update(node.batch for node in journal.nodes if node.hosts > 1)
     registered = {node.provider_id: node for node in nodes if node.provider_id}
-    # A machine of a batch that is not finished will be mapped when its call is repeated.
+    # A machine of an unfinished batch will be mapped when its call is repeated.
     orphans = [
         machine
         for provider_id, machine in machines.items()
@@ -112,30 +113,31 @@ def find_orphans(
 
 
 def _is_kept(member: BatchMember, batch: LaunchBatch, journal: Journal) -> bool:
-    """Whether its machine will be carried over to its node. One that had its machine and is gone gets no other one that
-    the group makes under the same name, while the batch lives on with the nodes beside it."""
+    """True if its machine will be copied to its node. A node that had its machine and is gone gets no other machine
+    that the group creates under the same name, while the batch still has other nodes."""
     node = journal.node_of(batch, member.node)
     return node is not None and not node.provider_id
 
 
 def _old_enough(machine: Instance, boots: Mapping[str, timedelta | None], now: datetime) -> bool:
-    """Whether nobody can still be writing its launch down, and it has had the time that its pool (`boots`) gives it to
-    boot; without a pool that says, the time of the slowest kind of machine.
+    """True if no process can still be recording its launch, and it has had the boot time of its pool (`boots`); for a
+    pool without one, the time of the slowest kind of machine.
 
-    One of the future was launched before our clock was set back; what protects a fresh one then is its batch.
+    A launch time in the future is from before the controller's clock was set back; then the batch of a new machine
+    protects it.
     """
     boot = boots.get(machine.tags.get(TAG_POOL, "")) or LONGEST
     return abs(now - machine.launched_at) >= max(MINIMUM_AGE, boot)
 
 
 def pool_of(machine: Instance, node: Node | None = None) -> str:
-    """The CapacityPool that the machine's tags name, or else its Node; "" if nothing says."""
+    """The CapacityPool in the machine's tags, or else in its Node's labels; "" if neither has one."""
     return machine.tags.get(TAG_POOL, "") or (node.labels.get(POOL, "") if node else "")
 
 
 def adopt_all(found: Iterable[tuple[Instance, Node]], *, provider: Provider, journal: Journal, now: datetime) -> None:
-    """Write objects for machines whose Nodes are registered. Raises ConfigurationError for one of which nothing says
-    whose pool it is in, after all others were adopted."""
+    """Writes objects for machines whose Nodes are registered. Raises ConfigurationError for a machine whose pool is
+    unknown, after all others were adopted."""
     nowhere: Instance | None = None
     for machine, node in found:
         if not (pool := pool_of(machine, node)):
@@ -175,7 +177,7 @@ def second_controller(found: Iterable[Instance], provider: Provider) -> Configur
 
 
 def _adopted(machine: Instance, node: Node, *, pool: str, provider: str, now: datetime) -> ProvisionedNode:
-    """The object such a machine would have had. Nothing was predicted for it, so nothing can drift."""
+    """The object that such a machine would have had. Nothing was predicted for it, so nothing can drift."""
     key = machine.offering
     offering = OfferingRef(key.instance_type, key.zone, key.capacity_type, reservation=key.reservation)
     return ProvisionedNode(

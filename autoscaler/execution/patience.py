@@ -1,7 +1,7 @@
-"""How soon a provider is asked again for what it failed at: ever more rarely, whoever wakes the loop how often.
+"""The wait before a failed request to a provider is repeated: it grows, however often the loop is woken.
 
-Kept in memory. A process that begins anew asks once more, which is one call and no danger; what a launch met is kept in
-the pools' statuses instead (cluster/status_memory.py).
+Kept in memory. A new process asks once more, which is one call and no danger; failures of launches are kept in the
+pools' statuses instead (cluster/status_memory.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Failure:
 
 @dataclass(slots=True)
 class Patience:
-    """What failed, by a key of the caller's. `longest` bounds every wait."""
+    """The failures, by a key of the caller's. `longest` bounds every wait."""
 
     clock: Clock
     longest: timedelta = LONGEST
@@ -61,20 +61,20 @@ class Patience:
 
 
 class Until:
-    """How much longer something may begin in a reconcile."""
+    """The time in which a reconcile may still begin launches."""
 
     def __init__(self, clock: Clock, span: timedelta) -> None:
         self._clock, self._span = clock, span.total_seconds()
         self._began: float | None = None
 
     def over(self) -> bool:
-        """Whether the span has passed since this was asked first."""
+        """True if the span has passed since the first call."""
         now = self._clock.monotonic()
         self._began = now if self._began is None else self._began
         return now - self._began >= self._span
 
 
 def _unforeseen(error: Exception) -> UnclassifiedError:
-    """What no provider promises to raise. The log has its traceback, once for each time it was asked."""
+    """The error for an exception that no provider should raise. The log has its traceback, once for each request."""
     step = "report it with the log line `unexpected_error`; it is tried again"
     return UnclassifiedError(f"it failed unexpectedly: {type(error).__name__}", next_step=step)

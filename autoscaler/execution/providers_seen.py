@@ -1,6 +1,6 @@
-"""What the providers say at the beginning of a reconcile: their machines and reservations, and which did not answer.
+"""The providers' answers at the beginning of a reconcile: their machines and reservations, and the failed requests.
 
-It asks and concludes nothing: what an answer means for nodes and blocks is lifecycle's to say.
+It reads and concludes nothing: lifecycle decides what an answer means for nodes and blocks.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _UNBOUNDED: Final = timedelta(days=36_500)
 class ProvidersSeen:
     """`machines` and `windows` are those of the providers that answered, by name; machines by provider id.
 
-    `reservations` is None unless all of them answered: a block must not end because nobody could be asked.
-    `reserving` are the kinds of node templates whose providers reserve; `silent` tells about those without an answer.
-    `places` are what the providers call, by name. `doubts` are machines that exist and are not listed as ours.
-    `serving` are all kinds of node templates, with why their provider refuses to answer if it does. `boots`: how long
-    machines of node templates (kind, name) may boot, where those say.
+    `reservations` is None unless all of them answered: a block must not end because no provider could be asked.
+    `reserving` are the kinds of node templates whose providers reserve; `silent` are the providers without an answer.
+    `places` are the providers' places, by name. `doubts` are machines that exist and are not listed with the cluster's
+    tags. `serving` are all kinds of node templates, each with the reason if its provider refuses to answer. `boots`:
+    the boot time-outs of node templates (kind, name) that set one.
     """
 
     machines: Mapping[str, Mapping[str, Instance]]
@@ -95,7 +95,7 @@ class ProvidersSeen:
         )
 
     def _unwritten(self, snapshot: Snapshot) -> FrozenMap[str, int]:
-        """Machines that orphans.py adopts, by LaunchBatch: pods may run on them, and nobody has written them down."""
+        """Machines that orphans.py adopts, by LaunchBatch: pods may run on them, and no object exists for them."""
         joined = {node.provider_id for node in snapshot.nodes} - {node.provider_id for node in snapshot.provisioned}
         found = (one for machines in self.machines.values() for one in machines.values() if one.provider_id in joined)
         return FrozenMap(Counter(_batches(found)))
@@ -127,7 +127,7 @@ def ask(
     nothing is concluded from a missing machine for a consistency window: it may be younger than it looks."""
     answers = _Answers(providers.cluster, serving=dict.fromkeys(providers.by_template))
     if jumps is not None:
-        jumps.measure()  # also while nobody answers: a clock that is set and set back leaves moments of its own behind
+        jumps.measure()  # also while no provider answers: a clock that is set and set back would hide the jump
     for template, provider in providers.by_template.items():
         listed: list[Instance] = []
         held: list[SeenReservation] = []
@@ -146,7 +146,7 @@ def ask(
 
 @dataclass(slots=True)
 class _Answers:
-    """What the providers have answered so far; ProvidersSeen says what each field means."""
+    """The providers' answers so far; ProvidersSeen describes the fields."""
 
     cluster: str
     serving: dict[str, Reason | None]
@@ -208,7 +208,7 @@ def _read_boots(provider: Provider, boots: dict[NodeTemplateRef, timedelta]) -> 
 
 
 def acknowledge(providers: Providers, seen: ProvidersSeen) -> tuple[Trouble, ...]:
-    """Let those that answered remove the notices that their answers came from: what they say is written down."""
+    """Lets the providers that answered remove the notices behind their answers, which are recorded now."""
     isolation = Isolation()
     troubles = [
         isolation.attempt("Provider", provider.name, provider.acknowledge)
@@ -242,7 +242,7 @@ def _read(
 
 
 def _doubts(mine: Iterable[ProvisionedNode], machines: Mapping[str, Instance], cluster: str) -> Iterator[Trouble]:
-    """Machines of nodes that are not marked as ours any more. They stay counted, and no provider ends them for us."""
+    """Machines of nodes that no longer have the cluster's tags. They stay counted, and no provider ends them."""
     for node in mine:
         machine = machines.get(node.provider_id)
         if machine is not None and machine.state in ALIVE and machine.tags.get(TAG_CLUSTER) != cluster:
@@ -256,9 +256,9 @@ def _doubts(mine: Iterable[ProvisionedNode], machines: Mapping[str, Instance], c
 
 
 def verdicts(providers: Providers) -> tuple[tuple[TemplateStatus, ...], tuple[Trouble, ...]]:
-    """What the providers say of their node templates, and what kept one from saying it other than its cloud.
+    """The providers' statuses of their node templates, and the failures that are not their clouds'.
 
-    One that could not say is asked again at the next reconcile.
+    A provider that failed is asked again at the next reconcile.
     """
     found: list[TemplateStatus] = []
     troubles: list[Trouble] = []
@@ -294,8 +294,8 @@ def _offering(key: OfferingKey) -> GroupOffering:
 
 
 def with_unserved(blocks: Iterable[CapacityBlock], pools: Sequence[CapacityPool]) -> tuple[CapacityBlock, ...]:
-    """The blocks, with a note on each whose machines no group of its pools starts: it is paid for, and would stand
-    idle without a word."""
+    """The blocks, with a note on each whose machines no group of its pools starts: otherwise a paid block would stay
+    idle without a message."""
     return tuple(block if block.note else replace(block, note=_unserved(block, pools)) for block in blocks)
 
 

@@ -1,7 +1,7 @@
-"""Buying a block once: what was intended is in a file before the call, and is looked at before any repetition.
+"""Buys a block once: the intent is in a file before the call, and is read before any repetition.
 
-A purchase cannot be undone and has no token. So each carries a mark that follows from the offer alone: the file says
-what was tried, and the market says what carries the mark.
+A purchase cannot be undone and has no token. So each carries a mark that follows from the offer alone: the file has the
+attempts, and the market the reservations with the mark.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def mark_of(offer: str) -> str:
 
 
 def yielded(market: CapacityMarket, journal: PurchaseJournal, offer: str, *, clock: Clock) -> tuple[Reservation, ...]:
-    """The reservations that this offer was bought as before; () when it was not bought, and may be.
+    """The reservations from an earlier purchase of this offer; () if it was not bought, and may be.
 
-    Raises BadInputError while nobody knows whether it was, and where it was and came to nothing.
+    Raises BadInputError while it is unknown whether it was bought, and if all its reservations have ended.
     """
     mark = mark_of(offer)
     known, found = journal.last(mark), market.bought(mark)
@@ -97,10 +97,10 @@ def yielded(market: CapacityMarket, journal: PurchaseJournal, offer: str, *, clo
 def purchase(
     market: CapacityMarket, journal: PurchaseJournal, offer: CapacityOffer, *, ceiling: Decimal, clock: Clock
 ) -> tuple[Reservation, ...]:
-    """Buy the offer, unless that has been done or tried already; answers what it yielded.
+    """Buys the offer, unless it was bought or tried already. Returns its reservations.
 
-    Raises BadInputError where a person has to look first, ProviderErrors as the market does. An outcome that nobody
-    knows stays open in the journal.
+    Raises BadInputError if a person has to check first, ProviderErrors as the market does. An unknown result stays open
+    in the journal.
     """
     found = yielded(market, journal, offer.id, clock=clock)
     if found:
@@ -124,7 +124,7 @@ def _ended(intent: Intent, bought: Iterable[Reservation]) -> Intent:
 
 
 def _refuse_lost(offer: str, found: Sequence[Reservation]) -> None:
-    """What was bought and has ended is neither held nor bought once more."""
+    """Raises BadInputError if all reservations have ended: they are neither held nor bought once more."""
     if all(one.state is ReservationState.ENDED for one in found):
         what = ", ".join(f"{one.id} ({one.note or 'it has ended'})" for one in found)
         step = "choose another offer: `foreslice blocks find` lists what there is now"

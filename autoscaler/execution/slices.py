@@ -1,4 +1,4 @@
-"""The hosts of a slice end in one call: none before all of them are on their way out and empty.
+"""The hosts of a slice end in one call: none before all of them are leaving and empty.
 
 The provider ends a slice as a whole or not at all. A pod that is found on one host keeps the machines of all.
 """
@@ -36,11 +36,10 @@ def ending_with(
     now: datetime,
 ) -> tuple[str, ...] | None:
     """The ids of the other machines that end with a node that may end; None while they may not. `machines` are those
-    that the provider lists, and `found_empty` the slices that were looked at in this reconcile: each is once.
+    that the provider lists, and `found_empty` the slices that were checked in this reconcile: each is checked once.
 
-    The hosts of its slice are on their way out, take no pods any more, and have none. Where one of them stays, a
-    drain that demanded empty nodes is taken back. A machine of the slice that nobody has written down ends as well,
-    unless its Node is registered.
+    The hosts of its slice are leaving, take no more pods, and have none. If one of them stays, a drain that needed
+    empty nodes is taken back. A machine of the slice without an object ends as well, unless its Node is registered.
     """
     if not slice_of(node):
         return ()
@@ -59,7 +58,7 @@ def ending_with(
     unwritten = [machine for machine in of_slice if machine.provider_id not in written]
     if any(machine.state in ALIVE and own.has_joined(machine.provider_id) for machine in unwritten):
         return None  # pods may run there: it is adopted first (orphans.py), and drained like the others
-    # By their ids: where its LaunchBatch was deleted, no tag may tell which machines it launched.
+    # By their ids: if its LaunchBatch was deleted, no tag may show which machines it launched.
     hosts = (machines[host.provider_id] for host in others if host.provider_id in machines)
     return tuple(machine.id for machine in (*hosts, *unwritten))
 
@@ -67,8 +66,8 @@ def ending_with(
 def may_begin_with(
     node: ProvisionedNode, nodes: Iterable[ProvisionedNode], *, own: OwnNodes, occupied: Container[str]
 ) -> bool:
-    """Whether a drain that demands empty nodes may begin, as far as the other hosts of its slice are concerned.
-    `occupied` are names of Nodes; each host is asked for pods once more when its own drain begins."""
+    """True if the other hosts of the slice allow a drain that needs empty nodes to begin. `occupied` are names of
+    Nodes; the pods of each host are read once more when its own drain begins."""
     hosts = hosts_left(node, nodes)
     return all(is_leaving(host) or (is_closed(own.of(host)) and own.name_of(host) not in occupied) for host in hosts)
 
@@ -81,21 +80,21 @@ def may_end_stopped(
     own: OwnNodes,
     occupied: Container[str],
 ) -> bool:
-    """Whether a node whose machine is stopped may begin to go: at once, or a host of a slice together with the others,
-    which take no pods from then on."""
+    """True if a node whose machine is stopped may begin to leave: at once, or a host of a slice together with the
+    others, which take no pods from then on."""
     found = own.of(node)
     closed = found is None or not slice_of(node) or cordon(api, found)
     return closed and may_begin_with(node, nodes, own=own, occupied=occupied)
 
 
 def stays_empty(node: ProvisionedNode, own: OwnNodes, occupied: Container[str]) -> bool:
-    """Whether a drain that is over was the last: a Node that registers after it has no taint, and may have got pods.
+    """True if no further drain is needed: a Node that registers after a drain has no taint, and may have got pods.
 
-    A machine that is one of its own is ended once its Node takes no more pods; a host of a slice once it has none,
-    too."""
+    A machine of its own is ended once its Node takes no more pods; a host of a slice once it has none, too.
+    """
     return is_closed(own.of(node)) and (not slice_of(node) or own.name_of(node) not in occupied)
 
 
 def _is_empty(host: ProvisionedNode, *, api: KubernetesApi, own: OwnNodes) -> bool:
-    """Whether it takes no pods any more, and none run there, asked of the API server."""
+    """True if it takes no more pods, and none run there, read from the API server."""
     return is_closed(own.of(host)) and not occupants_now(api, own.name_of(host))

@@ -1,7 +1,7 @@
-"""Terminating: from a node that is on its way out to no machine, no Node and no object.
+"""Terminates: from a leaving node to no machine, no Node and no object.
 
-Draining → Terminating is written before the provider is asked; asking twice is harmless, since Gone is an answer. A
-machine is believed to be gone when the provider says so; only then the Node and, last, the ProvisionedNode are removed.
+Draining → Terminating is written before the provider is called; calling twice is harmless, since Gone is an answer. A
+machine counts as gone only if the provider reports it; then the Node and, last, the ProvisionedNode are removed.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def terminate(
     now: datetime,
     whole: Iterable[str] = (),
 ) -> None:
-    """Ask the provider to end the node's machine. `machines` are those it lists, by provider id; `whole` are the other
+    """Asks the provider to end the node's machine. `machines` are those it lists, by provider id; `whole` are the other
     machines of the node's slice, which end in the same call.
 
-    A machine that is listed no more, or not yet, is left to lifecycle, which decides by its age whether it is gone.
+    A machine that is no longer listed, or not yet, is left to lifecycle, which decides by its age whether it is gone.
     """
     if node.phase is not Phase.TERMINATING:
         node = journal.move(node, _ENDED_BY[node.phase], now)
@@ -50,7 +50,7 @@ def terminate(
 
 
 def is_alive(node: ProvisionedNode, machines: Mapping[str, Instance]) -> bool:
-    """Whether the provider lists the node's machine, and it has not begun to end."""
+    """True if the provider lists the node's machine, and it has not begun to end."""
     machine = machines.get(node.provider_id)
     return machine is not None and machine.state in ALIVE
 
@@ -61,8 +61,8 @@ def remove_objects(node: ProvisionedNode, *, api: KubernetesApi, journal: Journa
         found = parse_node(api.get(NODES, node.node_name))
         # The name may be another machine's by now; the uid holds even if that changes before the API server deletes.
         if is_node_of(found, node):
-            # The admission policy lets the account delete labelled Nodes only. That of a group that registers without
-            # the label is removed by the cloud's controller manager, and the object need not wait for that.
+            # The admission policy lets the account delete labelled Nodes only. The cloud's controller manager removes
+            # the Node of a group that registers without the label, and the object need not wait for that.
             with suppress(*(() if POOL in found.labels else (ForbiddenError,))):
                 api.delete(NODES, found.name, uid=found.uid)
     journal.forget(node)

@@ -1,9 +1,9 @@
-"""A call whose outcome nobody knows and that is not repeated, because its pool observes or its provider refuses to:
-read what came of it.
+"""Reads the result of a call whose outcome is unknown and that is not repeated, because its pool observes or its
+provider refuses to.
 
-What the provider lists with the batch's tag is what the call has launched. What is not listed long enough after the
-last call that can be under way was not launched. A group whose size is set names no machine until the call is repeated:
-there the batch waits until the call can be repeated.
+The machines that the provider lists with the batch's tag are those that the call has launched. A machine that is not
+listed long enough after the last call that can be running was not launched. A group whose size is set names no machine
+until the call is repeated: there the batch waits until the call can be repeated.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Unclear:
 def read_answer(
     batch: LaunchBatch, machines: Mapping[str, Instance], traits: Traits, *, waited: timedelta
 ) -> LaunchAnswer | None:
-    """What the call has launched, None while that is not known. `machines` are those the provider lists, by provider
-    id; `waited` is how long nothing has been asked for the batch."""
+    """The machines that the call has launched, None while they are unknown. `machines` are those the provider lists, by
+    provider id; `waited` is the time since the last request for the batch."""
     names = wanted(batch)
     known = {member.provider_id for member in batch.members}
     found = sorted(

@@ -1,8 +1,8 @@
-"""Launches that the provider holds until it can start all of their machines: when nobody waits for them any more.
+"""Launches that the provider holds until it can start all of their machines: withdraws those that are not needed.
 
-Such a launch costs nothing, may wait for weeks, and may start its machines at any moment; so its nodes count against
-limits. It is withdrawn when its pods are gone or have another place, when a person deletes it or its nodes, and when
-its pool may not buy any more. While the pool observes, the request stays as it is.
+Such a launch costs nothing, may wait for weeks, and may start its machines at any time; so its nodes count against
+limits. It is withdrawn if its pods are gone or have another place, if a user deletes it or its nodes, and if its pool
+may not buy any more. While the pool observes, the request stays as it is.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def needed_nodes(pending: Pending) -> frozenset[str]:
 def unwanted(
     batch: LaunchBatch, snapshot: Snapshot, nodes: Iterable[ProvisionedNode], needed: frozenset[str], *, acts: bool
 ) -> bool:
-    """Whether a launch that waits is to be withdrawn. `nodes` are those that are written down.
+    """True if a waiting launch is to be withdrawn. `nodes` are those with an object.
 
-    One that was bought for no pod is there for its own sake: a baseline, a buffer, an order.
+    One that was bought for no pod is needed for itself: a baseline, a buffer, an order.
     """
     if batch.waiting_since is None:
         return False
@@ -51,9 +51,9 @@ def unwanted(
 def end_waiting(
     batch: LaunchBatch, *, providers: Providers, journal: Journal, backoffs: Backoffs, now: datetime
 ) -> None:
-    """Withdraw a launch that waits, and ask for nothing more. Machines that came all the same are its nodes'.
+    """Withdraws a waiting launch, and requests nothing more. Machines that started before are its nodes'.
 
-    Raises what keeps the provider from withdrawing it: nothing is concluded then, and it is withdrawn again.
+    Raises the error that prevents the withdrawal: nothing is concluded then, and it is withdrawn again.
     """
     provider = providers.of(batch)
     if not same_place(batch.place, provider.place()):
@@ -69,6 +69,5 @@ def end_waiting(
 
 
 def may_wait(batch: LaunchBatch, provider: Provider, *, cluster: str) -> bool:
-    """Whether what the provider does not list may still come: it holds the request. It is only asked, nothing is
-    changed."""
+    """True if machines that the provider does not list may still start: it holds the request. Only reads."""
     return isinstance(provider, Withdrawer) and provider.waits(request_of(batch, cluster=cluster))
