@@ -172,12 +172,12 @@ class PackingOracle:
     def same_verdicts(self, item: int) -> Hashable:
         """Equal for classes with the same cached answers and verdicts of the same sort on each shape.
 
-        None if it is not known whether some shape takes the class.
+        None for classes that are decided as a whole, and for those that have spent their share.
         """
         pod = self._pod_apart(item, 0)
-        if pod is None or self.ledger.refused(item) or self._firsts.unknown(pod):
+        if pod is None or self.ledger.refused(item):
             return None
-        return pod.wants, pod.selects, self._firsts.roomy(item, pod), self._known(item, pod)
+        return self._firsts.kin_of(pod), self._firsts.roomy(item, pod), self._known(item, pod)
 
     def kin(self, item: int) -> Hashable:
         """Equal for classes that differ only in amounts."""
