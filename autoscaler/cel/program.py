@@ -7,6 +7,7 @@ its own, so programs may be used from several threads.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -42,6 +43,7 @@ from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.interpreter.planner import Planner
 from autoscaler.cel.interpreter.reads import Path, paths_read
 from autoscaler.cel.library.conversions import type_of
+from autoscaler.cel.outlines import outline_of, places_of
 from autoscaler.cel.parser.grammar import parser
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -52,6 +54,7 @@ DEFECT: Final = "foreslice failed to evaluate it; report this as a defect"
 _LOGGED: Final[set[tuple[type[Exception], str | None, int | None]]] = set()
 _MOST_CHOICES: Final = 32  # combinations of attributes with several possible values that are tried
 _MOST_PER_VIEW: Final = 512  # answers cached with a device
+MOST_OUTLINES: Final = 256
 _LEAST: Final = 20  # units for starting an evaluation, whatever its cost
 _LOG: Final = logging.getLogger(__name__)
 
@@ -252,7 +255,42 @@ def _failure(expression: str, error: ExpressionError, declared: Environment) -> 
     return CompileFailure(expression, error.message, line, column, hint_for(expression, error, declared.functions))
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """An expression without syntax or type errors, and what does not depend on its constants of an outline.
+
+    `places`: by identity of such a literal, its offset in the text.
+    """
+
+    root: Expression
+    calls: list[Call]
+    reads: frozenset[Path] | None
+    warning: str
+    worst: int
+    nodes: int
+    places: Mapping[int, int]
+
+
+# By outline and dialect.
+_OUTLINES: Final[dict[tuple[str, Dialect], _Checked]] = {}
+
+
 def _program(expression: str, declared: Environment) -> Program:
+    outlined = outline_of(expression)
+    if outlined is None:
+        return _planned(expression, _checked(expression, declared, {}), declared, {})
+    outline, constants = outlined
+    known = _OUTLINES.get((outline, declared.dialect))
+    if known is None:
+        known = _checked(expression, declared, constants)
+        if known.places:
+            if len(_OUTLINES) >= MOST_OUTLINES:
+                _OUTLINES.clear()
+            _OUTLINES[outline, declared.dialect] = known
+    return _planned(expression, known, declared, constants)
+
+
+def _checked(expression: str, declared: Environment, constants: Mapping[int, str]) -> _Checked:
     root = parse(expression, declared.dialect)
     checker = Checker(declared)
     result = checker.check(root)
@@ -260,21 +298,31 @@ def _program(expression: str, declared: Environment) -> Program:
     if not _is_selector(result, declared.dialect):
         text = f"must evaluate to bool or the unknown type, not {result}"
         raise ExpressionError(text, 0, Mistake.NO_CONDITION)
-    worst = min(estimated_max_cost(root, modern=declared.dialect.modern), COST_LIMIT)
-    planner = Planner(declared, checker.calls)
-    run = planner.plan(root)
     reads = paths_read(root)
-    warning = _warning(checker.calls, reads) if declared.dialect.add_mutates else ""
+    return _Checked(
+        root,
+        checker.calls,
+        reads,
+        warning=_warning(checker.calls, reads) if declared.dialect.add_mutates else "",
+        worst=min(estimated_max_cost(root, modern=declared.dialect.modern), COST_LIMIT),
+        nodes=checker.nodes,
+        places=places_of(checker.calls, constants) or {},
+    )
+
+
+def _planned(expression: str, checked: _Checked, declared: Environment, constants: Mapping[int, str]) -> Program:
+    planner = Planner(declared, checked.calls, {literal: constants[at] for literal, at in checked.places.items()})
+    run = planner.plan(checked.root)
     return Program(
         expression,
-        reads,
-        warning,
-        worst,
+        checked.reads,
+        checked.warning,
+        checked.worst,
         run,
         planner.slots,
         planner.observes_quantities,
         planner.loops,
-        nodes=checker.nodes,
+        nodes=checked.nodes,
     )
 
 

@@ -63,9 +63,14 @@ _GLOBALS: Final[Scope] = {"device": DEVICE}
 
 
 class Planner:
-    def __init__(self, environment: Environment, calls: list[Call]) -> None:
+    """Plans one expression. `constants`: by identity of a literal, its value in place of the one that it has."""
+
+    def __init__(
+        self, environment: Environment, calls: list[Call], constants: Mapping[int, Value] | None = None
+    ) -> None:
         dialect = environment.dialect
         self._environment = environment
+        self._constants = constants or {}
         self._modern = dialect.modern
         self.observes_quantities = any(call.function in _OBSERVERS for call in calls)
         self._code = implementations(
@@ -101,7 +106,7 @@ class Planner:
     def _planned(self, node: Expression, scope: Scope) -> Step:
         match node:
             case Literal():
-                return Constant(node.value)
+                return Constant(self._constants.get(id(node), node.value))
             case Identifier():
                 return self._variable(node, scope)
             case Select():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account
+from autoscaler.dra.inventory import cel_selectors
 from autoscaler.dra.inventory.cel_selectors import CelSelectors
 from instance_catalog.kubernetes.profile import REFERENCE
 
@@ -37,3 +38,28 @@ def test_nothing_is_compiled_that_might_cost_more_than_there_is() -> None:
     with pytest.raises(BudgetSpentError):
         paid(MEMORY, own=4_000, shared=0)
     assert paid(MEMORY, own=10_000, shared=0) < 4_000
+
+
+def test_selectors_that_differ_in_an_amount_are_paid_in_full_once() -> None:
+    engine, account = CelSelectors(REFERENCE), Account(own=0, shared=Purse(2_000_000), most=5_000_000)
+    spent: list[int] = []
+    with on_account(account):
+        # Compiled by another plan of the process before: the price is the same.
+        CelSelectors(REFERENCE).reads([MEMORY.replace("40Gi", "41Gi")])
+        for least in ("40Gi", "41Gi", "42Gi", "9Gi", "41Gi"):
+            before = account.spent
+            engine.reads([MEMORY.replace("40Gi", least)])
+            spent.append(account.spent - before)
+    full, less, again, shorter, known = spent
+    assert full == paid(MEMORY)
+    assert less == again == full // 5
+    assert shorter == full - 5  # of another length, with a character less
+    assert known == 0
+
+
+def test_few_outlines_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cel_selectors, "MOST_OUTLINES", 2)
+    engine = CelSelectors(REFERENCE)
+    for digits in range(1, 9):
+        engine.reads([MEMORY.replace("40Gi", "1" * digits)])
+        assert len(engine._outlines) <= 2
