@@ -122,7 +122,8 @@ def _entries(problem: Problem, relaxation: Relaxation) -> int:
 def _mean_room(relaxation: Relaxation) -> dict[Hashable, float]:
     """The average room of a machine in each dimension."""
     rooms = list(relaxation.rooms.values())
-    return {d: sum(room.get(d, 0) for room in rooms) / len(rooms) for room in rooms for d in room}
+    dimensions = dict.fromkeys(d for room in rooms for d in room)
+    return {d: sum(room.get(d, 0) for room in rooms) / len(rooms) for d in dimensions}
 
 
 def _bought(kind: Kind, index: int, groups: Sequence[Group], rooms: Mapping[int, Sizes]) -> _Bought:

@@ -58,14 +58,17 @@ class EqualNodes:
 
     def remember(
         self, candidate: Candidate, pods: tuple[PodApart, ...], node: NodeState, verdicts: Sequence[Fits]
-    ) -> None:
-        """Cache the allocations of the pods on the new node, if they use only the node's own devices."""
+    ) -> bool:
+        """Cache the allocations of the pods on the new node, if they use only the node's own devices: no other node
+        can use these. False if they are not cached."""
         name, here = node.node.name, NodeSelector.for_node(node.node.name)
         allocations = [allocation for verdict in verdicts for allocation in verdict.allocations.values()]
         own = all(a.node_selector in (None, here) and all(d.pool == name for d in a.devices) for a in allocations)
-        if own and len(verdicts) == len(pods):
-            free = {resource: node.free(resource) for resource in node.allocatable}
-            self._scheduled[self._key(candidate, pods)] = _Scheduled(name, pods, tuple(verdicts), free)
+        if not own or len(verdicts) != len(pods):
+            return False
+        free = {resource: node.free(resource) for resource in node.allocatable}
+        self._scheduled[self._key(candidate, pods)] = _Scheduled(name, pods, tuple(verdicts), free)
+        return True
 
     def repeated(self, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
         """The allocations of the pods on another node of the candidate; None if no such pods were scheduled on one.

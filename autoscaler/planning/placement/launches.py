@@ -122,16 +122,20 @@ def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, equa
         for bundle, verdict in zip(purchase.bundles, verdicts, strict=True):
             replay.book(bundle, name, verdict)
         return
-    replay.settle()
+    if not pods:
+        replay.settle()
     present, before = replay.world, len(replay.placed)
     replay.world = future.added_to(present)
     fresh = replay.world.nodes[name]
     for bundle in purchase.bundles:
         replay.place(bundle, name)
-    after = replay.world
-    replay.world = replace(present, claims=after.claims, allocated=after.allocated, volumes=after.volumes)
-    if pods:
-        equal_nodes.remember(purchase.candidate, pods, fresh, [entry.verdict for entry in replay.placed[before:]])
+    after, placed = replay.world, replay.placed[before:]
+    if pods and equal_nodes.remember(purchase.candidate, pods, fresh, [entry.verdict for entry in placed]):
+        # No other node can use these devices, and copying what is in use takes longer with every node.
+        replay.world = present
+        replay.record(placed)
+    else:
+        replay.world = replace(present, claims=after.claims, allocated=after.allocated, volumes=after.volumes)
 
 
 class _Replay:
@@ -145,8 +149,12 @@ class _Replay:
 
     def book(self, bundle: Bundle, name: str, verdict: Fits) -> None:
         """Record the bundle on a node that is not in the cluster, with its known verdict."""
-        self._booked.append((bundle.pods, verdict))
         self.placed.append(Placed(bundle, name, Target.NEW, verdict))
+        self.record(self.placed[-1:])
+
+    def record(self, placed: Iterable[Placed]) -> None:
+        """Record what these bundles use of a node that is not in the cluster."""
+        self._booked += [(entry.bundle.pods, entry.verdict) for entry in placed]
 
     def settle(self) -> None:
         """Add the recorded bundles to the cluster, all at once, because each time everything in use is copied."""
