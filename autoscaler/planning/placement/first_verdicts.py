@@ -107,6 +107,11 @@ class FirstVerdicts:
         """The shapes that are not known to take or refuse a class of this kin."""
         return self.kin_of(pod).unknown
 
+    def no_error(self, shape: int, pod: PodApart) -> bool:
+        """True if the verdict about a class of this kin is known there and no error, whatever its amounts."""
+        found = self.kin_of(pod).answers.get(shape)
+        return found is not None and not isinstance(found, Fatal)
+
     def kin_of(self, pod: PodApart) -> _Kin:
         """The verdicts about the pod and all that differ from it only in amounts."""
         key = (pod.wants, pod.selects)

@@ -212,11 +212,20 @@ class PackingOracle:
         A class that no shape takes is broken already, whatever is bought.
         """
         for item in items:
-            if isinstance(self.verdict(shape, item), Fatal) and any(
+            if self._aborts(shape, item) and any(
                 isinstance(self.verdict(other, item), Fits) for other in range(len(self._shapes))
             ):
                 return item
         return None
+
+    def _aborts(self, shape: int, item: int) -> bool:
+        """True if the check of the class ends with an error there. Thousands of classes are asked about each bought
+        shape, and few kin."""
+        pod = self._pod_apart(item, 0)
+        if pod is None or self.ledger.refused(item) or not self._firsts.no_error(shape, pod):
+            return isinstance(self.verdict(shape, item), Fatal)
+        self._answered[item] = self._answered.get(item, 0) | 1 << shape
+        return False
 
     def empty(self, shape: int) -> Filled:
         return self._nodes.empty(shape)
