@@ -242,7 +242,9 @@ class DeviceStates:
             return Step(pod, Fits(), state)
         # Equal states are one object: a claim that holds devices here may represent a claim of this pod.
         held = {f"/{number}": claim for number, claim in enumerate(state.held)}
-        world = replace(self._world, claims={**self._world.claims, **held}, allocated=state.allocated)
+        # Other claims hold no devices of a new node, and there may be thousands of them.
+        claims = {claim.key: claim for claim in pod.claims} | held
+        world = replace(self._world, claims=claims, allocated=state.allocated)
         verdict = fit_claims(pod.pod, self._shape.node, world)
         if not isinstance(verdict, Fits):
             return Step(pod, verdict)

@@ -297,7 +297,7 @@ class _Run:
     ) -> tuple[str, Fits] | Fatal | Unknown | None:
         """The best node; nodes that refuse are removed from the list. All nodes are checked once, to find a fatal
         verdict."""
-        answers = self._present.kept.about(bundle, self.world)
+        answers = self._present.kept.about(bundle, self.world) if open_nodes else None
         refused: set[str] = set()
         found = self._searched(index, bundle, open_nodes, refused, answers, ask_all=ask_all)
         if isinstance(found, str):

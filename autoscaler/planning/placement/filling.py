@@ -55,16 +55,20 @@ class PodsApart:
     def of(self, item: int, number: int) -> PodApart | None:
         """The bundle of the class with this number if its claims are decided separately; LOOKING: or if it has terms
         about others."""
-        key = (item, number)
-        if key not in self._found:
-            bundle, looking = self._classes[item].members[number], number == LOOKING
-            found = claims_apart(bundle, self._world, self.numbers, looking=looking) if self._alone else None
-            self._found[key] = found
-            self._first.setdefault(found.wants if found else -1, item)
-            if found is not None:
-                self._resources.update(dict.fromkeys(found.amounts))
-                self._device_classes.update(dict.fromkeys(self.devices_wanted(found)))
-        return self._found[key]
+        try:  # a plan reads these a million times
+            return self._found[item, number]
+        except KeyError:
+            return self._read(item, number)
+
+    def _read(self, item: int, number: int) -> PodApart | None:
+        bundle, looking = self._classes[item].members[number], number == LOOKING
+        found = claims_apart(bundle, self._world, self.numbers, looking=looking) if self._alone else None
+        self._found[item, number] = found
+        self._first.setdefault(found.wants if found else -1, item)
+        if found is not None:
+            self._resources.update(dict.fromkeys(found.amounts))
+            self._device_classes.update(dict.fromkeys(self.devices_wanted(found)))
+        return found
 
     def devices_wanted(self, pod: PodApart) -> Mapping[str, int]:
         """By DeviceClass, the least number of devices that the claims of the pod use for themselves."""

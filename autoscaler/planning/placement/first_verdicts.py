@@ -19,7 +19,7 @@ FULL = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
 
 
 @dataclass(slots=True, eq=False)
-class _Kin:
+class Kin:
     """The verdicts about classes that differ only in amounts, by shape: shapes that may take them, and shapes that
     take none of them whatever else is on the node."""
 
@@ -59,7 +59,7 @@ class FirstVerdicts:
         self._room: Room[str] | None = None
         self._roomy: dict[int, Bits] = {}
         self._as_plain: dict[Bits, Bits] = {}
-        self._kin: dict[tuple[int, int], _Kin] = {}
+        self._kin: dict[tuple[int, int], Kin] = {}
 
     def of(self, shape: int, item: int, pod: PodApart) -> Verdict:
         """The verdict about one bundle of the class: `pod`. Its reasons may name equal claims of another class."""
@@ -107,17 +107,12 @@ class FirstVerdicts:
         """The shapes that are not known to take or refuse a class of this kin."""
         return self.kin_of(pod).unknown
 
-    def no_error(self, shape: int, pod: PodApart) -> bool:
-        """True if the verdict about a class of this kin is known there and no error, whatever its amounts."""
-        found = self.kin_of(pod).answers.get(shape)
-        return found is not None and not isinstance(found, Fatal)
-
-    def kin_of(self, pod: PodApart) -> _Kin:
+    def kin_of(self, pod: PodApart) -> Kin:
         """The verdicts about the pod and all that differ from it only in amounts."""
         key = (pod.wants, pod.selects)
         found = self._kin.get(key)
         if found is None:
-            found = self._kin.setdefault((self._same(pod), pod.selects), _Kin())
+            found = self._kin.setdefault((self._same(pod), pod.selects), Kin())
             self._kin[key] = found
         return found
 

@@ -125,6 +125,14 @@ class PackingInput:
         )
 
     @cached_property
+    def _choosy(self) -> frozenset[int]:
+        """Those of them that do not admit every class which requires an architecture, or every one which does not."""
+        candidates = self.candidates
+        return frozenset(
+            i for i in self._restricted if candidates[i].block is not None or candidates[i].pool.name in self.unserved
+        )
+
+    @cached_property
     def _asking(self) -> tuple[bool, ...]:
         """By class, true if it requires an architecture."""
         return tuple(asks_for_architecture(found.sample) for found in self.classes)
@@ -134,7 +142,7 @@ class PackingInput:
         same = self.trials.same_verdicts(item)
         if same is None:
             return None
-        return same, frozenset(i for i in self._restricted if self.admission(i, item).refusal)
+        return same, self._asking[item], frozenset(i for i in self._choosy if self.admission(i, item).refusal)
 
     def admission(self, candidate: int, item: int) -> Admission:
         """The answer of the candidate's pool, and of its block if it has one, for the class."""

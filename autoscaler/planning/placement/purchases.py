@@ -133,8 +133,7 @@ def buy(
 def _breaking(packing: PackingInput, supply: Supply, solution: Solution, protected: Iterable[int]) -> dict[int, int]:
     """Shapes of the solution whose devices would make the check of a pending pod abort, with the class of that pod."""
     shapes = {packing.shape_of[supply.candidates[column.kind]] for column in solution.columns}
-    broken = {shape: packing.trials.breaks(shape, protected) for shape in sorted(shapes)}
-    return {shape: item for shape, item in broken.items() if item is not None}
+    return packing.trials.breaking(sorted(shapes), protected)
 
 
 def _bought(

@@ -15,7 +15,7 @@ from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.packing.room import Bits, bits_of, numbers_in
 from autoscaler.planning.placement.device_states import Filled, PodApart
 from autoscaler.planning.placement.filling import LOOKING, NodeFiller, PodsApart
-from autoscaler.planning.placement.first_verdicts import FULL, FirstVerdicts, fits_amounts, lacks_amounts, short_of
+from autoscaler.planning.placement.first_verdicts import FULL, FirstVerdicts, Kin, fits_amounts, lacks_amounts, short_of
 from autoscaler.planning.placement.matching import Everywhere, Requests
 from autoscaler.planning.supply.drivers import with_cause
 from autoscaler.planning.supply.hypothetical import Shape
@@ -211,18 +211,27 @@ class PackingOracle:
 
         A class that no shape takes is broken already, whatever is bought.
         """
-        for item in items:
-            if self._aborts(shape, item) and any(
-                isinstance(self.verdict(other, item), Fits) for other in range(len(self._shapes))
-            ):
-                return item
-        return None
+        return self.breaking((shape,), items).get(shape)
 
-    def _aborts(self, shape: int, item: int) -> bool:
-        """True if the check of the class ends with an error there. Thousands of classes are asked about each bought
-        shape, and few kin."""
-        pod = self._pod_apart(item, 0)
-        if pod is None or self.ledger.refused(item) or not self._firsts.no_error(shape, pod):
+    def breaking(self, shapes: Iterable[int], items: Iterable[int]) -> dict[int, int]:
+        """The same for several shapes: those that break a class, with that class. What is known of a class is looked up
+        once, because thousands of them are asked about each bought shape."""
+        pods = [(item, self._pod_apart(item, 0)) for item in items]
+        asked = [(item, None if pod is None else self._firsts.kin_of(pod)) for item, pod in pods]
+        found: dict[int, int] = {}
+        for shape in shapes:
+            for item, kin in asked:
+                if self._aborts(shape, item, kin) and any(
+                    isinstance(self.verdict(other, item), Fits) for other in range(len(self._shapes))
+                ):
+                    found[shape] = item
+                    break
+        return found
+
+    def _aborts(self, shape: int, item: int, kin: Kin | None) -> bool:
+        """True if the check of the class ends with an error there."""
+        known = None if kin is None or self.ledger.refused(item) else kin.answers.get(shape)
+        if known is None or isinstance(known, Fatal):
             return isinstance(self.verdict(shape, item), Fatal)
         self._answered[item] = self._answered.get(item, 0) | 1 << shape
         return False
