@@ -98,11 +98,13 @@ class Knapsacks:
         wanted = self._numpy.nonzero((prices > _WORTHLESS) & (left > 0))[0]
         if not (len(wanted) and self._all):
             return
-        worth = (self._rates[:, :, wanted] * prices[wanted]).max(axis=2).min(axis=1)
-        for place in self._numpy.nonzero(worth > self._costs * _WORTH)[0]:
-            knapsack = self._all[place]
-            if among is None or knapsack.kind in among:
-                yield knapsack, knapsack.proposals(wanted, prices, left, seeds=seeds)
+        tried = self._numpy.array(
+            [place for place, one in enumerate(self._all) if among is None or one.kind in among], self._numpy.int64
+        )
+        rates = self._rates[tried[:, None, None], self._numpy.arange(self._rates.shape[1])[:, None], wanted]
+        worth = (rates * prices[wanted]).max(axis=2).min(axis=1)
+        for place in tried[worth > self._costs[tried] * _WORTH]:
+            yield self._all[place], self._all[place].proposals(wanted, prices, left, seeds=seeds)
 
 
 def _filled(sizes: Any, room: Any, prices: Any, left: Any, first: Any) -> Any:
