@@ -71,7 +71,8 @@ class Explanations:
             same = fits and not chosen.get(i) and packing.admission(i, item) is ADMITTED
             entry = self._known.get(i) if same else None
             if entry is None:
-                verdict = self._told(i, item, view, told)
+                # What is chosen or fits has its reasons beside its verdict.
+                verdict = None if fits or chosen.get(i) else self._told(i, item, view, told)
                 entry = _considered(packing, i, item, chosen.get(i, 0), self._bought, view, verdict)
                 if same:
                     self._known[i] = entry
@@ -240,13 +241,14 @@ def _considered(
     nodes: int,
     bought: Bought,
     view: _View,
-    verdict: Verdict,
+    verdict: Verdict | None,
 ) -> Considered:
+    """`verdict`: None if it takes the class."""
     candidate = packing.candidates[index]
-    outcome = ConsideredOutcome.CHOSEN if nodes else _OUTCOMES[type(verdict)]
+    outcome = ConsideredOutcome.CHOSEN if nodes else _OUTCOMES[Fits if verdict is None else type(verdict)]
     if nodes:
         reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, view.fitting()),)
-    elif isinstance(verdict, Fits):
+    elif verdict is None or isinstance(verdict, Fits):
         reasons = tuple(why_not(packing, index, item, bought))
     else:
         reasons = verdict.reasons
