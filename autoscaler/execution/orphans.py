@@ -101,15 +101,22 @@ def find_orphans(
         if machine.state in ALIVE and provider_id not in known and machine.tags.get(TAG_BATCH) not in unfinished
     ]
     adopt = tuple((m, registered[m.provider_id]) for m in orphans if m.provider_id in registered)
+    slices.update(m.tags.get(TAG_BATCH, "") for m, _ in adopt if m.hosts > 1)
     # One of a slice ends with it.
     alone = (m for m in orphans if m.provider_id not in registered and m.tags.get(TAG_BATCH) not in slices)
     idle = tuple(m for m in alone if _old_enough(m, boots, now))
     of_another = tuple(machine for machine in idle if others(machine))
     if of_another:
         return Orphans(adopt, of_another=of_another)
-    if len(idle) > max(2, len(machines) // 10):
+    if _count(idle) > max(2, _count(machines.values()) // 10):
         return Orphans(adopt, stopped=True)
     return Orphans(adopt, idle)
+
+
+def _count(machines: Iterable[Instance]) -> int:
+    """How many machines these are. The hosts of a slice count as one: they start and end together, and one launch that
+    nobody knows any more leaves all of them."""
+    return len({one.tags.get(TAG_BATCH, "") if one.hosts > 1 else one.id for one in machines})
 
 
 def _is_kept(member: BatchMember, batch: LaunchBatch, journal: Journal) -> bool:

@@ -141,6 +141,23 @@ def test_above_a_bound_the_sweep_stops(desk: Desk, lost: int, others: int, stopp
     assert len(found.terminate) == (0 if stopped else lost)
 
 
+@pytest.mark.parametrize(("slices", "stopped"), [(2, False), (3, True)])
+def test_a_slice_counts_as_one_machine(desk: Desk, slices: int, stopped: bool) -> None:
+    """One launch that nobody knows any more leaves all its hosts."""
+    tags = [{TAG_BATCH: f"lost-{number}"} for number in range(slices) for _ in range(4)]
+    hosts = [replace(machine(f"i-{n}", desk, **tag), hosts=4) for n, tag in enumerate(tags)]
+    found = find_orphans(by_provider_id(*hosts), journal=desk.journal, nodes=(), now=desk.now)
+    assert (found.stopped, len(found.terminate)) == (stopped, 0 if stopped else len(hosts))
+
+
+def test_hosts_without_a_node_do_not_end_beside_one_that_is_adopted(desk: Desk) -> None:
+    """They belong to its slice from then on, and end with it."""
+    hosts = [replace(machine(f"i-{n}", desk, **{TAG_BATCH: "lost-1f"}), hosts=2) for n in (1, 2)]
+    joined = (Node("n", provider_id=hosts[0].provider_id),)
+    found = find_orphans(by_provider_id(*hosts), journal=desk.journal, nodes=joined, now=desk.now)
+    assert ([one.id for one, _ in found.adopt], found.terminate) == (["i-1"], ())
+
+
 def test_ended_machines_are_ignored(desk: Desk) -> None:
     lost = machine("i-1", desk)
     ended = Instance(**{**{f: getattr(lost, f) for f in lost.__slots__}, "state": InstanceState.TERMINATED})
