@@ -209,9 +209,9 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
     if (group, name) in MAKES_PODS:
         step = "give what its controller makes (kubectl get pods -o yaml), or pass --skip-unknown to plan for the rest"
         if (group, name) == (TRAINER, "TrainJob"):
-            kind, called = runtime_named(Fields(value))
-            message = f"its pods are made of {kind} {called}, which the files lack"
-            get = f"add it (`kubectl get {kind.lower()} {called} -o yaml`)"
+            runtime, called = runtime_named(Fields(value))
+            message = f"its pods are made of {runtime} {called}, which the files lack"
+            get = f"add it (`kubectl get {runtime.lower()} {called} -o yaml`)"
             return ("spec", "runtimeRef", "name"), message, f"{get}, or {step}"
         return ("kind",), f"{name} of {version} makes pods by rules of its own, which Foreslice does not know", step
     if group in _GROUPS:

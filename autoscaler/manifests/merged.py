@@ -7,16 +7,17 @@ containers, volumes and variables by name, and other lists as a whole.
 """
 
 from __future__ import annotations
-from instance_catalog.dataclass import replace
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.manifests.document import Document
+from autoscaler.manifests.documents import EmptyList
+from instance_catalog.dataclass import replace
+from instance_catalog.diagnostic import Diagnostic
 
-T = TypeVar("T")
 # (kind, namespace or "", name) to the object.
 _Templates: TypeAlias = Mapping[tuple[str, str, str], Fields]
 
@@ -28,7 +29,7 @@ _NODE: Final = "node"  # the container, and with MPI the job, that trains
 _ANCESTOR: Final = f"{TRAINER}/trainjob-ancestor-step"
 
 
-def merged(read: Sequence[Document | T]) -> list[Document | T]:
+def merged(read: Sequence[Document | EmptyList | Diagnostic]) -> list[Document | EmptyList | Diagnostic]:
     """The documents, with each TrainJob whose runtime is among them as the JobSet that its controller makes, and each
     LLMInferenceService with those of its base configs that are among them."""
     documents = [one for one in read if isinstance(one, Document)]
