@@ -38,10 +38,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.CLAIM_ALLOCATED_ELSEWHERE: ("is allocated where node {node} cannot reach it", "is allocated elsewhere"),
     Code.CLAIM_RESERVED_FULL: ("is reserved for {limit} pods already", "is reserved for as many pods as possible"),
     Code.CLAIM_DELETING: ("is being deleted",),
-    Code.BINDING_FAILED: (
-        "device {device} reported {conditions}",
-        "its devices failed to bind",
-    ),
+    Code.BINDING_FAILED: ("device {device} reported {conditions}", "its devices failed to bind"),
     Code.CLAIM_NOT_SHAREABLE: (
         "node allocatable resource claim {claim} has a mapped device and cannot be shared across pods",
     ),
