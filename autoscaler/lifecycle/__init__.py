@@ -1,4 +1,4 @@
-"""The phases of nodes and blocks, moved to what was observed. planning/ decides what to do next.
+"""The phases of nodes and blocks, updated to the observed state. planning/ decides on the next actions.
 
-Each life is a table in one file; the diagrams in docs/lifecycle.md are drawn from the same tables.
+Each life is a table in one file; docs/lifecycle.md is generated from the same tables.
 """

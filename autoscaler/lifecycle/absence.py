@@ -1,13 +1,14 @@
-"""What follows from a machine that its provider does not list: as little as possible.
+"""Conclusions from a machine that its provider does not list: as few as possible.
 
 A list may lack machines that run: it lags behind launches, a page is lost, a wrong account or region answers. So
-absence alone concludes nothing of a machine whose Node is Ready (Kubernetes takes that condition away 40 seconds after
-the last heartbeat), and when more of a provider's machines are missing at once than is likely, of none of them. Those
-wait until they are listed again, or until a person deletes the ProvisionedNode. A machine of a node that is Terminating
-or Failed is expected to leave its list; while its Node is Ready it is there all the same, because the provider may not
-have accepted the order yet.
+nothing is concluded from absence alone if the machine's Node is Ready (Kubernetes removes that condition 40 seconds
+after the last heartbeat), and if an improbable number of a provider's machines is missing at once, nothing is concluded
+about any of them. Those wait until they are listed again, or until a person deletes the ProvisionedNode. A machine of a
+node that is Terminating or Failed is expected to leave its list; while its Node is Ready it still exists, because the
+provider may not have accepted the call yet.
 
-Whoever can look a machine up by its id knows more; `World.machines` then has it as TERMINATED, and nothing here counts.
+A provider that looks up machines by id has better information; `World.machines` then has the machine as TERMINATED, and
+this module does not apply.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from instance_catalog.frozen_map import FrozenMap
 class Absence:
     """Machines that are missing from their providers' lists, by provider id. `gone` are those that have ended.
 
-    `waiting`, by name of the provider: those of which nothing is concluded.
+    `waiting`, by name of the provider: machines of which nothing is concluded.
     """
 
     gone: frozenset[str] = frozenset()
@@ -41,8 +42,8 @@ def absence(
     windows: Mapping[str, timedelta],
     now: datetime,
 ) -> Absence:
-    """Decide about the machines that are missing. `listed` are provider ids, of the providers in `windows` only; each
-    of these is given with its consistency window, so long a new machine may be missing."""
+    """Decide on the missing machines. `listed` are provider ids, only from the providers in `windows`; `windows` has
+    their consistency windows, the times for which a new machine may be missing."""
     machines: dict[str, int] = {}
     expected: set[str] = set()
     missing: dict[str, list[str]] = {}
@@ -72,12 +73,12 @@ def absence(
 
 
 def overdue(node: ProvisionedNode, window: timedelta, now: datetime) -> bool:
-    """Whether its machine is old enough that its provider has to know it."""
+    """True if its machine is old enough that its provider must list it."""
     launched = launched_at(node)
     return has_machine(node) and launched is not None and now >= launched + window
 
 
 def launched_at(node: ProvisionedNode) -> datetime | None:
-    """When its machine was obtained, as far back as history remembers."""
+    """The time at which its machine was obtained, as far as its history shows."""
     moments = (change.at for change in node.history if change.phase is Phase.LAUNCHED)
     return next(moments, node.phase_since)

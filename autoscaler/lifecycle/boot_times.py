@@ -1,8 +1,8 @@
-"""How long a machine may take from its launch to its Node, and how long machines of this cluster took.
+"""The longest time from a machine's launch to its Node, and the observed times in this cluster.
 
-Everything that is learnt is in the histories of the ProvisionedNodes that exist: nothing more is stored, and a restart
-loses nothing. A boot that ended while no controller looked appears longer than it was; the median and the ninth decile
-forgive some.
+All observations are in the histories of existing ProvisionedNodes: nothing else is stored, and a restart loses nothing.
+A boot that ended while no controller ran appears longer than it was; the median and the ninth decile tolerate some of
+these.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import Final, TypeAlias
 from autoscaler.model.provisioned_node import BootTimes, Phase, ProvisionedNode
 from instance_catalog.types.instance_type import InstanceType
 
-# For pools and node templates that do not say. Karpenter gives every machine 15 minutes (kubernetes-sigs/karpenter
-# issue 357 asks for more, for images that take 15 to 20); images with GPU drivers boot in 3 to 8. Bare metal starts its
-# firmware and checks its memory first, and machines of an UltraServer come up together with their fabric. Those two are
-# not measured: docs/aws.md says what to look at.
+# For pools and node templates without a bootTimeout. Karpenter gives every machine 15 minutes
+# (kubernetes-sigs/karpenter issue 357 requests more, for images that take 15 to 20); images with GPU drivers boot in 3
+# to 8. Bare metal starts its firmware and checks its memory first, and machines of an UltraServer start together with
+# their fabric. Those two are not measured: docs/aws.md names what to check.
 BOOT: Final = timedelta(minutes=15)
 BOOT_METAL: Final = timedelta(minutes=30)
 BOOT_ULTRASERVER: Final = timedelta(minutes=45)
 LONGEST: Final = max(BOOT, BOOT_METAL, BOOT_ULTRASERVER)
-# g4dn.metal, c5.metal-24xl, c3-highcpu-192-metal: both clouds put it into the name.
+# g4dn.metal, c5.metal-24xl, c3-highcpu-192-metal: both clouds have it in the name.
 _METAL: Final = re.compile(r"[.-]metal(-|\Z)")
 
 
 def boot_timeout(instance_type: InstanceType) -> timedelta:
-    """The default for a kind of machine."""
+    """The default for an instance type."""
     return BOOT_ULTRASERVER if instance_type.fabric.multi_node else boot_timeout_by_name(instance_type.name)
 
 
 def boot_timeout_by_name(instance_type: str) -> timedelta:
-    """The default as far as the name says."""
+    """The default, as far as the name shows."""
     return BOOT_METAL if _METAL.search(instance_type) else BOOT
 
 
@@ -43,17 +43,17 @@ BootKind: TypeAlias = tuple[str, tuple[str, ...]]
 
 # Boots of a kind that count, the newest: images and drivers change.
 _NEWEST: Final = 50
-# With fewer, nine in ten of them is the slowest one.
+# With fewer, the ninth decile is the slowest one.
 _FOR_SLOW: Final = 10
 
 
 def boot_kind(node: ProvisionedNode) -> BootKind:
-    """What nodes have in common that boot alike."""
+    """The key of nodes with equal boot times."""
     return node.offering.instance_type, node.prediction.drivers
 
 
 def boot_time(node: ProvisionedNode) -> tuple[datetime, timedelta] | None:
-    """When the node was Ready for the first time, and how long after its launch; None where that is not known."""
+    """The time at which the node was first Ready, and the time that it took from launch; None if either is unknown."""
     launched = next((at for phase, at, _ in node.history if phase is Phase.LAUNCHED), None)
     if launched is None:
         return None

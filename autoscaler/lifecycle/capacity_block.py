@@ -1,7 +1,7 @@
-"""The life of a CapacityBlock: phases follow from the clock and from what the provider says of the reservation.
+"""The life of a CapacityBlock: its phases follow from the clock and from the provider's data on the reservation.
 
-Nothing is remembered: every moment is counted back from the one at which the provider takes the machines, which is read
-anew at each decision and may move (extensions). So a restart in the middle of a drain loses nothing.
+Nothing is stored: every time is counted back from the one at which the provider takes the machines, which is read again
+for each decision and may change (extensions). So a restart in the middle of a drain loses nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ class BlockPhase(Enum):
     ENDED = "Ended"
 
 
-# Providers' counts of a reservation that has just begun are some seconds old; for so long nobody buys instead of it.
+# Providers' counts of a reservation that has just begun are some seconds old; during this time no other capacity is
+# launched instead of it.
 BEGINS_WITHIN: Final = timedelta(minutes=2)
 
 
 def phase_of(block: CapacityBlock, now: datetime) -> BlockPhase:
-    """The phase at a moment."""
+    """The phase at a given time."""
     if now >= block.reclaimed:
         return BlockPhase.ENDED
     if now < block.starts_at:
@@ -37,6 +38,6 @@ def phase_of(block: CapacityBlock, now: datetime) -> BlockPhase:
 
 
 def next_moment(block: CapacityBlock, now: datetime) -> datetime | None:
-    """When the phase changes by the clock alone; None once the block has ended."""
+    """The time at which the phase changes by the clock alone; None once the block has ended."""
     moments = (block.starts_at, block.notice_at, block.drain_starts, block.reclaimed)
     return min((moment for moment in moments if moment > now), default=None)

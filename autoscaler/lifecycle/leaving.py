@@ -1,9 +1,9 @@
-"""Why a node is removed, and what happens to the pods on it: one table for planning, journal and execution.
+"""The reasons why a node is removed, and their effect on its pods: one table for planning, journal and execution.
 
-Most reasons hold only while the node is empty. Such a drain begins with nothing but a taint; it is written down once
-the taint was seen and no pod was found after that, and a pod that is found until the machine is ended takes it back.
-Of the others the pods are told, and evicted; where that only saves money, they are looked at again first. A person's
-order (the ProvisionedNode is deleted) evicts as well.
+Most reasons hold only while the node is empty. Such a drain begins with only a taint; it is recorded once the taint was
+observed and no pod was found after that, and a pod that is found before the machine is ended reverts it. For the other
+reasons, pods get a notice and are evicted; if the reason only saves money, the pods are checked again first. The
+deletion of a ProvisionedNode by a person evicts as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from autoscaler.model.reason import Code, Reason
 
 
 class PodsThen(Enum):
-    """What becomes of the pods on a node that is to go; the value is the sentence of the documentation."""
+    """The effect on the pods of a node that is removed; the value is the sentence in the documentation."""
 
     EVICTED = "Its pods are evicted."
     KEPT = "It is removed only while it is empty; no pod is evicted."
@@ -43,33 +43,32 @@ WHY_IT_GOES: Final[Mapping[Code, PodsThen]] = MappingProxyType(
 )
 
 
-# Machines that are taken back one by one (spot, maintenance) are drained as blocks are by default.
+# Machines that are taken back one by one (spot, maintenance) are drained with the defaults of blocks.
 SINGLE: Final = Drain()
 
 
 def evicts(reasons: Iterable[Reason]) -> bool:
-    """Whether one of the reasons of a decision allows evictions; what is not in the table does not."""
+    """True if one of the reasons of a decision allows evictions; reasons that are not in the table do not."""
     return any(WHY_IT_GOES.get(reason.code) is PodsThen.EVICTED for reason in reasons)
 
 
 def checked_first(reasons: Iterable[Reason]) -> bool:
-    """Whether a drain that evicts begins only once the taint was seen and all pods that are there then may be moved,
-    and is taken back if they may not leave after all."""
+    """True if a drain that evicts begins only once the taint was observed and all pods that are there then may be
+    moved, and is reverted if they may not leave after all."""
     return any(reason.code is Code.NODE_DISPENSABLE for reason in reasons)
 
 
 def may_evict(node: ProvisionedNode) -> bool:
-    """Whether the pods of a node on its way out may be evicted, by what the API holds of it.
+    """True if the pods of a node that is being removed may be evicted, according to its object.
 
-    Its reasons were written when the drain began. A reason that this version does not know evicts nobody.
+    Its reasons were written when the drain began. A reason that this version does not support evicts no pod.
     """
     return node.deleting or evicts(node.reasons)
 
 
 def end_postponed(node: ProvisionedNode, block: CapacityBlock | None, now: datetime) -> bool:
-    """Whether a node drains only for the end of its machine, and the provider has moved that end so far that the drain
-    would not begin now, or has taken it back. `block` is the node's block; None: it has none, or it was deleted.
-    """
+    """True if a node drains only because its machine ends, and the provider has cancelled that end, or postponed it so
+    that no drain would begin now. `block` is the node's block; None: it has none, or it was deleted."""
     codes = {reason.code for reason in node.reasons}
     if node.deleting or not codes or codes - {Code.BLOCK_ENDING, Code.NODE_RECLAIMED}:
         return False

@@ -1,8 +1,8 @@
-"""A clock that was set back: moments that were written down and now lie in the future.
+"""Corrects recorded times that are in the future after a clock was set back.
 
-Whoever waits until some time after such a moment would wait until the clock has caught up, which may take hours. So a
-moment at which something happened is now at the latest. A wait that is longer than one that begins now could be is
-over: nobody knows when it began, and to ask once too early does little harm.
+A wait until some time after such a moment would last until the clock has caught up, possibly for hours. So the recorded
+time of a past event is limited to now. A wait that is longer than one that begins now could be is over: its start is
+unknown, and one early request does little harm.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from instance_catalog.dataclass import replace
 
-# A provider may name a wait of its own, which was not written down; few are longer.
+# A provider may give a wait of its own, which was not recorded; few are longer.
 _LONGEST_NAMED: Final = timedelta(hours=1)
 
 
 def without_future(snapshot: Snapshot, now: datetime, backoff_of: Callable[[str, int], timedelta]) -> Snapshot:
-    """The snapshot with what we wrote down of the past in the past; unchanged while the clock only goes forward.
+    """The snapshot with the recorded times of past events in the past; unchanged while the clock only moves forward.
 
-    `backoff_of`: how long a back-off lasts, by the kind of its error and how often that happened in a row.
+    `backoff_of`: the duration of a back-off, by the kind of its error and the number of consecutive failures.
     """
     return replace(
         snapshot,

@@ -1,11 +1,11 @@
-"""Which running pods may be moved to save money, and why others stay. Planning and execution ask the same.
+"""The running pods that may be moved to save money, and the reasons why others stay. For planning and execution.
 
-What a controller creates again and what serves others loses nothing but time: pods of ReplicaSets, StatefulSets and
-ReplicationControllers. Others may lose their work, and move only if they say how much of it that is at most. A gang is
-never moved, since all of its pods would have to start again.
+Pods that a controller creates again and that serve others lose only time: those of ReplicaSets, StatefulSets and
+ReplicationControllers. Others may lose their work, and move only if an annotation limits the loss. A gang is never
+moved, because all of its pods would have to start again.
 
-Marks on pods and nodes ask autoscalers to leave them alone: ours, Karpenter's, Cluster Autoscaler's. A mark keeps a
-node from going because we want it to. It cannot keep a machine that its provider takes back.
+Annotations on pods and nodes prevent autoscalers from removing them: Foreslice's, Karpenter's, Cluster Autoscaler's.
+They prevent removals that only Foreslice decides on. They cannot keep a machine that its provider takes back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BudgetsByNamespace: TypeAlias = Mapping[str, Sequence[PodDisruptionBudget]]
 
 
 def by_namespace(budgets: Iterable[PodDisruptionBudget]) -> BudgetsByNamespace:
-    """The budgets of each namespace: a cluster may have thousands."""
+    """The budgets by namespace: a cluster may have thousands."""
     found: dict[str, list[PodDisruptionBudget]] = {}
     for budget in budgets:
         found.setdefault(budget.namespace, []).append(budget)
@@ -35,7 +35,7 @@ def by_namespace(budgets: Iterable[PodDisruptionBudget]) -> BudgetsByNamespace:
 
 
 def obstacle(pods: Sequence[Pod], budgets: BudgetsByNamespace) -> Reason | None:
-    """Why the first of a node's pods that cannot be moved stays; None where all may be evicted now."""
+    """The reason why the first of a node's pods that cannot be moved stays; None if all may be evicted now."""
     for pod in pods:
         if (why := unmovable(pod)) is not None:
             return why
@@ -44,7 +44,7 @@ def obstacle(pods: Sequence[Pod], budgets: BudgetsByNamespace) -> Reason | None:
 
 
 def unmovable(pod: Pod) -> Reason | None:
-    """Why a pod is not moved, whatever its PodDisruptionBudgets say."""
+    """The reason why a pod is not moved, whatever its PodDisruptionBudgets allow."""
     if pod.deleting:
         return Reason.of(Code.POD_ENDING, pod=pod.key)
     if mark := mark_of_pod(pod):
@@ -60,7 +60,7 @@ def unmovable(pod: Pod) -> Reason | None:
 
 
 def deletion_cost(pod: Pod) -> int:
-    """What its owner says about the cost of deleting it, relative to its siblings; 0 where that is not readable
+    """The cost of deleting the pod relative to its siblings, from its annotation; 0 if that cannot be read
     (controller.kubernetes.io/pod-deletion-cost)."""
     text = pod.annotations.get(labels.POD_DELETION_COST, "0")
     readable = text.isascii() and text.removeprefix("-").isdecimal()
@@ -68,10 +68,10 @@ def deletion_cost(pod: Pod) -> int:
 
 
 def mark_of_pod(pod: Pod) -> str:
-    """The annotation that asks not to evict the pod; "" without one.
+    """The annotation that prevents the pod's eviction; "" without one.
 
-    Karpenter's may also be a duration that counts from the pod's start. When that was is not known here, so any value
-    but "false" protects.
+    Karpenter's may also be a duration that counts from the pod's start, which is unknown here, so any value but "false"
+    protects.
     """
     if pod.annotations.get(labels.DO_NOT_DISRUPT) == "true":
         return labels.DO_NOT_DISRUPT
@@ -81,9 +81,9 @@ def mark_of_pod(pod: Pod) -> str:
 
 
 def mark_of_node(node: Node) -> str:
-    """The annotation that asks not to remove the node; "" without one.
+    """The annotation that prevents the node's removal; "" without one.
 
-    While a node is held we put Cluster Autoscaler's mark there ourselves; that one does not bind us.
+    Foreslice itself sets Cluster Autoscaler's annotation while it holds a node; in this case it does not count.
     """
     marks = [labels.DO_NOT_DISRUPT, labels.KARPENTER_DO_NOT_DISRUPT]
     if node.annotations.get(labels.HELD) != "true":
@@ -92,8 +92,8 @@ def mark_of_node(node: Node) -> str:
 
 
 def _protected(pod: Pod, budgets: BudgetsByNamespace, shared: set[str]) -> Reason | None:
-    """Why its PodDisruptionBudgets keep it. `shared` is what several pods of the node use: that stays where it is until
-    the last of them has gone, and under a budget the last one is evicted only when the first runs again, elsewhere."""
+    """The reason why its PodDisruptionBudgets keep it. `shared` are objects that several pods of the node use: they
+    stay until the last of these has left, which a budget allows only when the first runs again, elsewhere."""
     protecting = [budget for budget in budgets.get(pod.namespace, ()) if budget.protects(pod)]
     if not protecting:
         return None
@@ -106,7 +106,7 @@ def _protected(pod: Pod, budgets: BudgetsByNamespace, shared: set[str]) -> Reaso
 
 
 def _bound_to(pod: Pod) -> list[str]:
-    """Claims and volumes, by what they are and their keys: they may bind several pods to one node."""
+    """Claims and volumes, as kind and key: they may bind several pods to one node."""
     claims = [f"ResourceClaim {pod.namespace}/{entry.claim}" for entry in pod.claims if entry.claim]
     return claims + [f"PersistentVolumeClaim {pod.namespace}/{name}" for name in pod.volumes]
 

@@ -1,7 +1,7 @@
-"""Which Node is the one of a ProvisionedNode. Names of Nodes come again: on some clouds they follow from an address.
+"""The Node of a ProvisionedNode. Names of Nodes are used again: on some clouds they are derived from an address.
 
-The provider's id links them. A provider that does not set it on Nodes leaves the name, together with the label that
-the launch asked for; a Node that carries another id is somebody else's, whatever its name and labels are.
+The provider's id links them. If a provider does not set it on Nodes, the name counts, together with the label of the
+launch; a Node with another id belongs to another machine, whatever its name and labels are.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ def is_node_of(node: Node, provisioned: ProvisionedNode) -> bool:
 
 
 class OwnNodes:
-    """Nodes, to be found by the ProvisionedNode they belong to."""
+    """Nodes, by the ProvisionedNode that they belong to."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._by_name = {node.name: node for node in nodes}
         self._by_id = {node.provider_id: node for node in self._by_name.values() if node.provider_id}
 
     def of(self, provisioned: ProvisionedNode) -> Node | None:
-        """The Node, or None: it is not there, or the one with its name is somebody else's."""
+        """The Node, or None: it does not exist, or the one with its name belongs to another machine."""
         by_id = self._by_id.get(provisioned.provider_id) if provisioned.provider_id else None
         found = by_id or self._by_name.get(provisioned.node_name)
         return found if found is not None and is_node_of(found, provisioned) else None
 
     def has_joined(self, provider_id: str) -> bool:
-        """Whether the machine with this id has a Node."""
+        """True if the machine with this id has a Node."""
         return provider_id in self._by_id
 
     def name_of(self, provisioned: ProvisionedNode) -> str:
-        """The name that pods on its machine are bound to; "" when that is the name of somebody else's Node."""
+        """The node name of pods on its machine; "" if another machine's Node has that name."""
         found = self.of(provisioned)
         if found is not None:
             return found.name

@@ -1,16 +1,16 @@
-"""The life of a ProvisionedNode: phases, edges with reasons and time-outs, and what the planner may assume in each.
+"""The life of a ProvisionedNode: phases, edges with reasons and time-outs, and the planner's assumption for each.
 
-Everything that affects the phase of a node is in this file. It reads no clock and calls nobody: `decide` says which
-edge an observation takes, `advance` takes it.
+Everything that affects the phase of a node is in this file. It reads no clock and calls nothing: `decide` returns the
+edge for an observation, `advance` takes it.
 
-Launching   the journal and the launch move a node up to LAUNCHED, since only they know what a provider answered.
+Launching   the journal and the launch move a node up to LAUNCHED, because only they have the provider's answer.
 Booting     observations move it to READY, or time-outs to FAILED; a FAILED node's machine is terminated.
-Leaving     planning decides DRAINING, the drain TERMINATING; observation says when the machine is GONE. A drain that
-            demands an empty node goes back to READY when a pod is found (leaving.py says which drains these are), and
-            one for the end of a machine when that end was postponed. From TERMINATING a node goes back only when the
+Leaving     planning decides DRAINING, the drain TERMINATING; observation shows when the machine is GONE. A drain that
+            requires an empty node returns to READY when a pod is found (leaving.py has these drains), and
+            one for the end of a machine when that end was postponed. From TERMINATING a node returns only if the
             provider has refused to end the machine.
 
-Nobody else lists phases: what a phase means is asked of the predicates, which read the table ASSUME.
+No other module lists phases: the meaning of a phase is in the predicates, which read the table ASSUME.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from instance_catalog.dataclass import dataclass, replace
 
 
 class Why(Enum):
-    """The reason of an edge; the value is what history and events show."""
+    """The reason of an edge; the value is in history and events."""
 
     CALL_RECORDED = "CallRecorded"
     NEXT_OFFERING = "NextOffering"
@@ -55,7 +55,7 @@ class Why(Enum):
 
 
 class Actor(Enum):
-    """Who moves a node along an edge."""
+    """The component that moves a node along an edge."""
 
     EXECUTION = "execution"
     OBSERVATION = "observation"
@@ -64,7 +64,7 @@ class Actor(Enum):
 
 
 class Assumption(Enum):
-    """What the planner may assume of a node; the value is the sentence of the documentation."""
+    """The planner's assumption about a node; the value is the sentence in the documentation."""
 
     COMING = "It will come with the predicted slices; pods may be planned onto it."
     STARTING = "It will soon take pods, with the slices it has published."
@@ -76,8 +76,8 @@ class Assumption(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A way from one phase to another. `after` is the time-out of CLOCK edges, counted from entering `source`; for
-    booting, that of nodes that do not say."""
+    """A transition from one phase to another. `after` is the time-out of CLOCK edges, counted from entering `source`;
+    for booting, that of nodes without their own."""
 
     source: Phase
     target: Phase
@@ -141,84 +141,84 @@ ASSUME: Final[Mapping[Phase, Assumption]] = MappingProxyType(
 
 
 def is_coming(node: ProvisionedNode) -> bool:
-    """Whether it does not take all its pods yet, and will."""
+    """True if it does not accept all its pods yet, and will."""
     return ASSUME[node.phase] in (Assumption.COMING, Assumption.STARTING)
 
 
 def may_take_pods(node: ProvisionedNode) -> bool:
-    """Whether pods may be planned onto it: it is there or coming, and it is not to be removed."""
+    """True if pods may be planned on it: it exists or will, and it is not being removed."""
     return is_coming(node) or ASSUME[node.phase] is Assumption.PRESENT
 
 
 def is_leaving(node: ProvisionedNode) -> bool:
-    """Whether it is drained or its machine ends."""
+    """True if it is drained or its machine ends."""
     return ASSUME[node.phase] is Assumption.LEAVING
 
 
 def has_failed(node: ProvisionedNode) -> bool:
-    """Whether it never became usable; it may still have a machine, and pods may run there."""
+    """True if it never became usable; it may still have a machine, and pods may run there."""
     return ASSUME[node.phase] is Assumption.FAILED
 
 
 def is_over(node: ProvisionedNode) -> bool:
-    """Whether nothing is left of it but the object."""
+    """True if only the object is left."""
     return ASSUME[node.phase] is Assumption.NOTHING
 
 
 def has_machine(node: ProvisionedNode) -> bool:
-    """Whether a machine was obtained that is not known to be gone: it is paid for."""
+    """True if a machine was obtained that is not known to be gone: it is paid for."""
     return bool(node.provider_id) and not is_over(node)
 
 
 def counts_against_limits(node: ProvisionedNode) -> bool:
-    """Whether it holds, or will hold, a machine: of what failed only a machine that may still be there counts."""
+    """True if it has, or will have, a machine: a failed node counts only if its machine may still exist."""
     return has_machine(node) if has_failed(node) else not is_over(node)
 
 
 def has_come(node: ProvisionedNode) -> bool:
-    """Whether its Node is there and may take pods, as far as one can see."""
+    """True if its Node exists and, as far as is known, may accept pods."""
     return node.phase in _BOOTED
 
 
 def awaits_machine(node: ProvisionedNode) -> bool:
-    """Whether it is still to be seen if it gets a machine."""
+    """True while it is unknown whether it gets a machine."""
     return can_take(node, Why.NO_OFFERING_LEFT)
 
 
 def awaits_node(node: ProvisionedNode) -> bool:
-    """Whether its machine boots: what its drivers publish decides what happens next."""
+    """True if its machine boots: what its drivers publish decides on the next phase."""
     return is_coming(node) and not awaits_machine(node) and ASSUME[node.phase] is Assumption.COMING
 
 
 def became_ready(node: ProvisionedNode, now: datetime) -> bool:
-    """Whether it has become ready at this moment, by itself: a drain that was taken back is no such news."""
+    """True if it became ready at this time, by itself: a reverted drain does not count."""
     return node.phase is Phase.READY and node.phase_since == now and last_edge(node) not in _TAKEN_BACK
 
 
 def is_stopped(node: ProvisionedNode) -> bool:
-    """Whether somebody stopped its machine."""
+    """True if a person stopped its machine."""
     return node.stopped_since is not None
 
 
 def last_edge(node: ProvisionedNode) -> str:
-    """The reason of the last edge it took; "" at the beginning of its life."""
+    """The reason of its last edge; "" at the beginning of its life."""
     return node.history[-1].why if node.history else ""
 
 
 def can_take(node: ProvisionedNode, why: Why) -> bool:
-    """Whether its phase has an edge of this reason."""
+    """True if its phase has an edge with this reason."""
     return (node.phase, why) in _EDGES
 
 
 def edge_of(phase: Phase, why: Why) -> Edge:
-    """The edge of this reason from a phase. Raises KeyError where there is none."""
+    """The edge with this reason from a phase. Raises KeyError if there is none."""
     return _EDGES[phase, why]
 
 
 class MachineState(Enum):
-    """What the provider says of a node's machine. ABSENT: it lists the machine no more, and it is not too young.
+    """The provider's state of a node's machine. ABSENT: it is not listed any more, and it is not too young.
 
-    STOPPED: somebody shut it down; nothing follows from that, and what it did before it stopped counts no more.
+    STOPPED: a person shut it down; nothing follows from that, and its states before it stopped do not count any more.
     """
 
     PENDING = "pending"
@@ -231,11 +231,11 @@ class MachineState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one reconcile saw of a node. `machine` None: the provider was not asked or did not answer, so nothing
+    """The state of a node in one reconcile. `machine` None: the provider was not called or did not answer, so nothing
     follows.
 
     `slices_complete`: every expected driver has published a complete pool. `batch_lost`: its LaunchBatch is gone, and
-    the providers, which all were asked, list no machine of it.
+    no provider lists a machine of it, although all of them answered.
     """
 
     machine: MachineState | None = None
@@ -248,7 +248,7 @@ class Observation:
 def decide(node: ProvisionedNode, seen: Observation, now: datetime) -> Edge | None:
     """The edge that the node takes now, None if it stays. Ends come before progress, progress before time-outs.
 
-    A machine that somebody stopped may be started again: until then its node stays where it is, however long it takes.
+    A machine that a person stopped may be started again: until then its node stays in its phase, for any time.
     """
     if seen.machine is MachineState.STOPPED:
         return None
@@ -261,14 +261,14 @@ def decide(node: ProvisionedNode, seen: Observation, now: datetime) -> Edge | No
 
 
 def advance(node: ProvisionedNode, seen: Observation, now: datetime) -> ProvisionedNode:
-    """The node in the phase that the observation leads to, over as many edges as it takes, each in its history."""
+    """The node in the phase that the observation leads to, over as many edges as needed, each in its history."""
     while (edge := decide(node, seen, now)) is not None:
         node = take(node, edge, now)
     return node
 
 
 def take(node: ProvisionedNode, edge: Edge, now: datetime) -> ProvisionedNode:
-    """The node at the end of an edge. Raises ValueError when it is not at its beginning."""
+    """The node at the end of an edge. Raises ValueError if it is not at its beginning."""
     if node.phase is not edge.source:
         raise ValueError(f"{node.name} is {node.phase.value}, not {edge.source.value}")
     history = (*node.history, PhaseChange(edge.target, now, edge.why.value))
@@ -276,7 +276,7 @@ def take(node: ProvisionedNode, edge: Edge, now: datetime) -> ProvisionedNode:
 
 
 def times_out_at(node: ProvisionedNode) -> datetime | None:
-    """When the node fails if nothing happens; None in phases that may last."""
+    """The time at which the node fails if nothing changes; None in phases that may last."""
     due = _TIMEOUTS.get(node.phase)
     if due is None or due.after is None or node.phase_since is None:
         return None

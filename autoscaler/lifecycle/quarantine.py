@@ -1,12 +1,11 @@
-"""When a type is not launched any more with certain drivers, because reality contradicts what was assumed of it.
+"""Quarantine of a type with certain drivers, which is not launched because it behaves other than assumed.
 
-Three things speak against a pair (instance type, driver profiles) of a pool: machines that never become usable nodes;
-mispredictions: nodes that are there as planned, but do not take the pods they were bought for; and drift: nodes that
-published something else than predicted, as far as it is to be avoided. Without this, any of them would launch, fail and
-launch again for as long as the pods wait.
+Three kinds of evidence count against a pair (instance type, driver profiles) of a pool: machines that never become
+usable nodes; mispredictions: nodes that exist as planned, but refuse the pods that they were launched for; and drift:
+nodes that published other devices than predicted, if the policy avoids it. Without quarantine, any of them would
+launch, fail and launch again for as long as the pods wait.
 
-Pure. The evidence names the machine it was seen on (names of nodes come again), so a restart that sees it once more
-does not count it twice.
+Pure. The evidence names the machine (names of nodes are used again), so it counts once, also after a restart.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drift.compare import Difference
 from instance_catalog.kubernetes import labels
 
-# One failed boot may be the cloud's, three in a row are not chance.
+# One failed boot may be the cloud's, three consecutive ones are no coincidence.
 FAILED_BOOTS: Final = 3
-# kube-scheduler looks at every unschedulable pod again after five minutes at the latest (scheduling queue, 1.36), so a
-# pod that still waits then was not overlooked.
+# kube-scheduler tries every unschedulable pod again after five minutes at the latest (scheduling queue, 1.36), so a pod
+# that still waits then was not overlooked.
 SCHEDULER_GRACE: Final = timedelta(minutes=6)
 # The reason of PodScheduled=False for every failure but "no node fits" (kube-scheduler schedule_one.go, v1.36).
 _SCHEDULER_ERROR: Final = "SchedulerError"
-# Watches of pods, claims and slices do not arrive together: for a moment a pod looks pending that is bound already.
+# Watches of pods, claims and slices do not arrive together: for a moment a bound pod looks pending.
 WATCH_SKEW: Final = timedelta(seconds=30)
 FIRST: Final = timedelta(hours=1)
 LONGEST: Final = timedelta(hours=24)
-# The last pieces of evidence are kept; a person needs no more.
+# The latest pieces of evidence are kept; people need no more.
 _EVIDENCE: Final = 10
 
-# What keeps a plan from a node that would serve the pod.
+# Reasons that prevent a plan from using a node that would serve the pod.
 _KEEPS_FROM_BUYING: Final = frozenset(
     {
         Code.POOL_LIMIT,
@@ -65,12 +64,12 @@ _BOOT_FAILURES: Final = frozenset({Why.BOOT_TIMED_OUT, Why.DRIVER_NEVER_PUBLISHE
 
 
 Pair: TypeAlias = tuple[str, str, tuple[str, ...]]
-"""A pool, with an instance type and the driver profiles that it is launched with."""
+"""A pool, with an instance type and the driver profiles with which it is launched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misprediction:
-    """A pod that waits although its node is there: the plan and kube-scheduler, or the drivers, disagree."""
+    """A pod that waits although its node exists: the plan and kube-scheduler, or the drivers, disagree."""
 
     pod: str
     node: ProvisionedNode
@@ -83,7 +82,7 @@ class Misprediction:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A node whose drivers published something else than predicted; `avoided`: its type is not to be bought again."""
+    """A node whose drivers published other devices than predicted; `avoided`: its type must not be launched again."""
 
     node: ProvisionedNode
     differences: tuple[Difference, ...]
@@ -91,22 +90,22 @@ class Drift:
 
     @property
     def evidence(self) -> str:
-        """What is written down: the machine, which is compared once."""
+        """The recorded text: the machine, which is compared once."""
         return self.node.provider_id
 
 
 def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Misprediction, ...]:
-    """Pods whose ready node, which nobody else took, does not take them.
+    """Pods that their ready node refuses although no other pod uses it.
 
-    Either the plan itself, made with what the drivers really published, needs a new node for the pod, though a limit or
-    a shortage may keep it from one; or it still says that the pod fits, and kube-scheduler does not bind it. A pod that
-    no new node would serve either (its claim is deleted, or allocated elsewhere, or its gang has grown) says nothing
-    about the type: who owns a pod must not have a type avoided for all by that. Nor does a node with a tainted device,
-    or one that is closed to pods. Nor does one that the plan gives to other pods, or that is booked for
-    another ProvisioningRequest; and of pods that exist only in the plan only those count for which it would buy again.
+    Either the plan itself, made with the really published devices, needs a new node for the pod, even if a limit or a
+    shortage prevents it; or the plan still places the pod there, and kube-scheduler does not bind it. These do not
+    count as evidence against the type: a pod that no new node would serve either (its claim is deleted, or allocated
+    elsewhere, or its gang has grown), because an owner of pods must not be able to quarantine a type for all; a node
+    with a tainted device, or one that is closed to pods; and a node that the plan gives to other pods, or that is
+    booked for another ProvisioningRequest. Of virtual pods only those count for which the plan would launch again.
     """
     if not any(node.phase is Phase.READY for node in snapshot.provisioned):
-        return ()  # before the pods of the whole cluster are looked at
+        return ()  # before all pods of the cluster are read
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = {placement.pod: placement for placement in plan.placements}
     gathering = {pods[key].gang for n in snapshot.provisioned if is_coming(n) for key in n.pods if key in pods}
@@ -136,21 +135,21 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
 
 
 def _chosen(pod: Pod, claims: Mapping[str, ResourceClaim]) -> bool:
-    """Whether kube-scheduler has found a node for a pod that is not bound: what fails after that (a binding that etcd
-    refuses as too large, a driver's condition) is no matter of the node's type."""
+    """True if kube-scheduler has found a node for a pod that is not bound: a later failure (a binding that etcd refuses
+    as too large, a driver's condition) does not depend on the node's type."""
     asked = (claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
     return pod.unscheduled == _SCHEDULER_ERROR or any(claim and claim.allocation for claim in asked)
 
 
 def _wanting(plan: Plan) -> frozenset[str]:
-    """The pods for which another node would be bought, if only that were possible now."""
+    """The pods for which another node would be launched if it were possible now."""
     return frozenset(
         left.pod for left in plan.left_out if left.reasons and all(r.code in _KEEPS_FROM_BUYING for r in left.reasons)
     )
 
 
 def _grown(snapshot: Snapshot, pods: Mapping[str, Pod]) -> frozenset[GangRef]:
-    """The gangs that want more members now than nodes were bought for: they wait for those, whatever the nodes are."""
+    """The gangs that now require more members than nodes were launched for: they wait for those, on any node."""
     members = {key for node in snapshot.provisioned for key in node.pods}
     members |= {pod.key for pod in snapshot.pods if occupies(pod)}
     count = Counter(pods[key].gang for key in members if key in pods)
@@ -159,7 +158,7 @@ def _grown(snapshot: Snapshot, pods: Mapping[str, Pod]) -> frozenset[GangRef]:
 
 
 def _taken(snapshot: Snapshot, plan: Plan) -> frozenset[str]:
-    """The nodes that the plan gives to other pods than those they were bought for, or that a request has booked."""
+    """The nodes that the plan gives to other pods than those they were launched for, or that a request has booked."""
     bought = {node.node_name: set(node.pods) for node in snapshot.provisioned}
     given = {p.node for p in plan.placements if p.pod not in bought.get(p.node, ())}
     return frozenset(given | {node.name for node in snapshot.nodes if labels.PROVISIONING_REQUEST in node.labels})
@@ -168,10 +167,10 @@ def _taken(snapshot: Snapshot, plan: Plan) -> frozenset[str]:
 def quarantined(
     snapshot: Snapshot, mispredictions: Iterable[Misprediction], now: datetime, *, drifts: Iterable[Drift] = ()
 ) -> tuple[Quarantine, ...]:
-    """What the pools know after this reconcile, with boots that failed and succeeded, mispredictions and drift.
+    """The quarantines after this reconcile, with boots that failed and succeeded, mispredictions and drift.
 
-    A node that becomes ready as predicted proves all that was held against its type wrong; one that has drifted to be
-    avoided only proves that the type boots.
+    A node that becomes ready as predicted refutes all evidence against its type; one with avoided drift only proves
+    that the type boots.
     """
     drifted = {drift.node.name: drift for drift in drifts if drift.avoided}
     known = {pair_of(q): q for q in snapshot.quarantines}
@@ -188,12 +187,12 @@ def quarantined(
 
 
 def lasts(times: int) -> timedelta:
-    """How long the quarantine lasts that a pair is in for the so many-th time: an hour, then twice as long each."""
+    """The duration of a pair's quarantine, by the number of its quarantines: an hour, then twice as long each time."""
     return min(FIRST * (1 << min(max(times, 1) - 1, 10)), LONGEST)
 
 
 def pair_of(quarantine: Quarantine) -> Pair:
-    """What it is about."""
+    """The pair in quarantine."""
     return (quarantine.pool, quarantine.instance_type, quarantine.drivers)
 
 
@@ -210,7 +209,7 @@ def _add(
     misprediction: str = "",
     drift: str = "",
 ) -> None:
-    """One piece of evidence more; enough of it begins a quarantine, longer each time."""
+    """Add a piece of evidence; enough of it begins a quarantine, longer each time."""
     before = known.get(_key(node), Quarantine(*_key(node)))
     if boot in before.failed_boots or misprediction in before.mispredictions or drift in before.drifts:
         return
@@ -231,7 +230,7 @@ def _failed_to_boot(node: ProvisionedNode) -> bool:
 
 
 def _undisturbed(snapshot: Snapshot) -> Iterator[ProvisionedNode]:
-    """Ready nodes with published devices that nobody marked, and with no pods but those they were bought for."""
+    """Ready, unmarked nodes with published devices, and with no pods but those they were launched for."""
     nodes = OwnNodes(snapshot.nodes)
     occupants: dict[str | None, set[str]] = {}
     for pod in snapshot.pods:
@@ -249,10 +248,10 @@ def _undisturbed(snapshot: Snapshot) -> Iterator[ProvisionedNode]:
 
 
 def _waiting(node: ProvisionedNode, pods: Mapping[str, Pod], claims: Mapping[str, ResourceClaim]) -> Iterator[Pod]:
-    """The pods it was bought for that still wait, and that no other pod or volume keeps from it.
+    """The pods it was launched for that still wait, and that no other pod or volume keeps from it.
 
-    A pod or claim that was made after the node was decided on is another one by the same name, whatever it asks for:
-    who may make them in one namespace must not have a type avoided for all. All moments are the API server's.
+    A pod or claim that was created after the decision on the node is another one with the same name: anyone who may
+    create them in one namespace must not be able to quarantine a type for all. All times are the API server's.
     """
     for key in node.pods:
         pod = pods.get(key)
@@ -262,7 +261,7 @@ def _waiting(node: ProvisionedNode, pods: Mapping[str, Pod], claims: Mapping[str
         made = [pod.created, *(claim.created for claim in asked if claim is not None)]
         if max(made) > node.created > 0:
             continue
-        # Requests are kept on different nodes; that never keeps a pod from the node that was bought for it.
+        # Requests are kept on different nodes; this never keeps a pod from the node that was launched for it.
         apart = [term for term in pod.pod_anti_affinity if not between_requests(term)]
         if not (pod.pod_affinity or apart or pod.topology_spread or pod.volumes):
             yield pod

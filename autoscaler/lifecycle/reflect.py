@@ -1,6 +1,6 @@
-"""Passive first: move the states of nodes and blocks to what was seen, before anything is decided.
+"""Updates nodes and blocks to the observed state before any decision.
 
-Pure. The loop gathers a `World`; the answer is a snapshot whose ProvisionedNodes and CapacityBlocks are up to date.
+Pure. The loop gathers a `World`; the result is a snapshot whose ProvisionedNodes and CapacityBlocks are up to date.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
-# A machine that still runs so long after the end that a notice gave it was not taken.
+# A machine that still runs this long after the end in its notice was not taken.
 _OUTLIVED: Final = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
 class SeenReservation:
-    """A reservation as its provider describes it; `over` when nothing can be launched into it any more, ever.
+    """A reservation in the provider's description; `over` if nothing can be launched into it ever again.
 
-    `note` is the provider's: why it cannot be used now, or which part of it is impaired.
+    `note` is the provider's: the reason why it cannot be used now, or its impaired part.
     """
 
     id: str
@@ -48,16 +48,15 @@ class SeenReservation:
 class World:
     """The observations of a reconcile.
 
-    `machines` are by ProvisionedNode.provider_id, and so is `known_as`: which machines they are. Only providers in
-    `windows` (by name, with their consistency window) answered completely: nothing follows from what the others do not
-    list. `expected_drivers` is by name of a ProvisionedNode: which drivers publish on it; a node without an entry
-    expects one complete pool of any driver.
-    `reclaims` is when providers take single machines, as far as they say so now; `notices` are ends that they said once
-    and do not repeat. `places` are those that the providers call, by name: account/region.
-    `reservations` None: not read this time.
-    `reserving` are the kinds of node templates whose providers name every reservation there is.
-    `batches` are the names of the LaunchBatches that are written down; None: nothing is concluded from one that is not.
-    `launched` are the batches of which a provider lists a machine that has not ended; None: not every one has answered.
+    `machines` are by ProvisionedNode.provider_id, and so is `known_as`, the ids of the machines. Only providers in
+    `windows` (by name, with their consistency window) answered completely: nothing follows from the lists of others.
+    `expected_drivers`, by name of a ProvisionedNode, are the drivers that publish on it; a node without an entry
+    expects one complete pool of any driver. `reclaims` are the times at which providers currently announce to take
+    single machines; `notices` are ends that they announced once and do not repeat. `places` are the account/region that
+    each provider calls, by its name. `reservations` None: not read this time. `reserving` are the kinds of node
+    templates whose providers list every existing reservation. `batches` are the names of the existing LaunchBatches;
+    None: nothing is concluded from a missing one. `launched` are the batches of which a provider lists a machine that
+    has not ended; None: not all providers answered.
     """
 
     snapshot: Snapshot
@@ -75,7 +74,7 @@ class World:
 
 
 def reflect(world: World, now: datetime) -> Snapshot:
-    """The snapshot with nodes and blocks moved to what was seen."""
+    """The snapshot with nodes and blocks in their observed state."""
     snapshot = world.snapshot
     nodes = OwnNodes(snapshot.nodes)
     missing = absence(snapshot.provisioned, nodes, listed=world.machines.keys(), windows=world.windows, now=now)
@@ -85,12 +84,12 @@ def reflect(world: World, now: datetime) -> Snapshot:
     moved = []
     for provisioned in snapshot.provisioned:
         if provisioned.phase_since is None:
-            provisioned = replace(provisioned, phase_since=now)  # whoever created it died before it said so
+            provisioned = replace(provisioned, phase_since=now)  # its creator ended before it wrote this
         provisioned = _with_stop(provisioned, world, now)
         node = nodes.of(provisioned)
         name = node.name if node else provisioned.node_name
         seen = observe(provisioned, node, world, drivers=complete.get(name, frozenset()), gone=missing.gone, now=now)
-        # Some clouds name nodes themselves. Pods, slices and claims speak of that name, so everything after this does.
+        # Some clouds name nodes themselves. Pods, slices and claims use that name, so everything after this does.
         after = replace(_with_health(advance(provisioned, seen, now), node, now), node_name=name)
         after = _with_idleness(after, empty=name not in occupied, now=now)
         after = compared(after, world.known_as.get(after.provider_id), world.windows.get(after.provider), now)
@@ -111,8 +110,8 @@ def observe(
     gone: Collection[str],
     now: datetime,
 ) -> Observation:
-    """What the world shows of one node. `drivers` have published complete pools on it; `gone` are the provider ids of
-    machines that are believed to be gone because they are not listed."""
+    """The observation of one node. `drivers` have published complete pools on it; `gone` are the provider ids of
+    machines that count as gone because they are not listed."""
     expected = world.expected_drivers.get(provisioned.name)
     return Observation(
         machine=MachineState.ABSENT if provisioned.provider_id in gone else world.machines.get(provisioned.provider_id),
@@ -124,7 +123,7 @@ def observe(
 
 
 def complete_drivers(slices: Iterable[ResourceSlice]) -> Mapping[str, frozenset[str]]:
-    """By node name: the drivers of which all pools bound to that node are complete in their newest generation."""
+    """By node name: the drivers whose pools on that node are all complete in their newest generation."""
     pools: dict[tuple[str, str, str], list[ResourceSlice]] = {}
     for found in slices:
         if found.reach.node_name is not None:
@@ -140,12 +139,12 @@ def complete_drivers(slices: Iterable[ResourceSlice]) -> Mapping[str, frozenset[
 
 
 def occupies(pod: Pod) -> bool:
-    """Whether a pod keeps its node from being empty: bound, not finished, and not there on every node."""
+    """True if a pod keeps its node from being empty: bound, not finished, and not of a kind that every node has."""
     return pod.bound and not pod.owner.startswith(("DaemonSet/", "Node/"))
 
 
 def occupied_nodes(pods: Iterable[Pod]) -> frozenset[str]:
-    """The names of nodes that are not empty. One pod decides about a node: others are not looked at."""
+    """The names of nodes that are not empty. One pod decides on a node: others are not checked."""
     found: set[str] = set()
     for pod in pods:
         name = pod.node_name
@@ -155,16 +154,16 @@ def occupied_nodes(pods: Iterable[Pod]) -> frozenset[str]:
 
 
 def _starting(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot) -> bool:
-    """Whether one of its pool's startup taints is still there: whoever removes it is not done yet."""
+    """True if the node still has a startup taint of its pool: the component that removes it is not ready yet."""
     pool = next((pool for pool in snapshot.pools if pool.name == provisioned.pool), None)
     startup = {(taint.key, taint.effect) for taint in pool.startup_taints} if pool else set()
     return any((taint.key, taint.effect) in startup for taint in node.taints)
 
 
 def _batch_lost(provisioned: ProvisionedNode, world: World, now: datetime) -> bool:
-    """Whether nobody will give the node a machine: somebody deleted its batch, and no call of it has left a machine.
+    """True if the node will never get a machine: its batch was deleted, and no call of it has left a machine.
 
-    A machine that is listed is adopted or ended by the sweep for machines without an object; until then the node waits.
+    The sweep for machines without an object adopts or ends listed machines; until then the node waits.
     """
     if provisioned.phase_since is None or not awaits_machine(provisioned) or not world.windows:
         return False
@@ -188,8 +187,8 @@ def _with_health(provisioned: ProvisionedNode, node: Node | None, now: datetime)
 
 
 def _with_stop(provisioned: ProvisionedNode, world: World, now: datetime) -> ProvisionedNode:
-    """Since when its machine is stopped. Once it is started again its time to boot begins anew; a provider that did
-    not answer says nothing."""
+    """The node with the time since when its machine is stopped. After a new start, the time to boot begins again. If
+    the provider did not answer, nothing changes."""
     state = world.machines.get(provisioned.provider_id)
     if state is MachineState.STOPPED:
         return provisioned if is_stopped(provisioned) else replace(provisioned, stopped_since=now)
@@ -199,8 +198,8 @@ def _with_stop(provisioned: ProvisionedNode, world: World, now: datetime) -> Pro
 
 
 def _with_reclaim(provisioned: ProvisionedNode, world: World, now: datetime) -> ProvisionedNode:
-    """The end its provider announced: what it says now, which may move or be taken back, and what it said once, to us
-    or to a leader before us, whichever is earlier. One that did not answer says nothing."""
+    """The node with the end that its provider announced: the current one, which may change or be cancelled, or one that
+    was announced once, to this or an earlier leader; the earlier of both. Without an answer, nothing changes."""
     if provisioned.provider not in world.windows:
         return provisioned
     noticed = _earliest(provisioned.noticed_at, world.notices.get(provisioned.provider_id))
@@ -213,7 +212,8 @@ def _with_reclaim(provisioned: ProvisionedNode, world: World, now: datetime) -> 
 
 
 def _with_place(provisioned: ProvisionedNode, world: World) -> ProvisionedNode:
-    """Where its machine is, if that was not written down when it was launched: here, since it is known here."""
+    """The node with the place of its machine, which its provider lists there, if no place was recorded at the
+    launch."""
     place = world.places.get(provisioned.provider, "")
     if len(place) <= len(provisioned.place) or provisioned.provider_id not in world.machines:
         return provisioned
@@ -227,9 +227,9 @@ def _earliest(*moments: datetime | None) -> datetime | None:
 def _with_reservation(
     block: CapacityBlock, reservations: tuple[SeenReservation, ...] | None, now: datetime, *, known: bool
 ) -> CapacityBlock:
-    """The block with the end, the stock and the note its provider has. One that is over before its time ends now.
+    """The block with the end, the stock and the note of its provider. One that is over before its time ends now.
 
-    `known`: its provider named every reservation, so that one which is not among them does not exist.
+    `known`: its provider listed all reservations, so that a missing one does not exist.
     """
     if reservations is None:
         return block

@@ -1,7 +1,7 @@
 """Nodes that are the hosts of one slice: none of them is of use without the others, so they end together.
 
-A TPU slice of several hosts is launched by one LaunchBatch, all hosts or none. GKE makes and repairs it as a whole, and
-can end nothing less.
+A TPU slice of several hosts is launched by one LaunchBatch, all hosts or none. GKE creates and repairs it as a whole,
+and cannot end less.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def slice_of(node: ProvisionedNode) -> str:
 
 
 def other_hosts(node: ProvisionedNode, nodes: Iterable[ProvisionedNode]) -> Iterator[ProvisionedNode]:
-    """The other hosts of its slice, whatever has become of them."""
+    """The other hosts of its slice, in any phase."""
     whole = slice_of(node)
     return (one for one in nodes if whole and slice_of(one) == whole and one.name != node.name)
 
 
 def is_lost(node: ProvisionedNode) -> bool:
-    """Whether a host will not be there any more: a drain that a pod would take back is no such end."""
+    """True if a host will cease to exist: a drain that a pod would revert does not count."""
     ends = is_leaving(node) and (node.phase is Phase.TERMINATING or may_evict(node))
     return ends or has_failed(node) or is_over(node)

@@ -1,7 +1,7 @@
-"""The account of the spending guards: how much of today's money and of the launch rate is used.
+"""The account of the spending guards: the used part of today's money and of the launch rate.
 
 Pure. The account changes only when the price per hour changes or something is launched; in between its state follows
-from the time, so nothing is written while nothing happens. A day is a day in UTC.
+from the time, so nothing is written. A day is a day in UTC.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def spent_today(account: Spending | None, now: datetime) -> Decimal:
 
 
 def hours_left_today(now: datetime) -> Decimal:
-    """Until midnight UTC, at least one: what is launched a minute before midnight is paid for longer than that."""
+    """The hours until midnight UTC, at least one: a launch a minute before midnight is paid for longer than that."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     return max(hours(midnight - now), Decimal(1))
 
 
 def recent_launches(account: Spending | None, per_hour: int, now: datetime) -> Decimal:
-    """Launches that still count: each hour lets `per_hour` of them go."""
+    """Launches that still count: each hour removes `per_hour` of them."""
     if account is None:
         return Decimal(0)
     return max(account.recent_launches - per_hour * hours(now - account.since), Decimal(0))
@@ -58,10 +58,10 @@ def moved_on(
     launches_per_hour: int | None = None,
     binding: tuple[str, ...] = (),
 ) -> Spending:
-    """The account at `now`; the same one when neither price, launches nor binding guards changed.
+    """The account at `now`; the same one if price, launches and binding guards are unchanged.
 
-    One of the future, as a clock that was set back makes it, begins anew now: neither money nor launches would be
-    counted until then.
+    An account of the future, after a clock was set back, begins again now: otherwise neither money nor launches would
+    count until then.
     """
     before = account or Spending(now, binding_since=now)
     same = account is not None and (account.usd_per_hour, account.binding) == (usd_per_hour, binding)
