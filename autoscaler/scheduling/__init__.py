@@ -1,4 +1,4 @@
-"""kube-scheduler: which nodes a pod fits (`filters.py`) and which one it prefers (`scores.py`), one table each.
+"""kube-scheduler: the nodes that a pod fits (`filters.py`) and the one that it prefers (`scores.py`), one table each.
 
-Pure functions of a `World`; dra/ decides the claims. Who is chosen among equals is a parameter of `schedule.py`.
+Pure functions of a `World`; dra/ decides the claims. The choice among equal nodes is a parameter of `schedule.py`.
 """

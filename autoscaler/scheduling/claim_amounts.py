@@ -1,4 +1,4 @@
-"""Whether a node's own amounts suffice for a pod whose claims take of them as well (KEP-5517).
+"""Checks that a node's own amounts suffice for a pod whose claims take of them as well (KEP-5517).
 
 Upstream: getPodNodeAllocatableResourceFootprint, validatePodLevelResourcesCoverDRA and nodeFitsResources of
 kube-scheduler's plugin dynamicresources, v1.37.2.
@@ -22,7 +22,7 @@ _COUNTED = ("cpu", "memory", "ephemeral-storage")  # and hugepages-*
 
 
 def too_little(pod: Pod, state: NodeState, shares: tuple[ClaimShare, ...]) -> tuple[Reason, ...]:
-    """What the node, or the pod's own bounds, have too little of once the claims take their shares."""
+    """One reason for each resource of which the node, or the pod's own limit, has too little with these shares."""
     amounts = FrozenMap(amounts_of(shares))
     whole = replace(pod, claim_amounts=amounts)
     exceeded = next(_pod_level_exceeded(whole, shares), None)
@@ -46,7 +46,7 @@ def too_little(pod: Pod, state: NodeState, shares: tuple[ClaimShare, ...]) -> tu
 def _pod_level_exceeded(pod: Pod, shares: tuple[ClaimShare, ...]) -> Iterator[Reason]:
     """Pod-level requests that do not cover containers and claims together, or limits that do not cover a container.
 
-    The limit of hugepages is not looked at: it equals the request, as those of containers do.
+    The limit of hugepages is not checked: it equals the request, as for containers.
     """
     aggregated = together(pod.containers, pod.init_containers)
     add(aggregated, pod.claim_amounts)

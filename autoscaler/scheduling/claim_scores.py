@@ -14,12 +14,12 @@ _MOST_ALTERNATIVES = 8  # FirstAvailableDeviceRequestMaxSize
 
 
 def dynamic_resources(pod: Pod, feasible: Sequence[Feasible], world: World) -> Sequence[int]:
-    """The rank of every subrequest that has or gets devices; nothing if there was nothing left to allocate.
+    """The rank of every subrequest that has or gets devices; nothing if nothing was left to allocate.
 
     Before 1.35 the plugin does not score.
 
-    Claims of extended resources have no alternatives, but are something to allocate, even on nodes that have the
-    resource by other means.
+    Claims of extended resources have no alternatives, but count as something to allocate, even on nodes that have the
+    resource without DRA.
     """
     if not world.profile.scheduler.claims_scored:
         return ()

@@ -1,4 +1,4 @@
-"""DaemonSet pods a node will carry: they take resources and ports before anything else lands there."""
+"""The DaemonSet pods of a node: they take resources and ports before all other pods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autoscaler.scheduling.resources import pod_requests, units
 from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.taint import Toleration
 
-# What the DaemonSet controller adds to every pod (pkg/controller/daemon/util/daemonset_util.go, v1.36).
+# The tolerations that the DaemonSet controller adds to every pod (pkg/controller/daemon/util/daemonset_util.go, v1.36).
 _ALWAYS_TOLERATED = tuple(
     Toleration(f"node.kubernetes.io/{key}", "Exists", "", effect)
     for key, effect in (
@@ -31,7 +31,7 @@ _ALWAYS_TOLERATED = tuple(
 def daemon_pods(node: Node, daemon_sets: Iterable[DaemonSet]) -> tuple[Pod, ...]:
     """One pod, bound to the node, for every DaemonSet that runs there and whose pod has room.
 
-    One that asks for more than the node has left, after those of higher priority, stays Pending in the cluster, and so
+    One that requests more than the node has left, after those of higher priority, stays Pending in the cluster, and so
     does one with scheduling gates: these must not keep all other pods from such nodes.
     """
     wanted = [one for one in daemon_sets if runs_on(one, node) and not one.pod.scheduling_gates]
@@ -50,12 +50,12 @@ def daemon_pods(node: Node, daemon_sets: Iterable[DaemonSet]) -> tuple[Pod, ...]
 
 
 def runs_on(daemon_set: DaemonSet, node: Node) -> bool:
-    """Whether the DaemonSet controller would create a pod for the node."""
+    """True if the DaemonSet controller would create a pod for the node."""
     return not why_not_on(daemon_set, node)
 
 
 def why_not_on(daemon_set: DaemonSet, node: Node) -> tuple[Reason, ...]:
-    """Why the DaemonSet controller would create no pod for the node; () if it would."""
+    """The reasons why the DaemonSet controller would create no pod for the node; () if it would."""
     refused = selects_node(daemon_set.pod, NodeState(node))
     if refused:
         return refused

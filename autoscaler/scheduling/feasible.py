@@ -1,4 +1,4 @@
-"""A node that passed the filters, and how scores are brought to a common scale."""
+"""A node that passed the filters, and the normalization of scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST = 100  # MaxNodeScore
 
 @dataclass(frozen=True, slots=True)
 class Feasible:
-    """A node with what the pod's claims would get there."""
+    """A node with the allocations of the pod's claims there."""
 
     state: NodeState
     verdict: Fits

@@ -1,7 +1,7 @@
 """The table of kube-scheduler's filter plugins, in the order of its default profile (v1.36).
 
-`DynamicResources` is the last one and lives in dra/filter.py, because its verdict is more than yes or no. Plugins that
-are not here do not filter (scores, preemption) or do so before a node is looked at (SchedulingGates: planning/demand).
+`DynamicResources` is the last one and is in dra/filter.py, because its verdict is more than yes or no. Plugins that are
+not here do not filter (scores, preemption) or do so before a node is checked (SchedulingGates: planning/demand).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Rule: TypeAlias = Callable[[Pod, NodeState, World], tuple[Reason, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A plugin's name in Kubernetes and the rule that stands for it."""
+    """A plugin's name in Kubernetes and its rule."""
 
     plugin: str
     rule: Rule

@@ -1,4 +1,4 @@
-"""Whether pods fit a node together, scheduled in this order: the question that planning asks."""
+"""Checks that pods fit a node together, scheduled in this order, for planning."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _UNKNOWN = (Code.UNSUPPORTED, Code.CONTESTED_RESOURCE)
 def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
     """Verdict of kube-scheduler for `pods` on the node named `node_name` of `world`.
 
-    Each pod sees the ones before it already placed, so pods that share a claim or compete for devices are decided as a
-    sequence of scheduling cycles on this node. The first pod that does not fit decides.
+    Each pod is checked after the ones before it are placed, so pods that share a claim or compete for devices are
+    decided as a sequence of scheduling cycles on this node. The first pod that does not fit decides.
     """
     allocations: dict[str, Allocation] = {}
     preference = 0
     before: tuple[Pod, Fits] | None = None
     for pod in pods:
-        if before is not None:  # the world after the last pod is of no use, and it costs a copy of what is in use
+        if before is not None:  # the world after the last pod is not used, and costs a copy of the devices in use
             world = world.placed(before[:1], node_name, before[1])
         verdict = fit_one(pod, node_name, world)
         if not isinstance(verdict, Fits):
@@ -43,14 +43,14 @@ def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
 
 
 def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
-    """The same for one pod: the filters in order, the claims last, then what the drivers would say."""
+    """The same for one pod: the filters in order, the claims last, then the rules of the drivers."""
     return filtered(pod, world.nodes[node_name], world) or fit_claims(pod, world.nodes[node_name].node, world)
 
 
 def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> DoesNotFit | Unknown | None:
-    """What the first filter that does not let the pod pass says; None if all do. The claims are not looked at.
+    """The result of the first filter that refuses the pod; None if all let it pass. The claims are not checked.
 
-    `but`: the plugin whose filter is not asked.
+    `but`: a plugin whose filter is skipped.
     """
     if pod.unsupported:
         return Unknown(tuple(Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f) for f in pod.unsupported))
@@ -64,9 +64,9 @@ def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> Does
 
 
 def fit_claims(pod: Pod, node: Node, world: World) -> Verdict:
-    """Whether a pod that passed the filters gets its claims on the node, and the drivers prepare them there.
+    """The verdict on whether a pod that passed the filters gets its claims on the node, and the drivers prepare them.
 
-    `node` is one of the world, perhaps under another object.
+    `node` is one of the world, perhaps as another object.
     """
     verdict = filter_claims(
         pod,

@@ -1,6 +1,6 @@
-"""Filters that look at one node and one pod: name, taints, affinity, ports, resources.
+"""Filters that need one node and one pod: name, taints, affinity, ports, resources.
 
-Each returns reasons why not; no reason means the node passes. Upstream: pkg/scheduler/framework/plugins of
+Each returns the reasons for a refusal; without a reason the node passes. Upstream: pkg/scheduler/framework/plugins of
 k8s.io/kubernetes v1.36.
 """
 
@@ -32,7 +32,7 @@ def node_name(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
 
 
 def node_unschedulable(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
-    """NodeUnschedulable: a cordoned node takes only pods that tolerate the unschedulable taint."""
+    """NodeUnschedulable: a cordoned node accepts only pods that tolerate the unschedulable taint."""
     if state.node.unschedulable and not any(t.tolerates(UNSCHEDULABLE) for t in pod.tolerations):
         return (Reason.of(Code.NODE_UNSCHEDULABLE, f"node {state.node.name}"),)
     return ()
@@ -50,9 +50,9 @@ def taint_toleration(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]
     return ()
 
 
-@lru_cache(maxsize=256)  # asked for with every node that does not match
+@lru_cache(maxsize=256)  # called for every node that does not match
 def _required(affinity: NodeSelector) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The keys of a node affinity, and its first requirements as people write them."""
+    """The keys of a node affinity, and its first requirements as written in manifests."""
     found = [r for term in affinity.terms for r in term.match_expressions]
     keys = tuple(sorted({r.key for r in found}))
     texts = [f"{r.key} {r.operator}" + (f" [{', '.join(r.values[:_SHOWN])}]" if r.values else "") for r in found]
@@ -60,7 +60,7 @@ def _required(affinity: NodeSelector) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def selects_node(pod: Pod, state: NodeState) -> tuple[Reason, ...]:
-    """spec.nodeSelector and required node affinity (also asked by topology spread)."""
+    """spec.nodeSelector and required node affinity (also used by topology spread)."""
     labels = state.node.labels
     for key, value in pod.node_selector.items():
         if labels.get(key) != value:
@@ -96,9 +96,9 @@ def node_ports(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
 def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
     """NodeResourcesFit: every shortage is reported, as upstream does.
 
-    An extended resource that a DeviceClass serves is skipped where the node itself has none of it: DynamicResources
-    decides it (KEP-5004). Where it is open whether the class serves the resource, a reason says so; alone it
-    decides nothing.
+    An extended resource that a DeviceClass serves is skipped if the node itself has none of it: DynamicResources
+    decides it (KEP-5004). If it is unknown whether the class serves the resource, this is reported; alone it decides
+    nothing.
     """
     wanted = amounts_of(pod)
     short = tuple(
@@ -119,12 +119,12 @@ def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ..
 
 
 def amounts_of(pod: Pod) -> dict[str, int]:
-    """What the pod takes of a node, in scheduler units; "pods" counts itself."""
+    """The amounts that the pod takes of a node, in scheduler units; "pods" counts the pod itself."""
     return {resource: amount for resource, amount in {**pod_requests(pod), "pods": 1}.items() if amount}
 
 
 def shortages(wanted: Mapping[str, int], state: NodeState, world: World) -> Iterator[str]:
-    """The resources of which the node has too little left. Cheap: for asking about many nodes."""
+    """The resources of which the node has too little left. Fast, for calls with many nodes."""
     for resource, amount in wanted.items():
         there = state.allocatable.get(resource, 0)
         served = there <= 0 and world.served_by_dra(resource)
@@ -133,7 +133,7 @@ def shortages(wanted: Mapping[str, int], state: NodeState, world: World) -> Iter
 
 
 def has_room(wanted: Mapping[str, int], state: NodeState, world: World) -> bool:
-    """Whether there are no shortages. Cheaper still: for asking about every node."""
+    """True if there are no shortages. Faster still, for calls with every node."""
     there, used = state.allocatable, state.used
     for resource, amount in wanted.items():
         if amount > there.get(resource, 0) - used.get(resource, 0):
@@ -144,13 +144,13 @@ def has_room(wanted: Mapping[str, int], state: NodeState, world: World) -> bool:
 
 
 def node_declared_features(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
-    """NodeDeclaredFeatures (from v1.36): what the pod uses, the node's kubelet must declare."""
+    """NodeDeclaredFeatures (from v1.36): the node's kubelet must declare the features that the pod uses."""
     if not pod.node_features or not world.profile.gates.node_declared_features:
         return ()
     node = state.node
     missing = tuple(feature for feature in pod.node_features if feature not in (node.declared_features or ()))
     if missing and (node.features_assumed or node.declared_features is None):
-        # Its kubelet's feature gates may be set, which nobody says before it runs.
+        # Its kubelet's feature gates may be set, which is unknown before it runs.
         features = ", ".join(missing)
         return (Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f"{features} on a node that does not exist yet"),)
     return (Reason.of(Code.NODE_FEATURE_MISSING, f"pod {pod.key}", features=missing),) if missing else ()

@@ -1,7 +1,7 @@
-"""Scores that look at one node and one pod: taints, preferred node affinity, resources, images.
+"""Scores that need one node and one pod: taints, preferred node affinity, resources, images.
 
 Upstream: plugins tainttoleration, nodeaffinity, noderesources and imagelocality of k8s.io/kubernetes v1.36.3. All
-divisions are of whole numbers, or of floats where upstream has floats: the results are equal, not close.
+divisions are of whole numbers, or of floats where upstream has floats: the results are equal, not approximate.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def node_affinity(pod: Pod, feasible: Sequence[Feasible], _: World) -> Sequence[
 
 
 def _prefers(entry: PreferredTerm, state: NodeState) -> bool:
-    """Whether a node meets the term. One that the API server would have refused prefers nothing."""
+    """True if a node meets the term. A term that the API server would have refused prefers nothing."""
     try:
         return matches(NodeSelector((entry.term,)), name=state.node.name, labels=state.node.labels)
     except BadSelectorError:
@@ -53,7 +53,7 @@ def _prefers(entry: PreferredTerm, state: NodeState) -> bool:
 
 
 def least_allocated(pod: Pod, feasible: Sequence[Feasible], _: World) -> Sequence[int]:
-    """NodeResourcesFit, strategy LeastAllocated: the share of cpu and memory that stays free (least_allocated.go)."""
+    """NodeResourcesFit, strategy LeastAllocated: the free share of cpu and memory (least_allocated.go)."""
     wanted = scored_requests(pod, bound=False)
     return [_free_share(wanted, node.state) for node in feasible]
 
@@ -70,9 +70,9 @@ def _free_share(wanted: tuple[int, int], state: NodeState) -> int:
 
 
 def balanced_allocation(pod: Pod, feasible: Sequence[Feasible], world: World) -> Sequence[int]:
-    """NodeResourcesBalancedAllocation: how far the pod brings the used shares of cpu and memory together.
+    """NodeResourcesBalancedAllocation: how much the pod brings the used shares of cpu and memory together.
 
-    Up to 1.35: how near they are then. A pod that requests neither does not take part (balanced_allocation.go).
+    Up to 1.35: how close they are then. A pod that requests neither is not scored (balanced_allocation.go).
     """
     wanted = pod_requests(pod)
     if not any(wanted.get(resource) for resource in _RESOURCES):
@@ -85,7 +85,7 @@ def balanced_allocation(pod: Pod, feasible: Sequence[Feasible], world: World) ->
 
 
 def _balance(state: NodeState, wanted: dict[str, int]) -> int:
-    """100 if cpu and memory are used to the same share, less by half of the difference."""
+    """100 if equal shares of cpu and memory are used, less by half of the difference."""
     shares = [
         min((state.used.get(resource, 0) + wanted.get(resource, 0)) / state.allocatable[resource], 1.0)
         for resource in _RESOURCES

@@ -1,4 +1,4 @@
-"""A node with the pods it carries, the unit the filters look at; and what is counted over all nodes."""
+"""A node with its pods, the input of filters; and counts over all nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from instance_catalog.dataclass import dataclass, field
 Value = TypeVar("Value", bound=Hashable)
 Shaped = TypeVar("Shaped")
 
-# Counts that are kept together, some 50 MB; above that all are forgotten.
+# Counts that are cached together, some 50 MB; above that all are deleted.
 _MOST: Final = 300_000
 # Units that are paid together.
 _AT_ONCE: Final = 1_000
@@ -53,20 +53,20 @@ class NodeState:
         return NodeState(self.node, self.pods + pods, used, self.allocatable, tuple(ports), repelling)
 
     def free(self, resource: str) -> int:
-        """What is left of a resource; 0 for one the node does not have."""
+        """The free amount of a resource; 0 for one that the node does not have."""
         return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
 
 
 @dataclass(slots=True)
 class StateMemory:
-    """The states of nodes in the snapshot before: few nodes change from one reconcile to the next."""
+    """The states of nodes in the previous snapshot: few nodes change from one reconcile to the next."""
 
     _last: Mapping[str, NodeState] = field(default_factory=dict)
 
     def of(self, nodes: Iterable[Node], pods: Mapping[str, Sequence[Pod]]) -> dict[str, NodeState]:
-        """The states of the nodes, by name, with the pods they carry.
+        """The states of the nodes, by name, with their pods.
 
-        Those of the call before are kept where node and pods are the same objects. Threads may share them: at worst one
+        Those of the previous call are kept if node and pods are the same objects. Threads may share them: at worst one
         computes again.
         """
         known, found = self._last, dict[str, NodeState]()
@@ -84,17 +84,17 @@ class StateMemory:
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """The host ports of containers and sidecars; short-lived init containers hold none while the pod runs."""
+    """The host ports of containers and sidecars; short-lived init containers have none while the pod runs."""
     containers = [*pod.containers, *(c for c in pod.init_containers if c.sidecar)]
     return tuple(port for container in containers for port in container.host_ports if port.port)
 
 
 class DomainCounts:
-    """What filters that look at pods on other nodes count there, by topology domain; shared by all worlds of a plan.
+    """The counts of filters that depend on pods on other nodes, by topology domain; shared by all worlds of a plan.
 
-    kube-scheduler counts once for a pod and then asks each node (PreFilter of podtopologyspread and interpodaffinity,
+    kube-scheduler counts once for a pod and then checks each node (PreFilter of podtopologyspread and interpodaffinity,
     k8s.io/kubernetes v1.36). Here worlds change with every pod that is placed, so the nodes of the first world are
-    counted once for each question, and for every other world only what differs from them is read again.
+    counted once for each question, and for every other world only the differences are read again.
     """
 
     __slots__ = ("_base", "_entries", "_known", "_last")
@@ -115,10 +115,10 @@ class DomainCounts:
         *,
         price: int,
     ) -> Shaped:
-        """How often `read` gives each value over all nodes, in the shape in which it is asked for.
+        """The number of times that `read` returns each value over all nodes, in the form of `shape`.
 
-        `price`: units for each pod that is read, 0 where whoever asks did not cause it. Raises BudgetSpentError when
-        the account in force cannot pay.
+        `price`: units for each pod that is read, 0 if the current pod did not cause it. Raises BudgetSpentError if the
+        current account cannot pay.
         """
         last = self._last.get(kind)
         if last is None or last[0] is not nodes or last[1] != key:

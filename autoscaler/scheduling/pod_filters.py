@@ -1,4 +1,4 @@
-"""Filters that look at pods on other nodes: topology spread and inter-pod affinity.
+"""Filters that depend on pods on other nodes: topology spread and inter-pod affinity.
 
 Upstream: plugins podtopologyspread and interpodaffinity of k8s.io/kubernetes v1.36.
 """
@@ -52,7 +52,7 @@ def topology_spread(pod: Pod, state: NodeState, world: World) -> tuple[Reason, .
 def _pods_by_domain(
     pod: Pod, constraint: TopologySpread, keys: frozenset[str], world: World, *, kind: str
 ) -> tuple[Mapping[str, int], int]:
-    """Matching pods per domain, over the nodes with these labels that the constraint's policies let count, and the
+    """Matching pods per domain, over the nodes with these labels that count by the constraint's policies, and the
     fewest of a domain."""
 
     def read(state: NodeState) -> Iterator[tuple[bool, str]]:
@@ -70,7 +70,7 @@ def _pods_by_domain(
 
 
 def counted_nodes(pod: Pod, constraint: TopologySpread, states: Iterable[NodeState]) -> Iterator[NodeState]:
-    """The nodes that the constraint's policies let count."""
+    """The nodes that count by the constraint's policies."""
     for state in states:
         if constraint.node_affinity_policy == "Honor" and selects_node(pod, state):
             continue
@@ -80,7 +80,7 @@ def counted_nodes(pod: Pod, constraint: TopologySpread, states: Iterable[NodeSta
 
 
 def matching_pods(pod: Pod, constraint: TopologySpread, state: NodeState) -> int:
-    """How many pods of the node the constraint of `pod` counts."""
+    """The number of pods of the node that the constraint of `pod` counts."""
     selector = constraint.selector
     if selector is None or not selector.requirements:  # upstream counts nothing for an empty selector
         return 0
@@ -129,8 +129,8 @@ def _own_anti_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason
 
 
 def _repelling(pod: Pod, state: NodeState, world: World) -> str | None:
-    """The topology key of an anti-affinity term of a placed pod that matches this pod and is about a domain in which
-    this node is. Its own owner pays nothing for what others ask for."""
+    """The topology key of an anti-affinity term of a placed pod that matches this pod and applies to a domain of this
+    node. The work is not paid by this pod, because other pods cause it."""
     if not any(name in world.nodes for name in world.repellers):
         return None
 
@@ -148,9 +148,10 @@ def _repelling(pod: Pod, state: NodeState, world: World) -> str | None:
 
 
 def _affinity_met(pod: Pod, state: NodeState, world: World) -> bool:
-    """All terms have, in this node's domain, a pod that matches *all* terms; or the pod is the first of its kind.
+    """True if all terms have, in this node's domain, a pod that matches *all* terms; or if the pod is the first of its
+    kind.
 
-    The first pod of a group that has affinity to itself may land anywhere that carries the topology labels.
+    The first pod of a group that has affinity to itself may be placed on any node with the topology labels.
     """
     terms = pod.pod_affinity
     if not terms:
@@ -175,15 +176,15 @@ def _as_it_is(found: Counter[tuple[T, str]]) -> Counter[tuple[T, str]]:
 
 
 def term_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:
-    """Whether `other` is one of the pods the term speaks of; a term without selector matches none."""
+    """True if the term selects `other`; a term without selector matches no pod."""
     return term.selector is not None and _in_scope(term, other, world) and term.selector.matches(other.labels)
 
 
 def term_of_pod_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:
     """The same for a term of the pod that is being scheduled.
 
-    Up to 1.36 upstream asks such a namespaceSelector about no labels as well, so that `NotIn` and `DoesNotExist` select
-    every namespace (mergeAffinityTermNamespacesIfNotEmpty gets a copy of the term, interpodaffinity/plugin.go).
+    Up to 1.36 upstream also evaluates such a namespaceSelector without labels, so that `NotIn` and `DoesNotExist`
+    select every namespace (mergeAffinityTermNamespacesIfNotEmpty gets a copy of the term, interpodaffinity/plugin.go).
     """
     if term_matches(term, other, world):
         return True

@@ -1,4 +1,4 @@
-"""Scores that look at pods on other nodes: soft topology spread and preferred pod (anti-)affinity.
+"""Scores that depend on pods on other nodes: soft topology spread and preferred pod (anti-)affinity.
 
 Upstream: plugins podtopologyspread and interpodaffinity of k8s.io/kubernetes v1.36.3 (scoring.go of each).
 """
@@ -18,15 +18,15 @@ from autoscaler.scheduling.pod_filters import counted_nodes, matching_pods, term
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes import labels
 
-_HARD_AFFINITY_WEIGHT: Final = 1  # of the required terms of pods that are there: InterPodAffinityArgs
-# What pods of a Service or controller get that ask for nothing (podtopologyspread/plugin.go).
+_HARD_AFFINITY_WEIGHT: Final = 1  # of the required terms of existing pods: InterPodAffinityArgs
+# The constraints of pods of a Service or controller that have none (podtopologyspread/plugin.go).
 _SYSTEM_DEFAULTS: Final = ((labels.HOSTNAME, 3), (labels.ZONE, 5))
 
 
 def topology_spread(pod: Pod, feasible: Sequence[Feasible], world: World) -> Sequence[int]:
     """PodTopologySpread, soft constraints: domains with fewer matching pods are better.
 
-    Nodes without one of the topology labels get nothing, unless the constraints are the system's defaults.
+    Nodes without one of the topology labels get 0, unless the constraints are the system's defaults.
     """
     constraints = [c for c in pod.topology_spread if c.when_unsatisfiable is WhenUnsatisfiable.SCHEDULE_ANYWAY]
     own = bool(pod.topology_spread)
@@ -63,7 +63,7 @@ def _counts(
 
 
 def _domain(constraint: TopologySpread, state: NodeState) -> str | None:
-    """The key of the node in `_counts`; None where it does not have the label."""
+    """The key of the node in `_counts`; None if it does not have the label."""
     domain = state.node.labels.get(constraint.topology_key)
     return state.node.name if domain is not None and constraint.topology_key == labels.HOSTNAME else domain
 
@@ -94,9 +94,9 @@ def _defaults(pod: Pod, world: World) -> list[TopologySpread]:
 
 
 def inter_pod_affinity(pod: Pod, feasible: Sequence[Feasible], world: World) -> Sequence[int]:
-    """InterPodAffinity: the weights of preferred terms, of the pod and of the pods that are there, that match.
+    """InterPodAffinity: the weights of matching preferred terms, of the pod and of existing pods.
 
-    Required affinity terms of pods that are there count as preferred ones of weight 1.
+    Required affinity terms of existing pods count as preferred ones of weight 1.
     """
     weights: Counter[tuple[str, str]] = Counter()
     matched = False
@@ -117,7 +117,7 @@ def inter_pod_affinity(pod: Pod, feasible: Sequence[Feasible], world: World) -> 
 
 
 def _matching_terms(pod: Pod, state: NodeState, world: World) -> Iterator[tuple[int, PodAffinityTerm]]:
-    """Terms that speak for (or, with a negative weight, against) the domains of a node, each as often as it matches."""
+    """Terms for (or, with a negative weight, against) the domains of a node, each as often as it matches."""
     for other in state.pods:
         for sign, mine, theirs in (
             (1, pod.preferred_pod_affinity, other.preferred_pod_affinity),

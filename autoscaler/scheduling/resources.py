@@ -1,4 +1,4 @@
-"""What a pod requests, in the integers the scheduler counts in.
+"""The requests of a pod, in the integers that the scheduler counts in.
 
 Upstream: k8s.io/component-helpers resource/helpers.go and the plugin noderesources, v1.36.
 """
@@ -19,15 +19,15 @@ _DEFAULTS: Final = {"cpu": Quantity(100, -3), "memory": Quantity.of(200 * 1024 *
 
 
 def units(resource: str, quantity: Quantity) -> int:
-    """The integer the scheduler counts in: thousandths of a core for cpu, whole units rounded up for the rest."""
+    """The integer that the scheduler counts: thousandths of a core for cpu, whole units rounded up for the rest."""
     return quantity.milli() if resource == "cpu" else quantity.ceil()
 
 
 def pod_requests(pod: Pod, missing: Mapping[str, Quantity] = NOTHING) -> dict[str, int]:
     """Effective requests in `units`: containers and sidecars, or the largest init step, plus overhead.
 
-    What the claims of a bound pod take comes on top. Pod-level requests replace the sum for the resources they may
-    set. A container counts as `missing` says for resources that it does not request.
+    The amounts that the claims of a bound pod take are added. Pod-level requests replace the sum for the resources they
+    may set. `missing` are the amounts of a container for resources that it does not request.
     """
     running = together(pod.containers, pod.init_containers, missing)
     add(running, pod.claim_amounts)
@@ -39,9 +39,9 @@ def pod_requests(pod: Pod, missing: Mapping[str, Quantity] = NOTHING) -> dict[st
 def scored_requests(pod: Pod, *, bound: bool) -> tuple[int, int]:
     """cpu and memory in `units` as LeastAllocated counts them: a container that requests nothing is not free.
 
-    The two sorts of pods differ upstream (v1.36.3). One that is being scheduled counts without its pod-level requests:
-    NewFit does not switch them on for the scorer (noderesources/fit.go). One already `bound` that has any gets defaults
-    only for what it names nowhere (getNonMissingContainerRequests in framework/types.go).
+    Upstream treats the two kinds of pods differently (v1.36.3). One that is being scheduled counts without its
+    pod-level requests: NewFit does not enable them for the scorer (noderesources/fit.go). One already `bound` that has
+    any gets defaults only for resources without any request (getNonMissingContainerRequests in framework/types.go).
     """
     if not bound:
         requests = pod_requests(replace(pod, pod_requests=None), _DEFAULTS)
@@ -54,7 +54,7 @@ def scored_requests(pod: Pod, *, bound: bool) -> tuple[int, int]:
 
 
 def is_hugepages(resource: str) -> bool:
-    """hugepages-2Mi, hugepages-1Gi."""
+    """True for hugepages-2Mi, hugepages-1Gi and so on."""
     return resource.startswith("hugepages-")
 
 

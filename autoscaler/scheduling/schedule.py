@@ -1,7 +1,7 @@
-"""Scheduling cycles: pods one after the other, each to one of the nodes with the highest score.
+"""Scheduling cycles: pods one after the other, each on one of the nodes with the highest score.
 
-Which one, if several have it, is a parameter: kube-scheduler draws (pkg/scheduler/schedule_one.go, v1.36.3), a replay
-wants to know whether it matters. It preempts nobody and looks at all nodes of clusters of any size.
+The choice among several such nodes is a parameter: kube-scheduler draws (pkg/scheduler/schedule_one.go, v1.36.3), a
+replay tests if it matters. Nothing is preempted, and all nodes are checked, in clusters of any size.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from autoscaler.scheduling.scores import likely_nodes
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import dataclass
 
-_FORESIGHT: Final = 32  # waiting pods that the adversary thinks of
+_FORESIGHT: Final = 32  # pending pods that the adversary considers
 
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """A pod with its equally good nodes and the verdicts there, the pods that wait behind it, and the world."""
+    """A pod with its equally good nodes and the verdicts there, the pods behind it in the queue, and the world."""
 
     pod: Pod
     options: Mapping[str, Fits]
@@ -31,13 +31,13 @@ class Tie:
     world: World
 
 
-# The node to take out of the options of a tie.
+# The function that chooses a node of a tie.
 Choice: TypeAlias = Callable[[Tie], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A pod with the node it got, and what its claims get there."""
+    """A pod with its node and the allocations of its claims there."""
 
     pod: Pod
     node: str
@@ -46,7 +46,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """What became of pods: bound ones in their order, those that fit nowhere at their turn, and the world after it."""
+    """The result for the pods: bound ones in their order, those that fit nowhere at their turn, and the new world."""
 
     bound: tuple[Bound, ...]
     left: tuple[Pod, ...]
@@ -54,7 +54,7 @@ class Scheduled:
 
 
 def schedule(pods: Sequence[Pod], world: World, choose: Choice) -> Scheduled:
-    """Place the pods in the order given; each sees the ones before it."""
+    """Place the pods in the given order; each one after those before it are placed."""
     bound: list[Bound] = []
     left: list[Pod] = []
     for position, pod in enumerate(pods):
@@ -87,7 +87,7 @@ def equally_good(pod: Pod, world: World) -> Mapping[str, Fits]:
 
 
 def first(tie: Tie) -> str:
-    """The first by name."""
+    """The first node by name."""
     return min(tie.options)
 
 
@@ -102,9 +102,9 @@ def seeded(seed: int) -> Choice:
 
 
 def adversarial(tie: Tie) -> str:
-    """The node after which the fewest of the next waiting pods fit anywhere; among those the one with the fewest pods.
+    """The node after which the fewest of the next pending pods fit anywhere; of these the one with the fewest pods.
 
-    It looks one step ahead: a plan that survives it is sturdy, not proven.
+    It looks one step ahead: a plan that passes it is robust, not proven.
     """
 
     def harm(name: str) -> tuple[int, int, str]:

@@ -1,9 +1,9 @@
 """The table of kube-scheduler's score plugins with the weights of its default profile (v1.36.3).
 
-Filters find the nodes that a pod fits; kube-scheduler takes one with the highest total, any of those that tie.
+Filters find the nodes that a pod fits; kube-scheduler chooses one with the highest total, any of those that tie.
 Weights: pkg/scheduler/apis/config/v1/default_plugins.go, the same from 1.34 to 1.37; where plugins differ, the rules
-follow the profile. VolumeBinding would score with a shape in its configuration,
-which the default has not. In a cluster of more than 100 nodes upstream looks at a part of them: see docs/fidelity.md.
+follow the profile. VolumeBinding would score with a shape in its configuration, which the default does not have. In a
+cluster of more than 100 nodes upstream checks only a part: see docs/fidelity.md.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from autoscaler.scheduling.pod_scores import inter_pod_affinity, topology_spread
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import dataclass
 
-# The normalised score of each feasible node, 0 to 100; empty where the plugin does not take part.
+# The normalised score of each feasible node, 0 to 100; empty if the plugin is not used.
 Rule: TypeAlias = Callable[[Pod, Sequence[Feasible], World], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A plugin's name in Kubernetes, its weight, and the rule that stands for it."""
+    """A plugin's name in Kubernetes, its weight, and its rule."""
 
     plugin: str
     weight: int
@@ -52,7 +52,7 @@ SCORES: tuple[Score, ...] = (
 
 
 def plugin_scores(pod: Pod, fitting: Mapping[str, Fits], world: World) -> dict[str, dict[str, int]]:
-    """For each plugin that takes part: its weighted score of each node of `fitting`, the verdicts by node name."""
+    """For each used plugin: its weighted score of each node of `fitting`, the verdicts by node name."""
     feasible = [Feasible(world.nodes[name], verdict) for name, verdict in fitting.items()]
     found = {}
     for entry in SCORES:

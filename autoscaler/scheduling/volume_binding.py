@@ -1,6 +1,6 @@
-"""VolumeBinding: bound volumes must reach the node; for unbound claims a volume must exist there or be made there.
+"""VolumeBinding: bound volumes must reach the node; for unbound claims a volume must exist or be created there.
 
-Upstream: plugin volumebinding of k8s.io/kubernetes v1.36.3 (binder.go); volumes.py has what a claim gets.
+Upstream: plugin volumebinding of k8s.io/kubernetes v1.36.3 (binder.go); volumes.py has the volumes for claims.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def volume_binding(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ..
 
 
 def _hopeless(pod: Pod, claims: Iterable[PersistentVolumeClaim], world: World) -> Reason | None:
-    """What keeps the pod from every node: a claim that is going away, or one that somebody else has to bind first."""
+    """The reason why no node can run the pod: a claim that is being deleted, or one that must be bound before."""
     for claim in claims:
         if claim.lost or claim.deleting:
             return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, going_away=True)
@@ -54,7 +54,8 @@ def _bound(pod: Pod, claims: Iterable[PersistentVolumeClaim], state: NodeState, 
 
 
 def _unbound(pod: Pod, claims: list[PersistentVolumeClaim], state: NodeState, world: World) -> Reason | None:
-    """Smaller claims choose among the free volumes first; what is left must be made for the node."""
+    """The reason why the claims get no volumes. Smaller claims choose among the free volumes first; for the rest
+    volumes must be created for the node."""
     chosen: set[str] = set()
     for claim in sorted(claims, key=lambda claim: claim.capacity):
         if claim.selected_node and claim.selected_node != state.node.name:
@@ -74,7 +75,7 @@ def _unbound(pod: Pod, claims: list[PersistentVolumeClaim], state: NodeState, wo
 
 
 def _no_room(pod: Pod, claim: PersistentVolumeClaim, storage_class: StorageClass, state: NodeState) -> Reason:
-    """Of a node that does not exist yet, the driver has not said what it can make there."""
+    """The reason why no volume can be created. On a node that does not exist yet, the driver's capacity is unknown."""
     driver = storage_class.provisioner
     if state.node.volume_limits is None:
         feature = f"storage that {driver} tracks on a node that does not exist yet"

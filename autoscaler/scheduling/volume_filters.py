@@ -1,7 +1,7 @@
-"""Volumes that tie a pod to a place, as far as the API says: restrictions, attach limits, zones.
+"""Volumes that bind a pod to a place, according to the API: restrictions, attach limits, zones.
 
 Upstream: plugins volumerestrictions, nodevolumelimits and volumezone of k8s.io/kubernetes v1.36.3; volumebinding is in
-volume_binding.py. Disks written into a pod by the names of old in-tree plugins are refused where pods are read.
+volume_binding.py. Disks in a pod spec by the names of in-tree plugins are refused when pods are read.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from autoscaler.scheduling.volumes import is_in_tree
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes import labels
 
-# The smallest per-node limits in the field are 15 (GCE PD on shared-core) and 25 or more (EBS on Nitro): where a node's
-# CSI drivers have not said theirs, as on a node that does not exist, fewer volumes than that fit for certain.
+# The smallest known limits per node are 15 (GCE PD on shared-core) and 25 or more (EBS on Nitro): if a node's CSI
+# drivers have not published theirs, as on a node that does not exist, fewer volumes than that certainly fit.
 SAFE_VOLUMES = 12
 _SUCCESSOR = {labels.ZONE_BETA: labels.ZONE, labels.REGION_BETA: labels.REGION}
 _TOPOLOGY = (*_SUCCESSOR, *_SUCCESSOR.values())
@@ -45,7 +45,7 @@ def volume_restrictions(pod: Pod, _: NodeState, world: World) -> tuple[Reason, .
 
 
 def volume_limits(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
-    """NodeVolumeLimits: what the node's CSI drivers can attach; unknown above SAFE_VOLUMES if they have not said."""
+    """NodeVolumeLimits: the attach limits of the node's CSI drivers; without them, unknown above SAFE_VOLUMES."""
     if not pod.volumes:
         return ()
     missing = missing_claims(pod, world)
@@ -68,7 +68,7 @@ def volume_limits(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...
 
 
 def not_waiting(pod: Pod, claim: PersistentVolumeClaim, world: World) -> Reason | None:
-    """Why a claim without a volume gets none when the pod is scheduled; None where its class waits for the pod."""
+    """The reason why a claim gets no volume when the pod is scheduled; None if its class waits for the pod."""
     storage_class = world.volumes.class_of(claim)
     subject = f"pod {pod.key}"
     if storage_class is not None and storage_class.binding_mode == UNKNOWN_BINDING:
@@ -109,7 +109,7 @@ def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
 
 
 def missing_claims(pod: Pod, world: World) -> tuple[Reason, ...]:
-    """A reason if a PersistentVolumeClaim of the pod does not exist: no plugin for volumes lets it anywhere then."""
+    """A reason if a PersistentVolumeClaim of the pod does not exist: then all plugins for volumes refuse the pod."""
     for name in pod.volumes:
         key = f"{pod.namespace}/{name}"
         if key not in world.volumes.claims:
@@ -131,7 +131,7 @@ def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 
 def _attached(pods: Iterable[Pod], world: World) -> Iterator[_Attached]:
-    """What the pods have attached: bound CSI volumes, and those that a provisioner is going to make."""
+    """The attached volumes of the pods: bound CSI volumes, and those that a provisioner is going to create."""
     for claim in claims_of(pods, world):
         volume = world.volumes.volumes.get(claim.volume) if claim.volume is not None else None
         if volume is not None:
@@ -148,7 +148,7 @@ def _attached(pods: Iterable[Pod], world: World) -> Iterator[_Attached]:
 
 
 def _left_attached(state: NodeState, world: World) -> Iterator[_Attached]:
-    """What is attached to the node by the API's account: pods that use it may be gone."""
+    """The volumes attached to the node according to the API: pods that use them may be gone."""
     for attachment in world.volumes.attachments:
         if attachment.node == state.node.name:
             volume = world.volumes.volumes.get(attachment.volume)

@@ -1,8 +1,8 @@
-"""Volumes in a what-if: which ones the claims have, and which they get once their pods run somewhere.
+"""Volumes in a simulated cluster: the ones that claims have, and the ones that they get once their pods run somewhere.
 
 Upstream: component-helpers storage/volume/pv_helpers.go and kube-scheduler's plugin volumebinding, v1.36.3. A volume
-that has to be created counts as one in the zone of its pod's node, as for zonal disks. Volumes of node-local
-drivers are tied closer, those of file systems less.
+that has to be created counts as one in the zone of its pod's node, as for zonal disks. Volumes of node-local drivers
+are restricted more, those of file systems less.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Volumes:
 
     @staticmethod
     def of(snapshot: Snapshot) -> Volumes:
-        """As observed."""
+        """The volumes of the snapshot."""
         return Volumes(
             snapshot.volumes,
             snapshot.volume_claims,
@@ -86,7 +86,7 @@ class Volumes:
         return smallest
 
     def after(self, pods: Iterable[Pod], node: Node) -> Volumes:
-        """What it is once the pods run on the node: their claims have free volumes, or ones made in its zone."""
+        """The volumes once the pods run on the node: their claims have free volumes, or new ones in its zone."""
         found = self
         for pod in pods:
             keys = (f"{pod.namespace}/{name}" for name in pod.volumes)
@@ -102,7 +102,7 @@ class Volumes:
         return found
 
     def can_be_made(self, claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node) -> bool:
-        """Whether the class's driver has room for the claim on the node, or is not asked (hasEnoughCapacity).
+        """True if the class's driver has room for the claim on the node, or publishes no capacity (hasEnoughCapacity).
 
         The result is not reserved: like upstream, it does not subtract what other claims are about to use.
         """
@@ -134,9 +134,9 @@ class Volumes:
 
 
 def reaches(selector: NodeSelector | None, node: Node) -> bool:
-    """Whether a node may use what is limited to `selector`; one that cannot be parsed lets nobody.
+    """True if a node may use an object that is limited to `selector`. One that cannot be parsed selects no node.
 
-    Only labels count: upstream asks about a node without a name (CheckNodeAffinity).
+    Only labels count: upstream checks a node without a name (CheckNodeAffinity).
     """
     if selector is None:
         return True
@@ -147,12 +147,12 @@ def reaches(selector: NodeSelector | None, node: Node) -> bool:
 
 
 def is_in_tree(provisioner: str) -> bool:
-    """Whether it is a provisioner of old that became a CSI driver."""
+    """True if it is a provisioner of an in-tree plugin that became a CSI driver."""
     return provisioner.startswith(_IN_TREE) and provisioner != NO_PROVISIONER
 
 
 def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is reserved for this claim, not for an earlier one of its name (IsVolumeBoundToClaim)."""
+    """True if the volume is reserved for this claim, not for an earlier one of its name (IsVolumeBoundToClaim)."""
     return volume.claim == claim.key and volume.claim_uid in ("", claim.uid)
 
 

@@ -1,7 +1,7 @@
-"""The cluster as the filters see it, including hypothetical nodes: an immutable value with cheap successors.
+"""The cluster as the filters see it, including hypothetical nodes: an immutable value with cheap copies.
 
-Planning asks thousands of "what if" questions, so a World is never changed: `with_node` and `placed` return a new one
-that shares everything untouched.
+Planning simulates thousands of changes, so a World is never modified: `with_node` and `placed` return a new one that
+shares all unchanged parts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 @dataclass(frozen=True, slots=True)
 class WorldMemory:
-    """The slices, nodes and devices in use of the snapshot before. It belongs to one series of plans, made in turn."""
+    """The slices, nodes and devices in use of the previous snapshot. It belongs to one series of plans."""
 
     slices: SliceMemory = field(default_factory=SliceMemory)
     states: StateMemory = field(default_factory=StateMemory)
@@ -46,7 +46,7 @@ class WorldMemory:
 class World:
     """Nodes with their pods, claims with their allocations, all devices, and volumes.
 
-    `repellers` names the nodes with pods of anti-affinity: every node is asked what they keep away, and most pods have
+    `repellers` names the nodes with pods that have anti-affinity: these are checked for every node, and most pods have
     none.
     """
 
@@ -57,14 +57,14 @@ class World:
     allocated: AllocatedState
     extended_resources: Mapping[str, DeviceClass]  # resource name -> the class that serves it
     volumes: Volumes
-    contested: frozenset[str] = frozenset()  # extended resources of which it is open whether their class serves them
+    contested: frozenset[str] = frozenset()  # extended resources of which it is unknown if their class serves them
     drivers: tuple[CustomDriver, ...] = ()
     repellers: tuple[str, ...] = ()
     counts: DomainCounts = field(default_factory=DomainCounts, repr=False, compare=False)
 
     @staticmethod
     def of(snapshot: Snapshot, drivers: Iterable[CustomDriver] = (), *, kept: WorldMemory | None = None) -> World:
-        """The world as observed; `drivers` are those that the catalog describes. `kept`: of worlds before."""
+        """The world of the snapshot; `drivers` are described in the catalog. `kept`: the memory of earlier worlds."""
         kept = WorldMemory() if kept is None else kept
         memory = node_memory(snapshot.profile)
         memory.keep(snapshot.nodes)
@@ -74,7 +74,7 @@ class World:
         for pod in snapshot.pods:
             name = pod.node_name
             if name is not None and not pod.finished:
-                # What is left of a time when the gate was on counts for nobody.
+                # Values from a time when the gate was on do not count.
                 pods[name].append(pod if counted or not pod.claim_amounts else replace(pod, claim_amounts=NOTHING))
         groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
         claims = without_finished_consumers(snapshot.claims, snapshot.pods, groups)
@@ -106,11 +106,11 @@ class World:
 
     @property
     def profile(self) -> KubernetesProfile:
-        """What the cluster's Kubernetes version means."""
+        """The profile of the cluster's Kubernetes version."""
         return self.snapshot.profile
 
     def with_node(self, node: Node, slices: tuple[ResourceSlice, ...], *, daemon_pods: Sequence[Pod] = ()) -> World:
-        """The world with one more node, what its drivers publish and the DaemonSet pods it will carry."""
+        """The world with one more node, the slices of its drivers and its DaemonSet pods."""
         return replace(
             self,
             nodes={**self.nodes, node.name: NodeState.of(node, tuple(daemon_pods))},
@@ -119,11 +119,11 @@ class World:
         )
 
     def without_node(self, name: str) -> World:
-        """The world without a node; its slices stay but reach nothing."""
+        """The world without a node; its slices stay but apply to no node."""
         return replace(self, nodes={key: state for key, state in self.nodes.items() if key != name})
 
     def placed(self, pods: Sequence[Pod], node_name: str, verdict: Fits) -> World:
-        """The world after `pods` were bound to the node, their claims allocated as `verdict` says, volumes bound."""
+        """The world after `pods` and their volumes were bound to the node, their claims allocated by `verdict`."""
         booked, node = self.booked(pods, verdict), self.nodes[node_name].node
         bound = tuple(replace(pod, node_name=node_name, claim_amounts=booked.claim_amounts(pod, node)) for pod in pods)
         return replace(
@@ -135,13 +135,13 @@ class World:
 
     @property
     def claims_take_amounts(self) -> bool:
-        """Whether claims may take of a node's own amounts, on nodes that are there or on those that could be bought."""
+        """True if claims may take of a node's own amounts, on existing nodes or on those that could be launched."""
         counted = self.profile.devices_take_node_amounts
         described = (device for driver in self.drivers for device in driver.devices)
         return counted and (self.devices.take_node_amounts or any(device.node_allocatable for device in described))
 
     def claim_shares(self, pod: Pod, node: Node) -> tuple[ClaimShare, ...]:
-        """What the claims of a pod that fits the node take of its own amounts; they are allocated."""
+        """The shares of the node's own amounts that the allocated claims of a pod take there."""
         if not self.profile.devices_take_node_amounts:
             return ()
         keys = dict.fromkeys(f"{pod.namespace}/{entry.claim}" for entry in pod.claims if entry.claim)
@@ -154,11 +154,11 @@ class World:
         return FrozenMap(amounts_of(shares)) if shares else NOTHING
 
     def booked(self, pods: Sequence[Pod], verdict: Fits) -> World:
-        """The world after the claims of `pods` were allocated as `verdict` says, on a node that is not in sight."""
+        """The world after the claims of `pods` were allocated by `verdict`, on a node that is not in it."""
         return self.booked_each(((pods, verdict),))
 
     def booked_each(self, bookings: Iterable[tuple[Sequence[Pod], Fits]]) -> World:
-        """The same for several, one after the other, at the price of one copy of what is in use."""
+        """The same for several, one after the other, at the cost of one copy of the devices in use."""
         claims = dict(self.claims)
         taken: list[Allocation] = []
         for pods, verdict in bookings:
@@ -184,16 +184,16 @@ class World:
         return self.nodes.values()
 
     def served_by_dra(self, resource: str) -> bool:
-        """Whether a DeviceClass serves this extended resource."""
+        """True if a DeviceClass serves this extended resource."""
         return resource in self.extended_resources
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
-        """Labels of a namespace; every namespace carries its own name."""
+        """Labels of a namespace; every namespace has its own name as a label."""
         return self.snapshot.namespaces.get(name, EMPTY.with_items({"kubernetes.io/metadata.name": name}))
 
 
 def with_claim_amounts(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
-    """The snapshot in which the pods with these keys, which have just been bound there, have what their claims take."""
+    """The snapshot in which the pods with these keys, just bound there, have the amounts of their claims."""
     if not snapshot.profile.devices_take_node_amounts:
         return snapshot
     world = World.of(snapshot)
