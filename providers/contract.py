@@ -86,7 +86,7 @@ class Clock(Protocol):
 
 
 class LaunchForm(Enum):
-    """Who starts the machines; it decides how long before a reservation's end they are taken back."""
+    """The way in which machines are started; it decides how long before a reservation's end they are taken back."""
 
     DIRECT = "direct"  # the provider adapter requests each machine
     GROUP = "group"  # members of a group whose size the adapter sets

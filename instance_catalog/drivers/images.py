@@ -36,7 +36,7 @@ class NodeImage:
     source: str
 
     def lists(self, instance_type: str) -> bool | None:
-        """Whether the image supports the type; None: unknown, as for types that are newer than the facts."""
+        """True if the image supports the type; None if unknown, as for types that are newer than the facts."""
         if any(fnmatchcase(instance_type, pattern) for pattern in self.types):
             return True
         return False if any(fnmatchcase(instance_type, pattern) for pattern in self.missing) else None

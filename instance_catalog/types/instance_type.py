@@ -32,7 +32,7 @@ _SPOKEN_WITH_VOWEL: Final = "AEFHILMNORSX"  # letters whose names begin with a v
 
 
 class CapacityType(StrEnum):
-    """How a machine is paid for, and how certain its capacity is."""
+    """The price model and the guarantee of a machine's capacity."""
 
     CAPACITY_BLOCK = "capacity-block"  # prepaid for a period: AWS Capacity Block, GCP calendar reservation
     RESERVED = "reserved"  # held for the account: AWS ODCR, GCP reservation
