@@ -1,4 +1,4 @@
-"""`foreslice cel`: a selector tried on devices that exist, or will."""
+"""`foreslice cel`: tests a selector on published or predicted devices."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _published(file: str, kubernetes: KubernetesProfile) -> tuple[Offer, ...]:
 
 
 def _notes(program: Program, estimate: int | CompileFailure, kubernetes: KubernetesProfile) -> Iterator[str]:
-    """What a person should know beside the answers."""
+    """Notes for the user beside the answers."""
     if kubernetes.note:
         yield kubernetes.note
     if isinstance(estimate, CompileFailure):

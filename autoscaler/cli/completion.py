@@ -1,4 +1,4 @@
-"""`foreslice completion SHELL`: the script that shells source."""
+"""`foreslice completion SHELL`: prints the completion script of a shell."""
 
 from __future__ import annotations
 

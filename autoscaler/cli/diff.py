@@ -1,4 +1,4 @@
-"""`foreslice diff`: what differs between two plans, or between the plans for two revisions of manifests."""
+"""`foreslice diff`: compares two plans, or the plans for two revisions of manifests."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ PREFIX: Final = "git:"
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """Where the path lies for now; `folder` stands for `revision` ("git:main:") in every message."""
+    """The temporary location of the path; `folder` is replaced by `revision` ("git:main:") in every message."""
 
     path: str
     folder: str

@@ -1,4 +1,4 @@
-"""`foreslice doctor`: what in a cluster would keep Foreslice from working, and what to do about it."""
+"""`foreslice doctor`: finds faults of a cluster that would prevent launches, each with the correction."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
 
 
 def _installed(client: KubernetesClient) -> bool:
-    """Whether the cluster has Foreslice's own kinds."""
+    """True if the cluster has Foreslice's own kinds."""
     try:
         client.list(CAPACITY_POOLS, limit=1)
     except NotFoundError:

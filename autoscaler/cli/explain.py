@@ -1,4 +1,5 @@
-"""`foreslice explain`: why a pod waits, what a claim gets, what a node is for; of a cluster, or of manifests."""
+"""`foreslice explain`: explains why a pod waits, the devices of a claim, and the purpose of a node; of a cluster, or of
+manifests."""
 
 from __future__ import annotations
 
@@ -119,7 +120,7 @@ def explain(
         if position:
             click.echo("")
         for line in lines:
-            click.echo(one_line(line))  # a name or a value with a line break would look like lines of ours
+            click.echo(one_line(line))  # a line break in a name or a value would begin a line of its own
 
 
 _Answer = tuple[dict[str, Any], list[str]]
@@ -197,7 +198,8 @@ def _pod(found: Decided, pod: Pod) -> _Answer:
 
 
 def _in_a_pool(found: Decided, pod: Pod) -> list[str]:
-    """Why an ignored pod would have no place in a pool that serves it, and what would help then."""
+    """The reason why an ignored pod would have no place in a pool that serves it, and the change that would help
+    then."""
     others = {entry.pod for entry in found.plan.outside} - {pod.key}
     served = as_if_served(found.plan, found.snapshot, found.catalog, found.policy, found.now, beside=others)
     if served is None:

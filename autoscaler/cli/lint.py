@@ -1,4 +1,4 @@
-"""`foreslice lint`: what is wrong with claims and classes, before a pod waits for it."""
+"""`foreslice lint`: checks claims and classes before a pod waits for them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _load(paths: tuple[str, ...], version: str | None, directories: tuple[Path, 
 
 
 def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
-    """What the checks find and what reading found, by place. A selector that does not compile is reported once."""
+    """The findings of the checks and of the parsers, by place. A selector that does not compile is reported once."""
     documents = {(document.file, document.line, document.name): document for document in loaded.documents}
     subjects = [
         subject
@@ -117,7 +117,7 @@ def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
 
 
 def _driver_sets(loaded: Loaded, catalog: Catalog) -> tuple[DriverSet, ...]:
-    """Those of pools and blocks; and drivers that nobody runs by default, where a claim or class names them."""
+    """The sets of pools and blocks, and drivers that are not installed by default if a claim or class names them."""
     snapshot = loaded.snapshot
     classes = {found.name: found for found in snapshot.classes}
     requests = [request for claim in snapshot.claims.values() for request in claim.requests]

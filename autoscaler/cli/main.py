@@ -58,7 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
 }
 
-_INTERRUPTED: Final = 128 + signal.SIGINT  # what shells report of a program that Ctrl-C ended
+_INTERRUPTED: Final = 128 + signal.SIGINT  # the exit code of shells for a program that Ctrl-C ended
 
 
 class Foreslice(LazyGroup):
@@ -68,8 +68,8 @@ class Foreslice(LazyGroup):
             return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. That `| head` has read enough is no failure, which click would make of it; a package of an
-        extra that is not installed is one that a person can repair."""
+        """Runs the command. A reader such as `| head` that closes the pipe is no failure, as it would be for click; a
+        missing package of an extra is an error with the command that installs it."""
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
@@ -137,10 +137,11 @@ def collect_rarely() -> None:
 
 
 def set_aside(phase: str, info: dict[str, int]) -> None:
-    """After all objects were looked through: those that are left are not looked through again.
+    """Excludes the objects that survive a full collection from later collections.
 
-    Looking through a cluster of 5,000 nodes takes seconds. What is set aside is freed all the same when nobody refers
-    to it, but for cycles; so it happens only when there is more than was set aside before, which is seldom.
+    A full collection in a cluster of 5,000 nodes takes seconds. An excluded object is still freed with its last
+    reference, except for cycles; so this happens only if there are more objects than were excluded before, which is
+    rare.
     """
     if phase == "stop" and info["generation"] == 2 and len(gc.get_objects(generation=2)) > gc.get_freeze_count():
         gc.freeze()

@@ -1,4 +1,4 @@
-"""`foreslice nodes`: the nodes that Foreslice asked for in a cluster."""
+"""`foreslice nodes`: lists the nodes that Foreslice requested in a cluster."""
 
 from __future__ import annotations
 

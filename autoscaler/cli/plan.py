@@ -158,7 +158,7 @@ def plan(
 
 
 def _falls_short(decided: Plan) -> bool:
-    """Whether pods are ignored, or are where they do not work."""
+    """True if pods are ignored, or placed where they do not work."""
     return bool(decided.outside) or any("not_working" in warning.detail for warning in decided.warnings)
 
 
@@ -229,7 +229,7 @@ def _decide(
 
 
 def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
-    """What an assumed root disk costs, where a larger one would have made the plan cheaper."""
+    """The cost of an assumed root disk, if a larger one would have made the plan cheaper."""
     if found is not None:
         nodes = " and ".join(f"{count} × {name}" for name, count in found.launches)
         told = [change.detail for change in found.types]
@@ -286,7 +286,7 @@ def _bfloat16(found: TooOld) -> Reason:
 
 
 def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """In which cloud the machines are, where nobody said it."""
+    """The cloud of the machines, if none was requested."""
     if used.where.clouds != asked.where.clouds:
         cloud = used.where.clouds[0]
         meant, name = cloud_meant(snapshot)
@@ -299,7 +299,7 @@ def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], snapshot: Sna
 
 
 def _asked_for(found: SoldOtherwise | None) -> Iterator[Diagnostic]:
-    """What it costs to buy on demand, where smaller machines are sold in other ways."""
+    """The cost of buying on demand only, if smaller machines are sold with other capacity types."""
     if found is not None:
         nodes = " and ".join(f"{count} × {name}" for name, count in found.launches)
         yield surprise(

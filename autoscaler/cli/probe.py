@@ -1,4 +1,4 @@
-"""`foreslice probe`: what a GPU node says of itself, as a record that the catalog can import."""
+"""`foreslice probe`: reads the facts of a GPU node into a record that the catalog can import."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from autoscaler.serve.logs import log_to_stderr
 from autoscaler.settings.load import read_settings
 from autoscaler.settings.names import Setting, all_settings
 
-# Where other commands have the same option, its name there works here.
+# Names of the same options in other commands work here as well.
 _ALSO: Final = {"--cluster-kubeconfig": ("--kubeconfig",), "--cluster-context": ("--context",)}
 
 

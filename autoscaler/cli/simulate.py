@@ -1,4 +1,4 @@
-"""`foreslice simulate`: what a workload of days would cost, and how long it would wait, under several policies."""
+"""`foreslice simulate`: computes the costs and waits of a workload of days under several policies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
 
 _CSV: Final = ".csv"
-_STEP: Final = 20  # how many times a run says how far it is
+_STEP: Final = 20  # the number of progress lines of a run
 
 
 @click.command()
@@ -251,7 +251,7 @@ def _objects(paths: Sequence[str], catalog: Catalog) -> Iterator[Object]:
 
 
 class _Progress:
-    """How far the runs are, on stderr: on a terminal in one line, else a line for each run that is done."""
+    """The progress of the runs, on stderr: one changing line on a terminal, else a line for each finished run."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()

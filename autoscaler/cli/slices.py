@@ -1,4 +1,4 @@
-"""`foreslice slices`: what the drivers on an instance type will publish, before there is a node."""
+"""`foreslice slices`: predicts the slices that the drivers on an instance type will publish, before a node exists."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def slices(
 
 
 def _gate_notes(predicted: tuple[ResourceSlice, ...], kubernetes: KubernetesProfile) -> Iterator[str]:
-    """What an API server drops whose gates are off: partitions then look like devices of their own, for instance."""
+    """The fields that an API server drops if their gates are off: partitions then look like separate devices, for
+    instance."""
     gates, devices = kubernetes.gates, [device for slice_ in predicted for device in slice_.devices]
     dropped = {
         ("counters", "DRAPartitionableDevices"): not gates.partitionable_devices

@@ -1,4 +1,4 @@
-"""`foreslice status`: the pools of a cluster, what they have and what they would launch."""
+"""`foreslice status`: lists the pools of a cluster, their nodes and the launches that they would make."""
 
 from __future__ import annotations
 

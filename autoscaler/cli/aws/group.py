@@ -1,4 +1,4 @@
-"""`foreslice aws`: what AWS needs to be ready for launches."""
+"""`foreslice aws`: the commands that prepare AWS for launches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`foreslice catalog sync aws`: what a region of AWS lists."""
+"""`foreslice catalog sync aws`: imports the listing of an AWS region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`foreslice aws trial`: a few machines on a real account for some minutes, and what EC2 made of each promise."""
+"""`foreslice aws trial`: starts a few machines on a real account for some minutes and checks EC2's behaviour."""
 
 from __future__ import annotations
 

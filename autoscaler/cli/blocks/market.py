@@ -1,4 +1,4 @@
-"""`foreslice blocks find` and `foreslice blocks buy`: capacity blocks on offer, and buying one, by a person."""
+"""`foreslice blocks find` and `foreslice blocks buy`: lists capacity blocks on offer, and buys one for a user."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _dollars(ctx: click.Context, param: click.Parameter, text: str) -> Decimal:
 
 
 def query_options(command: Command) -> Command:
-    """What is looked for, and where."""
+    """Adds the options for the wanted capacity and its place."""
     for decorate in (
         click.option("--profile", default="", metavar="NAME", help="AWS profile. [default: as the environment says]"),
         click.option("--region", default="", metavar="NAME", help="[default: as the environment says]"),
@@ -121,7 +121,7 @@ def find_blocks(output: str, region: str, profile: str, workload: str | None, **
 
 
 def _is_googles(name: str, types: Mapping[str, InstanceType]) -> bool:
-    """Whether a machine type is one of Google Cloud. Of those that the catalog does not know, AWS's have a dot."""
+    """True if a machine type is one of Google Cloud. Of types that are not in the catalog, AWS's have a dot."""
     known = types.get(name)
     return known.cloud == "gcp" if known is not None else bool(name) and "." not in name
 
@@ -183,7 +183,7 @@ def buy_block(
 
 
 def _affordable(offer: CapacityOffer, max_price: Decimal) -> str:
-    """What is bought, in words. Raises BadInputError where it costs more, or cannot be compared."""
+    """A description of the purchase. Raises BadInputError if it costs more than `max_price`, or cannot be compared."""
     what = (
         f"{offer.count} × {offer.ultraserver or offer.instance_type} in {offer.zone} for {offer.price} {offer.currency}"
     )
@@ -263,7 +263,7 @@ def find_calendar(query: CapacityQuery, *, region: str, clock: Clock, output: st
     """Print what Google recommends, and the command that reserves it. Raises BadInputError."""
     if not region:
         raise BadInputError("calendar capacity is found region by region", next_step="give --region, as us-central1")
-    # With google-cloud-compute; `--help` needs none of it.
+    # Needs google-cloud-compute; `--help` works without it.
     from autoscaler.composition.gcp import calendar_advice
 
     with as_input_error():

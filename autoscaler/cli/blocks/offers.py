@@ -1,4 +1,5 @@
-"""How offers of capacity blocks look: a table with the price of an accelerator's hour, and a picture of the days."""
+"""The output of offers of capacity blocks: a table with the price of an accelerator's hour, and a picture of the
+days."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ def picture(offers: Sequence[CapacityOffer]) -> Iterator[str]:
 
 
 def _per_accelerator(offer: CapacityOffer, types: Mapping[str, InstanceType]) -> Decimal | None:
-    """None with a type that the catalog does not know, and for racks of unknown size."""
+    """The price of an accelerator's hour. None for a type that the catalog does not have, and for racks of unknown
+    size."""
     hours = Decimal(0)
     for part in offer.parts():
         known = types.get(part.instance_type)

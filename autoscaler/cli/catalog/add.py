@@ -1,4 +1,4 @@
-"""`foreslice catalog add`: a new instance type from what a person knows of it, or from one that is like it."""
+"""`foreslice catalog add`: creates an instance type from a user's facts, or from a similar type."""
 
 from __future__ import annotations
 
@@ -141,7 +141,8 @@ def _entry_text(spelled: str, facts: dict[str, Any], opened: Catalog, today: str
 
 
 def _taken_over(entry: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
-    """What may be assumed: no prices, and no places of devices or CPUs where their number differs."""
+    """The fields of the similar type that are copied: no prices, and no places of devices or CPUs if their number
+    differs."""
     kept = {key: value for key, value in entry.items() if key not in _NOT_TAKEN_OVER}
     if facts["accelerator"] or facts["count"]:
         kept.pop("pci", None)

@@ -1,4 +1,4 @@
-"""`foreslice catalog add`, `edit` and `set`: catalog files written by people, with what they join checked first."""
+"""`foreslice catalog add`, `edit` and `set`: catalog files that users write, checked before they are saved."""
 
 from __future__ import annotations
 

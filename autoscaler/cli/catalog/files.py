@@ -1,4 +1,4 @@
-"""Catalog files that a command writes: checked with everything they join, then replaced in one step, or not at all."""
+"""Catalog files that a command writes: checked with all other layers, then replaced in one step, or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from instance_catalog.kubernetes.profile import REFERENCE
 
 
 def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
-    """What would be wrong with the catalog if `path` held `text`; "" if nothing. Expired overlays are checked too."""
+    """The defects of the catalog if `path` had the content `text`; "" if there are none. Expired overlays are checked
+    too."""
     try:
         catalog_of(edited_layers(path, text, directory=path.parent, below=directories))
         problems = tuple(selector_problems([text_layer(str(path), str(path.parent), text)]))
@@ -35,7 +36,8 @@ def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
 
 
 def without_effect(path: Path, text: str, directories: Sequence[Path], name: str, field: str) -> str:
-    """Why `field` of the entry `name`, which `path` is to give as `text` says, would not count today; "" if it does."""
+    """The reason why `field` of the entry `name` in `path`, with the content `text`, would have no effect today; "" if
+    it has one."""
     now = SystemClock().now()
     layers = edited_layers(path, text, directory=path.parent, below=directories)
     mine = next(layer for layer in layers if layer.name == str(path))
@@ -51,9 +53,9 @@ def without_effect(path: Path, text: str, directories: Sequence[Path], name: str
 
 
 def edited(path: Path, text: str, directories: Sequence[Path]) -> str | None:
-    """`text` as a person leaves it in the editor, once nothing is wrong with it; None: left unchanged.
+    """The text that the user saves in an editor, without defects; None if it is unchanged.
 
-    What is still wrong can be edited again. Else the work is kept in a temporary file, and BadInputError says where.
+    A text with defects can be edited again. Otherwise it is kept in a temporary file, which BadInputError names.
     """
     descriptor, name = tempfile.mkstemp(prefix=f"{path.stem}-", suffix=".yaml")
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

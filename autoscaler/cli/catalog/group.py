@@ -1,4 +1,4 @@
-"""`foreslice catalog`: what can be bought, and whether catalog files are right."""
+"""`foreslice catalog`: lists what can be bought, and checks and writes catalog files."""
 
 from __future__ import annotations
 

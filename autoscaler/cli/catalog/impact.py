@@ -1,4 +1,4 @@
-"""What a drift does to the pods of manifests, for `foreslice catalog verify --for`."""
+"""The effect of a drift on the pods of manifests, for `foreslice catalog verify --for`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PodImpact:
 
 
 def impacts_on(paths: Sequence[str], unified: Unified, profile: KubernetesProfile) -> tuple[PodImpact, ...]:
-    """What the differences do to every pod with claims in the files. Raises BadInputError."""
+    """The effect of the differences on every pod with claims in the files. Raises BadInputError."""
     loaded = load(paths, profile=profile)
     if loaded.errors:
         raise BadInputError(loaded.error_text)

@@ -1,4 +1,4 @@
-"""`foreslice catalog import`: a Probe record becomes a catalog entry, after a person has seen what it changes."""
+"""`foreslice catalog import`: converts a Probe record to a catalog entry, and shows the changes first."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def import_probe(file: Path, name: str, cloud: str, target: Path | None, directo
 
 
 def _mig_notes(probe: Probe, imported: InstanceType) -> list[str]:
-    """Where the GPU contradicts the partition table of its model, which no catalog file can correct."""
+    """The contradictions of the GPU to the partition table of its model, which no catalog file can correct."""
     table = mig_table(imported)
     return list(dict.fromkeys(line for gpu in probe.gpus for line in mig_differences(gpu, table))) if table else []
 

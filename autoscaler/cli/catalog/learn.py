@@ -1,4 +1,4 @@
-"""`foreslice catalog learn`: entries built or corrected from nodes that run, after a person has seen what changes."""
+"""`foreslice catalog learn`: builds or corrects entries from running nodes, and shows the changes first."""
 
 from __future__ import annotations
 

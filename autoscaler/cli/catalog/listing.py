@@ -1,4 +1,4 @@
-"""`foreslice catalog list` and `show`: what the catalog knows."""
+"""`foreslice catalog list` and `show`: print the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `foreslice catalog show --provenance` prints: for every value, the source behind it and the layer that won."""
+"""The output of `foreslice catalog show --provenance`: for every value, its source and the layer that it is from."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def origin_data(instance_type: InstanceType, origins: Sequence[ValueOrigin]) -> 
 
 
 def _where(place: Place) -> str:
-    """File and line, and what its layer says of itself: `my-types/deal.yaml:4 (priority 10, until 2026-12-31)`."""
+    """File and line, with the properties of the layer: `my-types/deal.yaml:4 (priority 10, until 2026-12-31)`."""
     notes = [
         *([f"priority {place.priority}"] if place.priority else []),
         *([f"until {place.expires:%Y-%m-%d %H:%M}Z"] if place.expires else []),
@@ -114,7 +114,7 @@ def _source(instance_type: InstanceType, origin: ValueOrigin, written: Mapping[t
 
 
 def _provenance_files(origins: Sequence[ValueOrigin]) -> dict[tuple[str, str], str]:
-    """Which file the provenance of each group is from."""
+    """The file of the provenance of each group."""
     return {(o.entry, o.field.split(".")[1]): o.won.file for o in origins if o.field.endswith(".source")}
 
 

@@ -1,4 +1,4 @@
-"""`foreslice catalog sync`: what a cloud lists, merged into a directory of catalog files after it was shown."""
+"""`foreslice catalog sync`: shows a cloud's listing and merges it into a directory of catalog files."""
 
 from __future__ import annotations
 

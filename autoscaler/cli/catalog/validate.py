@@ -1,4 +1,4 @@
-"""`foreslice catalog validate`: whether catalog files are right."""
+"""`foreslice catalog validate`: checks catalog files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def validate(directory: Path | None) -> None:
 
 
 def _notes(directory: Path) -> Iterator[str]:
-    """What is right in a directory, and yet may not be what its author wants."""
+    """Notes about a directory whose files are valid, but may not have the effect that their author wants."""
     now = SystemClock().now()
     layers = directory_layers(directory)
     for layer in layers:

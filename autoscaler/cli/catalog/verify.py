@@ -1,4 +1,4 @@
-"""`foreslice catalog verify`: whether a node published what the catalog and the drivers' predictions say."""
+"""`foreslice catalog verify`: compares a node's published slices with the prediction."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DRIFT_FOUND = 3
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """What is compared with what; `drivers` is None where the nearest implicit set is taken."""
+    """The two sides of a comparison; `drivers` None: the nearest implicit set."""
 
     type_name: str
     published: tuple[ResourceSlice, ...]
@@ -139,7 +139,7 @@ def _overlay(machine: InstanceType, unified: Unified, today: str) -> dict[str, A
 
 
 def _left(compared: _Comparison, overlay: dict[str, Any]) -> Unified:
-    """What would still differ with the overlay in effect."""
+    """The differences that remain with the overlay in effect."""
     return _unified(compared, [Corrections("proposed overlay", 1, overlay)])[2]
 
 

@@ -1,6 +1,6 @@
 """Instance types as rows, sheets and plain data, for `foreslice catalog`.
 
-Data uses the field names of catalog files, so that what is shown can be put into an overlay.
+Data uses the field names of catalog files, so that it can be copied into an overlay.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _market_lines(t: InstanceType) -> Iterator[_Line]:
 def _accelerator_lines(t: InstanceType, accelerator: Accelerator) -> Iterator[_Line]:
     facts = accelerator.provenance
     use = provenance_of(t.provenance, "accelerator")
-    # Where the kind of accelerator itself is a guess, so is that it has the model's name here.
+    # If the kind of accelerator is a guess, its model's name here is a guess as well.
     named = (t.provenance, "accelerator") if use and use.guess else (facts, "identity")
     count = f"{t.share}, one device" if t.share else f"{t.accelerator_count} x {accelerator.model}"
     yield "accelerators", count, t.provenance, "accelerator"
@@ -195,7 +195,7 @@ def _driver_branches(t: InstanceType) -> str:
 
 
 def _runnable(t: InstanceType) -> Iterator[_Line]:
-    """Why no pool without a driver branch of its own is offered the type, and what it needs where it is."""
+    """The reason why only pools with a driver branch of their own are offered the type, and its other requirements."""
     found = why_not_runnable(t, DriverSet(()))
     if found is not None:
         yield "not offered", found.problem, {"": Provenance(found.source)}, "driver"

@@ -1,1 +1,1 @@
-"""What commands share: options, output, errors, a cluster to read."""
+"""Shared parts of commands: options, output, errors, a cluster to read."""

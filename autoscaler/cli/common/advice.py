@@ -1,4 +1,4 @@
-"""The smallest change that would place each workload without a place, one line each, after a plan."""
+"""The smallest change that would place each workload without a place, one line each, printed after a plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
 
 
 def _print_any_gpu(found: Decided, helping: Mapping[str, str]) -> None:
-    """That machines of a change have the cheapest GPUs, where a pod says nothing about its own."""
+    """Prints that the machines of a change have the cheapest GPUs, if a pod does not select its own."""
     from autoscaler.lint.supply_advice import advised_gpu
 
     bought = {pod: _BOUGHT.search(line.rpartition("→")[2]) for pod, line in helping.items()}
@@ -77,8 +77,8 @@ def _alike(found: Decided, helping: Iterable[str]) -> dict[str, list[str]]:
 
 
 def print_further_obstacles(found: Decided, helping: Mapping[str, str]) -> None:
-    """Why ignored pods that nothing was found to help would stay without a place in a pool that serves them, and what
-    would help there."""
+    """Prints why ignored pods for which no change was found would have no place in a pool that serves them, with the
+    changes that would help there."""
     if not found.plan.outside:
         return
     from autoscaler.advice.ignored import as_if_served

@@ -1,4 +1,4 @@
-"""What options such as --drivers choose: text that a person typed to values, or an error that says what to type."""
+"""Parses the text of options such as --drivers; errors name the allowed values."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def parsed_drivers(text: str, custom: Mapping[str, CustomDriver]) -> DriverSet:
 
 
 def chosen_drivers(machine: InstanceType, text: str | None, kubernetes: KubernetesProfile) -> DriverSet:
-    """What was asked for, else the plainest of the implicit sets. Raises BadInputError."""
+    """The requested driver set, else the plainest of the implicit sets. Raises BadInputError."""
     implicit = implicit_driver_sets(machine, kubernetes)
     if text is None:
         return implicit[0] if implicit else DriverSet(())

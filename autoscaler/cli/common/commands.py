@@ -1,4 +1,4 @@
-"""What commands are made of: groups that import a command on first use, shared options, errors of providers."""
+"""Building blocks of commands: groups that import a command on first use, shared options, errors of providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command decided, and from what: of a cluster or of manifests."""
+"""A command's plan with its inputs, from a cluster or from manifests."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _EXTRAS: Final = {
 
 
 def missing_extra(error: ModuleNotFoundError) -> ConfigurationError | None:
-    """What to install for a module that is missing; None for a module of no extra."""
+    """The error that names the extra of a missing module; None for a module of no extra."""
     from instance_catalog.types.clouds import cloud_facts  # reads files, and is needed only here
 
     package = (error.name or "").partition(".")[0]

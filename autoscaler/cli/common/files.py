@@ -1,4 +1,4 @@
-"""Manifests as commands read them that decide without a cluster: what `kubectl` would see, in files."""
+"""Manifests for commands that decide without a cluster: the objects that `kubectl` would see, in files."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def parsed_manifests(
     strict: bool = False,
     skip_unknown: bool = False,
 ) -> Loaded:
-    """What the files say, with its problems. Raises BadInputError for paths and versions that do not exist.
+    """The objects of the files, with their problems. Raises BadInputError for paths and versions that do not exist.
 
-    The DeviceClasses of drivers that `directories` describe are there like those of shipped ones, before any name is
-    looked up.
+    The DeviceClasses of drivers that `directories` describe exist like those of shipped ones, before any name is looked
+    up.
     """
     described = chosen_catalog(directories).drivers.values() if directories else ()
     return load(
@@ -64,9 +64,9 @@ def read_manifests(
     skip_unknown: bool = False,
     known_as: tuple[str, str] = ("", ""),
 ) -> Loaded:
-    """What the files say, to plan for; problems that forbid nothing go to stderr. Raises BadInputError.
+    """The objects of the files, for planning; problems that are no errors are printed to stderr. Raises BadInputError.
 
-    `known_as`: the folder of a copy, and what people know it by.
+    `known_as`: the folder of a copy, and its name for users.
     """
     loaded = parsed_manifests(paths, version, directories, strict=strict, skip_unknown=skip_unknown)
     folder, name = known_as

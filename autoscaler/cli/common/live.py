@@ -1,4 +1,4 @@
-"""A running cluster as the commands read it: listed once, as the controller would see it. Nothing is written."""
+"""A running cluster for commands: listed once, as the controller would see it. Nothing is written."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def connected(kubeconfig: str, context: str) -> KubernetesClient:
 
 
 def read_store(client: KubernetesClient, profile: KubernetesProfile | None = None, *, report: bool = True) -> Store:
-    """Everything Foreslice reads of a cluster. `profile` overrides the version that the cluster says it has.
+    """Everything that Foreslice reads of a cluster. `profile` overrides the cluster's own version.
 
-    Objects that cannot be used are left out, and reported on stderr unless `report` is off. Raises ApiError when the
+    Objects that cannot be used are left out, and reported on stderr unless `report` is off. Raises ApiError if the
     cluster cannot be read.
     """
     store = Store(client, profile or client.profile())
@@ -66,7 +66,8 @@ def read_cluster(
 
 
 def proven(client: KubernetesClient) -> KubernetesProfile:
-    """What the cluster's version means, with its feature gates as far as they may be tried out; else as assumed."""
+    """The profile of the cluster's version, with its feature gates found by trial if that is permitted; else as
+    assumed."""
     assumed, proof = client.profile(), prove(client)
     if other := proof.contradicts(assumed):
         flag = ",".join(f"{name}={str(on).lower()}" for name, on in other.items())

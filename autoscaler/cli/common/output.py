@@ -1,4 +1,4 @@
-"""How commands print: tables for people, JSON and YAML for programs.
+"""The output of commands: tables for users, JSON and YAML for programs.
 
 Bold heads and folded texts only on a terminal; piped output is plain, one line a row, so that grep and diff work on it.
 """
@@ -157,8 +157,8 @@ def plain_table(
 ) -> list[str]:
     """Lines of an aligned table with two blanks between columns, as kubectl prints.
 
-    With a `width` the texts of the last column go on below themselves. Names are never broken, so that they can be
-    copied: where the other columns leave no room, lines are longer than that.
+    With a `width` the texts of the last column continue on the lines below. Names are never broken, so that they can be
+    copied: if the other columns leave no room, lines are longer than `width`.
     """
     cells = [[column.upper() for column in columns], *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) + 2 for column in zip(*cells, strict=True)][:-1]

@@ -1,4 +1,4 @@
-"""What `plan` shows besides the plan: another one with a change (--what-if), and who causes the costs (--cost-by)."""
+"""The output of `plan` besides the plan: another plan with a change (--what-if), and costs by group (--cost-by)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def what_if_option(command: Command) -> Command:
 
 
 def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool:
-    """Print the difference that the changes make; whether every pod that has a place keeps one."""
+    """Prints the difference that the changes make. Returns True if every pod that has a place keeps one."""
     from autoscaler.advice.what_if import Inputs, changed
     from autoscaler.planning.planner import plan_for
     from autoscaler.report.plan_diff import PlanFacts, diff_document, diff_summary, diff_tables, lost_places
@@ -50,7 +50,7 @@ def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool
             click.echo("")
     click.echo(diff_summary(difference))
     lost = lost_places(difference)
-    # Those are pods of one change: a few reasons stand for all of them.
+    # These are pods of one change: a few reasons are enough for all of them.
     for entry in [left for left in plan.left_out if left.pod in lost][:_SHOWN]:
         click.echo(f"{entry.pod} is no longer placed:")
         for line in left_out_lines(entry):
@@ -75,13 +75,13 @@ def cost_option(command: Command) -> Command:
 
 
 def costs_of(found: Decided, by: str) -> dict[str, Any] | None:
-    """The groups as data; None where nobody asked."""
+    """The groups as data; None if --cost-by is not set."""
     key = cost_key(by) if by else None
     return None if key is None else costs_document(found.plan, found.snapshot, by, key)
 
 
 def print_costs(found: Decided, by: str, output: str) -> None:
-    """The groups as a table, in Markdown with `output` markdown; nothing where nobody asked."""
+    """Prints the groups as a table, in Markdown with `output` markdown; nothing if --cost-by is not set."""
     costs = costs_of(found, by)
     if costs is not None:
         table = costs_table(costs)

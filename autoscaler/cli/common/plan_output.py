@@ -1,4 +1,5 @@
-"""A plan on the terminal: what matters first, then tables of at most 120 columns; or one of the other forms."""
+"""A plan on the terminal: the most important lines first, then tables of at most 120 columns; or one of the other
+forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `aws check` and `gcp check` have in common: ask the providers, print what they find, say it in the exit code."""
+"""Shared parts of `aws check` and `gcp check`: run the providers' checks, print the findings, set the exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARKS = {(True, True): "ok", (True, False): "ok", (False, True): "MISSING", (Fa
 
 
 def surroundings_of(api: KubernetesApi) -> Surroundings:
-    """What providers of a cluster are made of, with the shipped catalog."""
+    """The inputs of a cluster's providers, with the shipped catalog."""
     uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
     return Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
 
@@ -30,7 +30,7 @@ def surroundings_of(api: KubernetesApi) -> Surroundings:
 def findings_of(
     kubeconfig: str, context: str, providers: Callable[[Surroundings], Mapping[str, object]]
 ) -> list[Finding]:
-    """What the providers of a cloud find. Raises BadInputError where the cluster or the cloud cannot be asked."""
+    """The findings of a cloud's providers. Raises BadInputError if the cluster or the cloud cannot be reached."""
     surroundings = surroundings_of(connected(kubeconfig, context))
     with as_input_error():
         asked = [one for one in providers(surroundings).values() if isinstance(one, Preflight)]

@@ -1,10 +1,10 @@
-"""The one way out for text: everything that commands print passes through here before it reaches a terminal.
+"""Filters all text that commands print before it reaches a terminal.
 
 The streams themselves are replaced, so that nothing bypasses this: tables, errors, notes, click's usage errors and
-tracebacks. Only this room's own styles and its progress line are written as they are.
+tracebacks. Only this package's own styles and its progress line are written unchanged.
 
-Into a pipe, click removes ANSI sequences before anything reaches the streams, so that a text would read otherwise than
-it is. `color=True` keeps it from that (the program's context, echo outside of it); `styled` decides about its styles.
+If the output is a pipe, click removes ANSI sequences before they reach the streams, which would change a text.
+`color=True` prevents that (the program's context, echo outside of it); `styled` decides about its styles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `aws trial` and `gcp trial` have in common: limits, outcomes as lines, a report, and an end that is kept."""
+"""Shared parts of `aws trial` and `gcp trial`: limits, outcomes as lines, a report, and a clean-up that always runs."""
 
 from __future__ import annotations
 

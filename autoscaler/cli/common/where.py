@@ -1,4 +1,4 @@
-"""--cloud, --region and --allow: where and how a plan may buy. Without them the nodes that are there decide."""
+"""--cloud, --region and --allow: where and how a plan may buy. Without them the existing nodes decide."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, is_regular_region
 from instance_catalog.types.instance_type import CapacityType
 
-_SHIPPED = "data/"  # how the files of the shipped catalog are called
-_FEW = 3  # regions that somebody has set a price for; those of a cloud's whole price list are no news
+_SHIPPED = "data/"  # the prefix of the files of the shipped catalog
+_FEW = 3  # the most regions with prices of a user's catalog that are worth a note; a cloud's whole price list has more
 
 
 def where_options(command: Command) -> Command:
@@ -71,7 +71,7 @@ class Asked:
     capacity_types: tuple[str, ...] = ()
 
     def where(self, snapshot: Snapshot, catalog: Catalog) -> Where:
-        """What was asked for, else where the nodes of the snapshot are; a note says so. Raises BadInputError."""
+        """The requested place, else that of the snapshot's nodes, with a note. Raises BadInputError."""
         _known("--allow", "capacity type", self.capacity_types, [kind.value for kind in CapacityType])
         kinds = tuple(map(CapacityType, self.capacity_types))
         _known("--cloud", "cloud", self.clouds, sorted({found.cloud for found in catalog}))
@@ -99,7 +99,7 @@ class Asked:
 
 
 def _names_another(cloud: str, pod: Pod, catalog: Catalog) -> bool:
-    """Whether the pod selects a place, a machine or a label of another cloud."""
+    """True if the pod selects a place, a machine or a label of another cloud."""
     terms = pod.affinity.terms if pod.affinity else ()
     wanted: list[tuple[str, tuple[str, ...]]] = [(key, (value,)) for key, value in pod.node_selector.items()]
     wanted += [(r.key, r.values) for term in terms for r in term.match_expressions if r.operator == "In"]
@@ -113,7 +113,8 @@ def _names_another(cloud: str, pod: Pod, catalog: Catalog) -> bool:
 
 
 def _tell_of_regions(asked: Sequence[str], snapshot: Snapshot, catalog: Catalog) -> None:
-    """A region that is written like a known one, and prices that count in a region nobody asked for."""
+    """Prints a note about a region whose name is similar to a known one, and about prices of a region that is not
+    requested."""
     known = priced_regions(catalog)
     for name in asked:
         if name in known or is_regular_region(name):

@@ -1,4 +1,4 @@
-"""`foreslice gcp check`: whether the project, the node pools and the groups are ready for launches."""
+"""`foreslice gcp check`: checks that the project, the node pools and the groups are ready for launches."""
 
 from __future__ import annotations
 

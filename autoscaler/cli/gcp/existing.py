@@ -1,4 +1,4 @@
-"""Which ProvisioningRequests and PodTemplates a cluster has of those that are about to be written."""
+"""Finds ProvisioningRequests and PodTemplates of a cluster that a command is about to write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def existing_objects(
 
 
 def _served(client: KubernetesClient, kind: str, namespace: str) -> bool:
-    """Whether the cluster has the kind at all: without it nothing of it exists, and nothing can be applied."""
+    """True if the cluster serves the kind: without it no object of it exists, and none can be applied."""
     try:
         client.list(_RESOURCES[kind], namespace=namespace, limit=1)
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""`foreslice gcp`: what Google Cloud needs to be ready for launches."""
+"""`foreslice gcp`: the commands that prepare Google Cloud for launches."""
 
 from __future__ import annotations
 

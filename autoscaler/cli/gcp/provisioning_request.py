@@ -1,4 +1,4 @@
-"""`foreslice gcp provisioning-request`: what GKE's autoscaler serves in node pools that it owns."""
+"""`foreslice gcp provisioning-request`: writes requests that GKE's autoscaler serves in its own node pools."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _in_cluster(requests: Sequence[QueuedRequest], kubeconfig: str, context: str
 
 
 def _annotations(request: QueuedRequest) -> Iterator[str]:
-    """What its pods have to say, as text: the pod template of a Job cannot be changed once it exists."""
+    """The annotations that the pods need, as text: the pod template of an existing Job cannot be changed."""
     yield f"{', '.join(request.workloads)}: the pods need these annotations, in the pod template, before they are made:"
     for key, value in request.annotations.items():
         yield f"  {key}: {value}"
@@ -128,9 +128,9 @@ def _notes(requests: Sequence[QueuedRequest]) -> Iterator[str]:
 
 
 def _unplaced(loaded: Loaded, directories: Sequence[Path]) -> Iterator[str]:
-    """Pods that no machine of Google Cloud takes by the plan: their request would wait for ever. Node pools are not
-    known to a plan from files, so it leaves out which one the pods select; and that a type is not sold on demand says
-    nothing about such a request."""
+    """Pods for which the plan has no machine of Google Cloud: their request would wait for ever. A plan from files does
+    not know the node pools, so it ignores the pods' selection of one; and a type that is not sold on demand can still
+    be requested."""
     pods = [_anywhere(pod) for pod in loaded.snapshot.pods]
     free = replace(loaded, snapshot=replace(loaded.snapshot, pods=tuple(pods)))
     found = decided_for(free, directories, policy=Policy(), asked=Asked((_CLOUD,)))

@@ -1,4 +1,4 @@
-"""`foreslice catalog sync gcp`: what a project of Google Cloud lists."""
+"""`foreslice catalog sync gcp`: imports the listing of a project of Google Cloud."""
 
 from __future__ import annotations
 

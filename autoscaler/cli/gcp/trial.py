@@ -1,4 +1,4 @@
-"""`foreslice gcp trial`: a few machines of one group for some minutes, and what Google made of each promise."""
+"""`foreslice gcp trial`: starts a few machines of one group for some minutes and checks Google's behaviour."""
 
 from __future__ import annotations
 
