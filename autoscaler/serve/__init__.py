@@ -1,1 +1,1 @@
-"""What the process shows: logs, traces, metrics, health, and the status page."""
+"""The outputs of the process: logs, traces, metrics, health, and the status page."""

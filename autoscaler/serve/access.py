@@ -1,7 +1,7 @@
-"""Who asks, and what may they read: TokenReview and SubjectAccessReview, so that nothing new has to be granted.
+"""Authenticates and authorises readers with TokenReview and SubjectAccessReview, so that no new rights are needed.
 
-Whoever may `get` a pod may read why it waits; whoever may `list` pods of a namespace, or of all, may read the status
-page with those pods. The questions go to the API server each time: a right that is taken away is gone at once.
+A user who may `get` a pod may read why it waits; one who may `list` pods of a namespace, or of all, may read the status
+page with those pods. Each request is reviewed by the API server: a removed right has effect at once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class UndecidedError(ForesliceError):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who a token belongs to, as the API server says."""
+    """The user of a token, from the API server's review."""
 
     name: str
     uid: str = ""
@@ -52,7 +52,7 @@ class RequestAuthorizer:
     api: KubernetesApi
 
     def user(self, authorization: str) -> User:
-        """Who sends this Authorization header. UnauthenticatedError, UndecidedError."""
+        """The sender of this Authorization header. Raises UnauthenticatedError or UndecidedError."""
         token = bearer_token(authorization)
         status = self._asked({"spec": {"token": token}}, about_token=True)
         if not status.get("authenticated"):
@@ -66,7 +66,7 @@ class RequestAuthorizer:
         )
 
     def require(self, user: User, verb: str, *, namespace: str = "", name: str = "") -> None:
-        """Whether the user may do this with pods. UnauthorizedError, UndecidedError."""
+        """Checks that the user may do this with pods. Raises UnauthorizedError or UndecidedError."""
         attributes = {"verb": verb, "resource": "pods", "version": "v1", "namespace": namespace, "name": name}
         spec: Object = {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
         spec |= {"user": user.name, "uid": user.uid, "groups": list(user.groups), "extra": user.extra}

@@ -1,8 +1,8 @@
-"""Whether the process lives and is of use, as the kubelet asks it.
+"""The liveness and readiness of the process, for the kubelet.
 
-The loop says before everything it begins when it will be heard of again; it lives as long as it keeps its word. So a
-reconcile that hangs is found, and a long rest is not mistaken for one. An API server that does not answer makes nobody
-dead: it makes what is known old, and that is readiness.
+Before each action the loop announces by when it will report again; it is alive as long as it reports in time. So a
+reconcile that hangs is found, and a long rest is not mistaken for one. An API server that does not answer does not make
+the process dead, but its data old, which is readiness.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from providers.contract import Clock
 
 
 class Heartbeat:
-    """The loop's word, kept for /healthz and /readyz. Written by one thread, read by others."""
+    """The loop's announcements, for /healthz and /readyz. Written by one thread, read by others."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -53,7 +53,8 @@ class Heartbeat:
 
     @property
     def problem(self) -> str:
-        """For /healthz: "" while all threads live and the loop keeps its word, else what ended, or what is overdue."""
+        """The problem for /healthz: "" while all threads live and the loop reports in time, else the thread that ended,
+        or the overdue action."""
         for thread, alive in self._threads:
             if not alive():
                 return f"the thread {thread} has ended"
@@ -63,7 +64,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """Whether the cluster is seen as it is. `ages` are seconds since each resource was last heard of."""
+    """The age of the cluster's data. `ages` returns for each resource the seconds since its last event."""
 
     ages: Callable[[], Mapping[str, float]] = dict
     longest: timedelta = timedelta.max

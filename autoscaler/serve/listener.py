@@ -23,7 +23,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class Listener:
-    """An application at an address, from `start` to `stop`. `serves` says in a word what it is, for the log."""
+    """An application at an address, from `start` to `stop`. `serves` is its name in the log."""
 
     def __init__(self, app: Starlette, address: str, *, serves: str = "") -> None:
         self.serves = serves
@@ -50,7 +50,7 @@ class Listener:
 
     @property
     def address(self) -> str:
-        """Where it really listens: host:port."""
+        """The real address: host:port."""
         host = str(self._socket.getsockname()[0])
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 

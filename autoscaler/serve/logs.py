@@ -1,8 +1,8 @@
-"""The log: one event name a line with its facts as fields, JSON for machines and a console for people.
+"""The log: one event name a line with its facts as fields, JSON for machines and a console for users.
 
-What libraries say through the standard library's logging comes out in the same form. Whatever looks like a credential
-is replaced before a line is written: a log is read by more people than may hold a token. What objects and servers
-write fills no log: a long text is cut, and a traceback that repeats has one line.
+Messages of libraries through the standard library's logging have the same form. Texts that look like credentials are
+replaced before a line is written: more people read a log than may have a token. Texts of objects and servers cannot
+fill the log: a long text is cut, and a traceback that repeats has one line.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _clean(name: str, value: Any) -> Any:
 
 
 def _cut(text: str) -> str:
-    """The beginning and the end, where a traceback says what happened."""
+    """The beginning and the end, which in a traceback has the error."""
     if len(text) <= _LONGEST:
         return text
     half = _LONGEST // 2

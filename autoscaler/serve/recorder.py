@@ -1,7 +1,7 @@
-"""What is counted while the process lives: the values behind /metrics.
+"""The counters of the process: the values behind /metrics.
 
-Its registry is its own, so that two recorders in one process (tests, simulations) never share a counter. Gauges are
-those of the last reconcile as a whole: a pool that is gone takes its series with it.
+It has its own registry, so that two recorders in one process (tests, simulations) never share a counter. Gauges are
+those of the last reconcile as a whole: the series of a deleted pool are removed.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from autoscaler.report.metrics.table import (
 from providers.contract import Clock
 
 _OUTCOMES: Final = ("ok", "failed")
-# Series of counters, which stay until the process ends: namespaces and pools come and go. A scrape of so many
-# takes 50 ms.
+# The most series of counters, which stay until the process ends: namespaces and pools are created and deleted. A scrape
+# of this many takes 50 ms.
 _MOST_SERIES: Final = 5_000
 
 
@@ -98,11 +98,11 @@ class Recorder:
             self._add([Sample(TICKS, ("failed",), 1)])
 
     def watch_events(self, fates: Callable[[], Mapping[str, int]], waiting: Callable[[], int]) -> None:
-        """Where to read how many events met each fate, and how many wait."""
+        """Sets the sources of the number of events by fate, and of those that wait."""
         self._fates, self._waiting = fates, waiting
 
     def follows(self, ages: Callable[[], Mapping[str, float]]) -> None:
-        """`ages` says, whenever it is asked, how many seconds ago each resource was last heard of."""
+        """Sets `ages`, which returns for each resource the seconds since its last event."""
         self._ages = ages
 
     def catalog_read(self) -> None:
@@ -144,7 +144,8 @@ class Recorder:
 
     @contextmanager
     def counting(self, verb: str, resource: Resource) -> Iterator[None]:
-        """An attendant of cluster/intercepted.py. Watches are kept open elsewhere: taking from one is no request."""
+        """An interceptor of cluster/intercepted.py. Reads of a watch are not counted: its connection is opened
+        elsewhere."""
         outcome = "ok"
         try:
             yield

@@ -1,7 +1,7 @@
 """The HTTP endpoints of the process: three small applications, one for each address in the settings.
 
-Probes and metrics are for machines and contain nothing about pods. The status page and /explain are for people and ask
-for a token (access.py). Every route is a GET and changes nothing.
+Probes and metrics are for machines and contain nothing about pods. The status page and /explain are for users and
+require a token (access.py). Every route is a GET and changes nothing.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class _Pages:
         return self._html("status.html", page=page, shown=namespace)
 
     def pod(self, request: Request) -> Response:
-        """Why one pod waits. Only users who may read the pod learn that it does not exist."""
+        """Explains why one pod waits. Only users who may read the pod learn that it does not exist."""
         namespace, name = request.path_params["namespace"], request.path_params["pod"]
         self._authorizer.require(self._user(request), "get", namespace=namespace, name=name)
         shown = self._latest.get()
@@ -145,7 +145,7 @@ class _Pages:
         return self._html("pod.html", pod=found, shown=namespace)
 
     def style(self, request: Request) -> Response:
-        """The style sheet, for everybody."""
+        """The style sheet, without a token."""
         return Response(style_sheet(), media_type="text/css", headers=_HEADERS)
 
     def refused(self, request: Request, error: Exception) -> Response:

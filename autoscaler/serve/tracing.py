@@ -1,6 +1,6 @@
-"""OpenTelemetry traces, for those who ask for them: a trace for each reconcile, a span for each of its stages.
+"""Optional OpenTelemetry traces: a trace for each reconcile, a span for each of its stages.
 
-The SDK is an extra and is imported only when an endpoint is set; without one, nothing is measured twice.
+The SDK is an extra and is imported only if an endpoint is set; without one, nothing is measured twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Tracing:
 
 
 def tracing_of(settings: TracingSettings, *, cluster: str, version: str) -> Tracing:
-    """What the settings ask for. Raises ConfigurationError when the extra is not installed."""
+    """The tracing of the settings. Raises ConfigurationError if the extra is not installed."""
     if settings.endpoint == OFF:
         return Tracing()
     try:
