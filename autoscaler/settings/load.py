@@ -21,7 +21,7 @@ from autoscaler.settings.settings import OFF, LeaseSettings, LoopSettings, Setti
 from autoscaler.settings.spans import span_text
 from instance_catalog.spelling import did_you_mean
 
-# A retry may come later than its period by so much (client-go tools/leaderelection, JitterFactor).
+# A retry may be late by this factor (client-go tools/leaderelection, JitterFactor).
 RETRY_JITTER: Final = 1.2
 # Variables that the kubelet sets for Services whose names begin with foreslice.
 _OF_A_SERVICE: Final = re.compile(r"_(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_|$)")
@@ -51,7 +51,7 @@ def read_settings(
 
 
 def _check(settings: Settings) -> None:
-    """What the type of a value does not say."""
+    """Checks that the type of a value cannot express."""
     for setting in all_settings():
         value = getattr(getattr(settings, setting.section), setting.field)
         if value == timedelta(0) and setting.key != "batch.idle":
@@ -72,7 +72,7 @@ def _check(settings: Settings) -> None:
 
 
 def _check_lease(lease: LeaseSettings) -> None:
-    """The bounds of k8s.io/client-go tools/leaderelection (v1.36, NewLeaderElector), and what a Lease can hold."""
+    """The bounds of k8s.io/client-go tools/leaderelection (v1.36, NewLeaderElector), and those of a Lease's fields."""
     step = "leave them out, or keep the proportions of 2s, 10s and 15s"
     if lease.duration % timedelta(seconds=1):
         raise ConfigurationError(
@@ -94,7 +94,7 @@ def _check_lease(lease: LeaseSettings) -> None:
 
 
 def _check_staleness(loop: LoopSettings) -> None:
-    """What is listed at half of loop.stale must be looked at by then."""
+    """Resources are listed at half of loop.stale, so a reconcile must run by then."""
     if loop.stale < 2 * loop.resync:
         raise ConfigurationError(
             f"loop.stale ({span_text(loop.stale)}) must be at least twice loop.resync ({span_text(loop.resync)}), the "

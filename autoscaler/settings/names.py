@@ -31,7 +31,7 @@ _UNITS: Final[Mapping[object, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting by its three names, with what its documentation says."""
+    """One setting by its three names, with the text of its documentation."""
 
     section: str
     field: str
@@ -56,7 +56,7 @@ class Setting:
 
     @property
     def unit(self) -> str:
-        """The kind of value, in a word or two."""
+        """The kind of value, as one or two words."""
         if isinstance(self.type, type) and issubclass(self.type, Enum):
             return "|".join(str(member.value) for member in self.type)
         return _UNITS[self.type]

@@ -35,7 +35,7 @@ Count = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class ClusterSettings:
-    """The cluster, and what is assumed of it."""
+    """The cluster, and assumptions about it."""
 
     name: str = ""
     """Shown on the status page, in logs and in traces, for people with several clusters. Nothing depends on it."""
@@ -84,7 +84,7 @@ class GcpSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class LoopSettings:
-    """When the loop runs again without a change in the cluster."""
+    """The wait until the loop runs again without a change in the cluster."""
 
     resync: Duration = timedelta(minutes=1)
     """The longest time between two reconciles. Machines report nothing by themselves; a minute is short beside a boot.
@@ -101,7 +101,7 @@ class LoopSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class BatchSettings:
-    """How long changes are collected before a reconcile, as Karpenter's batch durations."""
+    """The time in which changes are collected before a reconcile, as Karpenter's batch durations."""
 
     idle: Duration = timedelta(seconds=1)
     """Without any change for this long, the reconcile begins: pods of one Job arrive within milliseconds of each
@@ -113,7 +113,7 @@ class BatchSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class SpendingSettings:
-    """What may be spent, over all pools; each pool has its own limits besides."""
+    """The limits of spending over all pools; each pool has its own limits besides."""
 
     max_usd_per_hour: Decimal | None = Field(default=None, ge=0)
     """$/h of all nodes that Foreslice owns, existing and new. None: only the pools' own limits count."""
@@ -131,7 +131,7 @@ class SpendingSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class WorkSettings:
-    """How much work a plan may spend on selectors and searches, in units of CEL's cost: five million take a second."""
+    """The work that a plan may spend on selectors and searches, in units of CEL's cost: five million take a second."""
 
     per_round: Count = _WORK.per_round
     """For looking at nodes and for usual selectors, in equal shares for namespaces and for the kinds of pods in each.
@@ -150,7 +150,7 @@ class WorkSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class DriftSettings:
-    """What follows when a node publishes something else than was predicted. It is always reported."""
+    """The reaction if a node publishes other devices than predicted. Drift is always reported."""
 
     policy: DriftPolicy = DriftPolicy.MATTERS
     """When the type is quarantined with its drivers: Matters where the claims it was bought for are decided otherwise.
@@ -159,7 +159,7 @@ class DriftSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class PeriodSettings:
-    """How often sources without notifications are read."""
+    """The periods at which sources without notifications are read."""
 
     catalog: Duration = timedelta(minutes=5)
     """Time between two readings of the catalog's directories. A mounted ConfigMap follows its object within two
@@ -174,7 +174,7 @@ class PeriodSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class SyncSettings:
-    """What clouds list, taken over into the catalog while the controller runs: `foreslice catalog sync`, on a timer."""
+    """Clouds' listings that the controller imports into the catalog: `foreslice catalog sync`, on a timer."""
 
     aws: Words = ()
     """Regions to list. None, the default, lists nothing and needs no permission."""
@@ -198,7 +198,7 @@ class SyncSettings:
 
     @property
     def lists(self) -> bool:
-        """Whether any cloud is listed."""
+        """True if any cloud is listed."""
         return bool(self.aws or self.gcp)
 
 
@@ -228,7 +228,7 @@ class LeaseSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class ServeSettings:
-    """Where the process answers, as host:port; an empty host is all addresses, port 0 any free one, `off` nothing."""
+    """The addresses of the process, as host:port; an empty host is all addresses, port 0 any free one, `off` none."""
 
     metrics_address: str = ":8080"
     """/metrics for Prometheus."""
@@ -253,7 +253,7 @@ class ServeSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class GrpcSettings:
-    """What serve.externalGrpc and serve.grpcExpander need. Files are read again when they change."""
+    """The requirements of serve.externalGrpc and serve.grpcExpander. Files are read again when they change."""
 
     certificate: str = ""
     """Path of the server's certificate (PEM), for the host name in Cluster Autoscaler's `address`. Required unless the
@@ -282,7 +282,7 @@ class GrpcSettings:
 
 
 class LogFormat(Enum):
-    """How a line of the log looks."""
+    """The form of a line of the log."""
 
     AUTO = "auto"  # console on a terminal, else JSON
     JSON = "json"
@@ -339,7 +339,7 @@ class Settings:
 
     @property
     def policy(self) -> Policy:
-        """What the planner may do. Only spending guards and bounds of work are settings."""
+        """The limits of the planner. Only spending guards and bounds of work are settings."""
         return Policy(**_values(self.spending), work=WorkLimits(**_values(self.work)))
 
 

@@ -1,6 +1,6 @@
-"""Spans of time in settings, as Kubernetes' own components take them (Go's time.ParseDuration), and days besides.
+"""Durations in settings, as Kubernetes' own components take them (Go's time.ParseDuration), and days besides.
 
-Custom resources take whole seconds only (autoscaler/kube/custom/schema.py): there a span is part of an API.
+Custom resources take whole seconds only (autoscaler/kube/custom/schema.py): there a duration is part of an API.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WRITTEN: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 100
 
 
 def span(value: object) -> timedelta:
-    """A span as it is written in a file, a variable or a flag. ValueError says how to write it."""
+    """Parses a duration of a file, a variable or a flag. The ValueError names the allowed form."""
     if isinstance(value, timedelta):
         return value
     if not isinstance(value, str):
