@@ -1,8 +1,7 @@
-"""What a reconcile decides. Pure: the same input gives the same decisions, and nothing is written or asked.
+"""The decisions of a reconcile. Pure: the same input gives the same decisions, and nothing is written or requested.
 
-`decide` plans, compares the plan with what became of earlier ones, plans again with what that taught, and says which
-pools must not act. Recording them shows what cannot be written; `without_pairs` and `forbid`
-say what that changes.
+`decide` plans, compares the plan with the results of earlier ones, plans again with these results, and decides which
+pools must not act. Recording the decisions shows which cannot be written; `without_pairs` and `forbid` apply that.
 """
 
 from __future__ import annotations
@@ -96,11 +95,11 @@ def decide(
     memory: PlanMemory | None = None,
     closing: ClosingMemory | None = None,
 ) -> Decisions:
-    """`serving`: the kinds of node templates, with why their provider refuses to answer. `failing`: the objects on
-    which planning failed last time; those that have not changed are left out at once. `searched`, `seen` and
-    `moves`: of the decisions before. `memory`: what plans keep from one to the next; it changes no decision.
-    `closing`: what pods of nodes that may close cost alone, as far as it was planned; it is added to. Without it
-    none close."""
+    """`serving`: the kinds of node templates, each with the reason if its provider refuses to answer. `failing`: the
+    objects on which planning failed last time; unchanged ones are left out at once. `searched`, `seen` and `moves`: of
+    the previous decisions. `memory`: values that plans keep from one to the next; it changes no decision. `closing`:
+    the separate costs of pods on nodes that may close, as far as they were planned; it is extended. Without it no node
+    closes."""
     snapshot = with_virtual_pods(snapshot)
     make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now, memory=memory)
     decide_all = partial(
@@ -135,7 +134,7 @@ def _decided(
     )
     held = held_back(learned, conditions)
     if learned.closing and _some_stopped(learned, held):
-        # What would be bought instead is not: whoever waits needs the room that there is.
+        # The nodes that would be bought instead are not: pending pods need the existing room.
         held, plan = replace(held, closing=FrozenMap()), make(replace(learned, closing=FrozenMap()))
     return Decisions(
         now=now,
@@ -152,7 +151,7 @@ def _decided(
 def _closed(
     snapshot: Snapshot, catalog: Catalog, settings: Settings, now: datetime, kept: ClosingMemory | None
 ) -> tuple[Snapshot, Exception | None]:
-    """The snapshot that says which nodes close, and what broke while that was looked for: it saves money only."""
+    """The snapshot with the nodes that close, and an exception of that search: it saves money only."""
     if kept is None:
         return snapshot, None
     policy = replace(settings.policy, considered=0)
@@ -164,13 +163,13 @@ def _closed(
 
 
 def _some_stopped(before: Snapshot, held: Snapshot) -> bool:
-    """Whether a pool that acted must not launch now."""
+    """True if a pool that acted must not launch now."""
     acting = {pool.name for pool in held.pools if pool.acts}
     return any(pool.acts and pool.name not in acting for pool in before.pools)
 
 
 def _moved(decisions: Decisions, make: Callable[[Snapshot], Plan], catalog: Catalog, moves: MovesTried) -> Decisions:
-    """The decisions with the next step of moving running pods to where they cost less. It saves money only: what breaks
+    """The decisions with the next step of moving running pods to where they cost less. It saves money only: an error in
     it must not keep pending pods waiting."""
     try:
         found = consolidated(decisions.plan, decisions.snapshot, make, decisions.now, moves, catalog=catalog)
@@ -254,7 +253,7 @@ def without_pairs(decisions: Decisions, pairs: Collection[Pair]) -> Decisions:
 
 
 def forbid(decisions: Decisions, why: str) -> Decisions:
-    """The decisions when nothing at all may be written down: every pool that acts says so, and acts no more."""
+    """The decisions if no object may be written: every pool that acts reports it, and no longer acts."""
     conditions = forbidden(decisions.conditions, decisions.snapshot, why)
     return replace(decisions, snapshot=held_back(decisions.snapshot, conditions), conditions=conditions)
 
@@ -266,10 +265,11 @@ def _pairs_of(launch: PlannedNode) -> frozenset[Pair]:
 
 
 def charged(decisions: Decisions, policy: Policy, *, ordered: int = 0) -> Spending:
-    """The account with the cost of what is launched, and of `ordered` nodes that the plan does not know.
+    """The account with the cost of the launches, and of `ordered` nodes that are not in the plan.
 
-    Saved before launching, it counts too much after a crash in between, never too little. Raises where the stored
-    account has numbers that cannot be added."""
+    Saved before launching, it counts too much after a crash in between, never too little. Raises an error if the stored
+    account has numbers that cannot be added.
+    """
     snapshot = decisions.snapshot
     acting = {pool.name for pool in snapshot.pools if pool.acts}
     return moved_on(

@@ -1,6 +1,6 @@
 """One reconcile: observe, decide, record, carry out, publish. The same for the controller and the simulation.
 
-It names no provider, reads no clock but the one it is given, and keeps nothing between reconciles that a restart would
+It names no provider, reads only the clock that it is given, and keeps nothing between reconciles that a restart would
 miss.
 """
 
@@ -65,7 +65,7 @@ class Recorded:
 
     decisions: Decisions
     pending: Pending
-    troubles: tuple[Trouble, ...] = ()  # what could not be written down
+    troubles: tuple[Trouble, ...] = ()  # objects that could not be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,11 @@ Stage: TypeAlias = Callable[[str], AbstractContextManager[object]]
 class Loop:
     """The autoscaler. One instance acts at a time (the elected leader)."""
 
-    acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
-    _templates: tuple[TemplateStatus, ...] = ()  # as their providers judge them in this reconcile
+    acts = False  # true if a pool was in mode Act at the last reconcile; read by other threads
+    _templates: tuple[TemplateStatus, ...] = ()  # as their providers judged them in this reconcile
     _unjudged: tuple[Trouble, ...] = ()
     _seen = NO_REQUEST_STATE  # since when requests cannot be met, and when those that ask were looked at
-    _moves = NOTHING_TRIED  # which running pods were tried to be moved
+    _moves = NOTHING_TRIED  # the running pods whose move was tried
     _charged_up_to = Decimal(0)  # launches of the account that was saved last
     _charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts
 
@@ -151,7 +151,7 @@ class Loop:
         self._observer.follow()
 
     def warm_up(self) -> None:
-        """Work out what the first plan needs, before anybody waits for it: after a reconcile, or a follow."""
+        """Computes the inputs of the first plan before a pod needs it: after a reconcile, or a follow."""
         with self._stage("warm_up"):
             warm_up(self._store.snapshot())
 
@@ -232,8 +232,8 @@ class Loop:
         return Recorded(decisions, pending, (*unsaved, *charge, *unrecorded))
 
     def _ordered(self, snapshot: Snapshot) -> tuple[LaunchBatch, ...]:
-        """What Cluster Autoscaler has ordered since the last reconcile: written down by serve.externalGrpc, in another
-        thread, and not asked for yet. After a restart one may be counted twice, never not at all."""
+        """Cluster Autoscaler's orders since the last reconcile: written by serve.externalGrpc, in another thread, and
+        not requested yet. After a restart one may be counted twice, but none is missed."""
         pools = {pool.name for pool in snapshot.pools if pool.ordered}
         batches = [batch for batch in self._journal.batches if batch.pool in pools]
         self._charged &= {batch.name for batch in batches}
@@ -255,17 +255,17 @@ class Loop:
         written = {name for batch in self._journal.batches if not batch.asked for name in batch.nodes}
         unwritten = [each for each in launches if each.pool in acting and each.name not in written]
         account = self._account.current
-        # What was not answered may be written all the same, and is then launched by the next reconcile.
+        # A write without an answer may still have happened, and is then launched by the next reconcile.
         certain = all(isinstance(t.error, REFUSALS) for t in troubles if t.kind == LAUNCH_BATCHES.kind)
-        # Another account than ours means that somebody else has written it meanwhile.
+        # An account that is not the last saved one was written by another process meanwhile.
         if not unwritten or not certain or account is None or account.recent_launches != self._charged_up_to:
             return None
         save = partial(self._account.save, given_back(account, len(unwritten)))
         return Isolation().attempt("Spending", CLUSTER, save)
 
     def _without(self, withheld: frozenset[str], decisions: Decisions) -> Pending:
-        """What is pending, but for launches that the account does not count, and for failed nodes of which Cluster
-        Autoscaler has to learn."""
+        """The pending items, except for launches that the account does not count, and for failed nodes whose failure
+        Cluster Autoscaler must see first."""
         pending, pools = self._journal.pending(), decisions.snapshot.pools
         launches = tuple(batch for batch in pending.launches if batch.name not in withheld)
         batches = {batch.name for batch in self._journal.batches if not batch.deleting}  # the others were withdrawn

@@ -1,4 +1,4 @@
-"""What a reconcile starts from: the cluster and the providers, read once; what was seen of nodes is saved."""
+"""The input of a reconcile: the cluster and the providers, read once; observations of nodes are saved."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Observation:
     effective: EffectiveCatalog | None  # None if the catalog has no layers
     providers: Providers
     seen: ProvidersSeen
-    problems: tuple[tuple[str, str, Diagnostic], ...]  # what is wrong with objects: kind, key, problem
+    problems: tuple[tuple[str, str, Diagnostic], ...]  # problems of objects: kind, key, problem
     troubles: tuple[Trouble, ...]
 
     @property
     def acts(self) -> bool:
-        """Whether a pool is in mode Act."""
+        """True if a pool is in mode Act."""
         return any(pool.mode is Mode.ACT for pool in self.snapshot.pools)
 
 
@@ -103,14 +103,14 @@ class Observer:
         return replace(observed, troubles=(*observed.troubles, *self._save(observed)))
 
     def _save(self, observed: Observation) -> tuple[Trouble, ...]:
-        """Save what was seen of nodes. Only then may providers drop the notices that it came from."""
+        """Saves the observations of nodes. Only then may providers drop the notices behind them."""
         unsaved = self._journal.note(observed.snapshot.provisioned)
         if observed.acts and all(map(self._is_noted, observed.snapshot.provisioned)):
             return (*unsaved, *acknowledge(observed.providers, observed.seen))
         return unsaved
 
     def _is_noted(self, node: ProvisionedNode) -> bool:
-        """Whether the end that a notice gave the node is written down."""
+        """True if the end from a notice about the node is recorded."""
         written = self._journal.node(node.name)
         return written is None or written.noticed_at == node.noticed_at
 

@@ -1,4 +1,4 @@
-"""When the next reconcile is due although nothing changes in the cluster. Pure, but for the count of attempts."""
+"""The time of the next reconcile if nothing changes in the cluster. Pure, except for the count of attempts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _Item: TypeAlias = tuple[str, str, str]  # kind, namespace and name of what coul
 
 
 class Retries:
-    """When to try again what could not be done: ever more rarely as long as it lasts."""
+    """The times at which failed items are tried again: the intervals grow while the failure lasts."""
 
     def __init__(self, settings: LoopSettings) -> None:
         self._settings = settings
-        self._attempts: Mapping[_Item, int] = {}  # how many reconciles in a row each item has failed in
+        self._attempts: Mapping[_Item, int] = {}  # failed reconciles in a row, by item
 
     def next(self, troubles: Sequence[Trouble], now: datetime) -> datetime | None:
         """Each item is counted by itself: one that fails for hours does not slow down one that failed just now."""
@@ -50,13 +50,13 @@ def earliest(*moments: datetime | None) -> datetime | None:
 
 
 def next_wake(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
-    """When something falls due that no event announces; None while everything rests."""
+    """The time of the next change that no event announces; None if there is none."""
     return min((moment for moment in _due(snapshot, settings, now) if moment > now), default=None)
 
 
 def next_step(plan: Plan, snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
-    """When to look again at a node that was tainted and is not drained before the taint was seen; a watch of Nodes
-    wakes a controller earlier."""
+    """The time of the next look at a node that was tainted and is not drained before the taint was seen; a watch of
+    Nodes wakes a controller earlier."""
     acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
     drained = {decision.provisioned_node for decision in plan.nodes if decision.action is NodeAction.DRAIN}
     waits = any(n.name in drained and n.pool in acting and may_take_pods(n) for n in snapshot.provisioned)
@@ -74,7 +74,7 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
         if moment is not None:
             yield moment
         if block.max_wait or patient:
-            yield block.starts_at + BEGINS_WITHIN  # nobody waits for it any longer
+            yield block.starts_at + BEGINS_WITHIN  # from then on no pod waits for it
     for backoff in snapshot.backoffs:
         yield backoff.until
     for quarantine in snapshot.quarantines:
@@ -87,12 +87,12 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
         if timeout is not None:
             yield timeout
         if node.pods and node.phase_since is not None:
-            yield node.phase_since + WATCH_SKEW  # what its pods still lack then is bought for
+            yield node.phase_since + WATCH_SKEW  # then nodes are bought for what its pods still lack
         if node.replaces and node.phase_since is not None:
-            yield node.phase_since + REPLACING  # nobody came, so it goes
+            yield node.phase_since + REPLACING  # no pod arrived, so it is removed
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
-        # What a provider holds may wait for weeks; how often it is asked again is the trouble's own schedule (Retries).
+        # A request that a provider holds may wait for weeks; the trouble's own schedule (Retries) repeats it.
         held = node.name in snapshot.waiting
         if (awaits_machine(node) and not held) or (has_failed(node) and not has_machine(node)):
             yield now + settings.retry
