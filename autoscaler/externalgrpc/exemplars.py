@@ -1,11 +1,11 @@
-"""Exemplars: Nodes of no machine, there for some seconds so that a Cluster Autoscaler learns a group's ResourceSlices.
+"""Exemplars: temporary Nodes without machines, from which a Cluster Autoscaler learns a group's ResourceSlices.
 
-A Cluster Autoscaler without the field `resourceSliceBytes` knows slices only of Nodes that it has seen. It asks for the
-template of a group in every loop until it has seen one, so that question is what shows an exemplar, and shows it again
-after it has forgotten.
+A Cluster Autoscaler without the field `resourceSliceBytes` knows slices only of Nodes that it has seen. It requests the
+template of a group in every loop until it has seen one, so that request creates an exemplar, and creates it again after
+the Cluster Autoscaler has forgotten it.
 
 Facts (kubernetes/autoscaler, tag cluster-autoscaler-1.36.1): processors/nodeinfosprovider/mixed_nodeinfos_processor.go
-takes a Node for a template that is Ready for more than a minute, and keeps it while the group is listed;
+uses a Node as a template that is Ready for more than a minute, and keeps it while the group is listed;
 core/static_autoscaler.go lists Nodes, then calls Refresh, then makes templates, then scales up.
 """
 
@@ -33,7 +33,7 @@ MOST: Final = 3
 LONGEST: Final = 45.0  # seconds
 # The first loop that names a Node begins with one Refresh, and its templates are made before the next.
 LOOPS: Final = 2
-# A caller that forgets what it saw, or never sees it, must not make Nodes come and go all the time.
+# Limits how often Nodes are created for a caller that forgets them, or never sees them.
 PAUSE_SEEN: Final = 120.0  # seconds
 PAUSE_UNSEEN: Final = 600.0
 NAME: Final = "foreslice-exemplar-"
@@ -41,7 +41,7 @@ NAME: Final = "foreslice-exemplar-"
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """What is to be shown for a group: a Node, and the slices that are made before it."""
+    """The objects that are created for a group: a Node, and the slices that are created before it."""
 
     group: str
     name: str
@@ -77,7 +77,7 @@ class Exemplars:
         self._closed = False
 
     def wants(self, group: str) -> bool:
-        """Whether an exemplar of the group would be shown now."""
+        """True if an exemplar of the group would be created now."""
         with self._lock:
             there = {shown.group for shown in self._shown.values()} | self._wishes.keys()
             waits = self._clock.monotonic() < self._not_before.get(group, 0.0)
@@ -127,7 +127,8 @@ class Exemplars:
         self.work()
 
     def work(self) -> bool:
-        """Make and delete what is due; whether all of it was done. What was not is tried again the next time."""
+        """Creates and deletes what is due. Returns True if all of it succeeded; the rest is tried again the next
+        time."""
         with self._working:
             done = True
             for step in (self._sweep, self._end_due, self._show_wished):
@@ -139,10 +140,10 @@ class Exemplars:
             return done
 
     def _sweep(self) -> None:
-        """Delete what this process does not know of: a process before it ended while they were there."""
+        """Deletes exemplars that this process does not know: an earlier process ended while they existed."""
         if self._swept:
             return
-        for resource in (NODES, RESOURCE_SLICES):  # a Node without its slices would teach that it has none
+        for resource in (NODES, RESOURCE_SLICES):  # a Node without its slices would show that it has none
             for found in self._labelled(resource):
                 metadata = found["metadata"]
                 if metadata["labels"][labels.EXEMPLAR] not in self._shown:
@@ -189,7 +190,7 @@ class Exemplars:
             }
             uid = self._uid_of(NODES, wish.node)
         except (ApiError, LeadershipLostError):
-            # What was written, perhaps without an answer, is found by its label.
+            # An object that was created without an answer is found by its label.
             with self._lock:
                 del self._shown[wish.name]
                 self._not_before[wish.group] = self._clock.monotonic() + PAUSE_UNSEEN
@@ -202,5 +203,5 @@ class Exemplars:
         return str(self._api.create(resource, manifest)["metadata"]["uid"])
 
     def _delete(self, resource: Resource, name: str, uid: str) -> None:
-        with suppress(NotFoundError, ConflictError):  # it is gone, and what has its name now is not ours
+        with suppress(NotFoundError, ConflictError):  # it is gone, and an object with its name now is another one
             self._api.delete(resource, name, uid=uid)

@@ -1,12 +1,12 @@
-"""The service Expander: which of the node groups that Cluster Autoscaler found feasible it takes.
+"""The service Expander: chooses one of the node groups that Cluster Autoscaler found feasible.
 
-The order: capacity that is paid for already (blocks, then reservations), then dollars per hour of what is bought, then
-accelerators that the pods leave free, then the fewest nodes. An option that would start a gang only in part is left
-out while another one is whole; if none is, the answer is empty, which holds the scale-up back for this loop.
+The order: capacity that is paid for already (blocks, then reservations), then dollars per hour of new machines, then
+accelerators that the pods leave free, then the fewest nodes. An option that would start a gang only in part is left out
+while another one is whole; if none is, the answer is empty, which holds the scale-up back for this loop.
 
 Facts: kubernetes-sigs/cluster-autoscaler (2026-08-21), pkg/expander/grpcplugin/grpc_client.go: of an answer only the
 ids count, an empty one is a veto, and an error passes all options on to the next expander. Slices and claims are not
-sent: what pods claim is read from the cluster.
+sent: the claims of pods are read from the cluster.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from instance_catalog.dataclass import dataclass
 from instance_catalog.types.instance_type import CapacityType
 
 _LOG: Final = structlog.get_logger("foreslice.externalgrpc")
-# Ranks of capacity types; what is not known to Foreslice comes last.
+# Ranks of capacity types; options that Foreslice does not know are last.
 _PAID: Final = {CapacityType.CAPACITY_BLOCK: 0, CapacityType.RESERVED: 1}
 _BOUGHT: Final = 2
 _UNKNOWN: Final = 3
@@ -52,12 +52,13 @@ class _Option:
     candidate: Candidate | None
 
     def cost(self, snapshot: Snapshot) -> tuple[int, Decimal, Decimal, int]:
-        """What is compared, in this order: how it is paid, dollars per hour, devices left over, nodes."""
+        """The values for comparison, in this order: rank of the capacity type, dollars per hour, devices left over,
+        nodes."""
         if self.candidate is None:
             return (_UNKNOWN, Decimal(0), Decimal(0), self.nodes)
         rank = _PAID.get(self.candidate.offering.capacity_type, _BOUGHT)
         price = self.candidate.usd_per_hour
-        # Without a price it is listed after all that have one, as everywhere.
+        # An option without a price is after all that have one, as everywhere.
         dollars = Decimal("Infinity") if price is None else price * self.nodes
         count = self.candidate.instance_type.accelerator_count
         devices = Decimal(count.numerator) / Decimal(count.denominator) * self.nodes
@@ -137,8 +138,8 @@ def _refuse_odd(options: Sequence[Json]) -> None:
 
 
 class Expander:
-    """The call. `launchable` is that of the last reconcile, None before the first; `told` is called with the reason why
-    an option won."""
+    """The call. `launchable` is that of the last reconcile, None before the first; `told` is called with the reason for
+    which an option won."""
 
     def __init__(self, launchable: Callable[[], Launchable | None], told: Callable[[str], None]) -> None:
         self._launchable = launchable

@@ -1,4 +1,4 @@
-"""The machines of a group as Cluster Autoscaler's instances: their ids, states, and why one did not come. Pure.
+"""The machines of a group as Cluster Autoscaler's instances: their ids, states, and launch errors. Pure.
 
 An instance with an error makes Cluster Autoscaler take back the scale-up, leave the group alone for a while, try
 another one, and delete the instance (clusterstate/clusterstate.go, core/static_autoscaler.go, 2026-08-22).
@@ -17,7 +17,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Backoff
 from autoscaler.report.printable import one_line
 
-# The ids of machines that never came: what a provider calls its machines never begins so.
+# The prefix of ids for machines that never started; no provider's ids have it.
 PLACEHOLDER: Final = "foreslice://"
 # The kinds of a provider's errors (providers/errors.py) after which another group may have what this one has not.
 _OUT_OF_RESOURCES: Final = {
@@ -38,7 +38,7 @@ def id_of(node: ProvisionedNode) -> str:
 
 
 def names_of(node: ProvisionedNode) -> frozenset[str]:
-    """What a node is called in questions: by its Node, its machine, or the placeholder from before it had one."""
+    """The names of a node in requests: its Node, its machine, or the placeholder from before it had one."""
     return frozenset({node.node_name, id_of(node), f"{PLACEHOLDER}{node.name}"})
 
 
@@ -56,7 +56,7 @@ def instance_of(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Json:
 
 
 def _error(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Json:
-    """Why a node failed: what its provider said last about the offering, or the edge of its life."""
+    """The reason why a node failed: its provider's last error about the offering, or the last edge of its life."""
     about = [backoff for backoff in backoffs if backoff.pool == node.pool and backoff.covers(node.offering)]
     if has_machine(node) or not about:
         why = last_edge(node) or "LaunchFailed"

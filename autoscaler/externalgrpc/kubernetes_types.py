@@ -1,8 +1,8 @@
 """Node, ResourceSlice and the read parts of Pod as tables of field numbers: Kubernetes' own wire format.
 
 Facts: k8s.io/api v0.36.3, core/v1/generated.proto and resource/v1/generated.proto, and k8s.io/apimachinery v0.36.3,
-meta/v1/generated.proto. JSON names are those of manifests. What Marshal() of a Go type writes is the message alone,
-without the envelope of the API server.
+meta/v1/generated.proto. JSON names are those of manifests. Marshal() of a Go type writes the message alone, without the
+envelope of the API server.
 """
 
 from __future__ import annotations
@@ -129,5 +129,5 @@ RESOURCE_SLICE: Final = Message(
     },
 )
 
-# Of a pod only its name is read: everything else of it is known from the cluster.
+# Only a pod's name is read: its other fields are known from the cluster.
 POD: Final = Message("Pod", {"metadata": one(_METADATA, 1)})

@@ -34,8 +34,8 @@ _OPTION: Final = Message(
     {"nodeGroupId": text(1), "nodeCount": integer(2), "debug": text(3), "podBytes": many(raw(5))},
 )
 
-# By method: what is asked and what is answered. Options are passed on as they came: a field that is missing in the
-# answer would count as zero, and a later release may have more of them.
+# The request and the answer of each method. Options are passed on unchanged: a field that is missing in the answer
+# would count as zero, and a later release may have more of them.
 METHODS: Final[dict[str, tuple[Message, Message]]] = {
     "NodeGroups": (NOTHING, Message("NodeGroupsResponse", {"nodeGroups": many(one(_GROUP, 1))})),
     "NodeGroupForNode": (

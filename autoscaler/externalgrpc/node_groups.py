@@ -1,8 +1,8 @@
-"""Node groups: what of the pools can be launched, in Cluster Autoscaler's terms. Pure.
+"""Node groups: the launchable nodes of the pools, in Cluster Autoscaler's terms. Pure.
 
 A group is one kind of node: pool, instance type, capacity type, zone and driver set. Capacity blocks and reservations
-are groups of their own. One zone each, because Cluster Autoscaler takes all nodes of a group for equal: it decides
-about volumes and topology spread by the group's template, and balances groups that differ in their zone.
+are groups of their own. One zone each, because Cluster Autoscaler assumes that all nodes of a group are equal: it
+decides about volumes and topology spread by the group's template, and balances groups that differ in their zone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MOST_AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """What the nodes of a group have in common. `held` is the CapacityBlock, or the reservation of the provider."""
+    """The common properties of a group's nodes. `held` is the CapacityBlock, or the reservation of the provider."""
 
     pool: str
     instance_type: str
@@ -78,10 +78,11 @@ def key_of_candidate(candidate: Candidate) -> GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class Launchable:
-    """What can be launched now, as of a reconcile. `snapshot` has the pools that Cluster Autoscaler decides about.
+    """The groups that can be launched now, as of a reconcile. `snapshot` has the pools that Cluster Autoscaler decides
+    about.
 
-    `candidates` are by the ids of their groups. `feasible` are ids of groups that would take a pending pod, the
-    cheapest of each kind of pod first; `cheapest` are, by pod, the same for its price.
+    `candidates` are by the ids of their groups. `feasible` are ids of groups that fit a pending pod, the cheapest of
+    each kind of pod first; `cheapest` is, by pod, the group with the lowest price.
     """
 
     now: datetime
@@ -91,8 +92,8 @@ class Launchable:
     candidates: Mapping[str, Candidate] = field(default_factory=FrozenMap)
     feasible: tuple[str, ...] = ()
     cheapest: Mapping[str, str] = field(default_factory=FrozenMap)
-    claims: bool = False  # whether one of these pods has a claim
-    fearless: str = ""  # a pending pod with a claim that would be bound to an exemplar; "" where there is none
+    claims: bool = False  # true if one of these pods has a claim
+    fearless: str = ""  # a pending pod with a claim that would be bound to an exemplar; "" if there is none
     batches: frozenset[str] = frozenset()  # names of the LaunchBatches that the account of the guards counts
 
     @property
@@ -109,7 +110,7 @@ def launchable_of(
     most: int,
     batches: frozenset[str] = frozenset(),
 ) -> Launchable:
-    """What the pools that Cluster Autoscaler decides about offer, and up to `most` groups for pending pods."""
+    """The offers of the pools that Cluster Autoscaler decides about, and up to `most` groups for pending pods."""
     ordered = tuple(pool for pool in snapshot.pools if pool.ordered)
     theirs = as_if_ours(replace(snapshot, pools=ordered))
     if not ordered:
@@ -137,7 +138,7 @@ def launchable_of(
 def _packing(
     snapshot: Snapshot, own: tuple[CapacityPool, ...], catalog: Catalog, policy: Policy, now: datetime
 ) -> PackingInput:
-    """The pending pods beside all that the pools offer. Present nodes are left out: who asks knows them.
+    """The pending pods and all offers of the pools. Present nodes are left out: the caller knows them.
 
     For pods that a pool in `own` serves the loop launches, and no group is listed: both would launch.
     """
@@ -169,7 +170,8 @@ def _feasible(packing: PackingInput, item: int, most: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """A group with its nodes. `candidate` None: nothing of it can be launched any more. `most` is its largest size."""
+    """A group with its nodes. `candidate` None: none of its nodes can be launched any more. `most` is its largest
+    size."""
 
     id: str
     candidate: Candidate | None
@@ -178,17 +180,17 @@ class NodeGroup:
 
     @property
     def size(self) -> int:
-        """How many nodes it is to have: those that fail count until they are deleted, those that leave do not."""
+        """Its target size: nodes that failed count until they are deleted, leaving nodes do not."""
         return sum(map(is_counted, self.nodes))
 
 
 def is_counted(node: ProvisionedNode) -> bool:
-    """Whether a node counts as one of its group's size."""
+    """True if a node counts in its group's size."""
     return not (node.deleting or is_leaving(node) or is_over(node))
 
 
 def is_running(node: ProvisionedNode) -> bool:
-    """Whether its Node has come."""
+    """True if its Node has registered."""
     return has_come(node) and not has_failed(node)
 
 
@@ -221,9 +223,9 @@ def listed(launchable: Launchable, groups: Mapping[str, NodeGroup], *, most: int
 
 
 def awaits_claims(launchable: Launchable, group: NodeGroup) -> bool:
-    """Whether the group has no node, one may be launched, and pods with claims wait that such groups would take.
+    """True if the group has no node, one may be launched, and pods with claims wait that such groups would fit.
 
-    Not while one waits that tolerates every taint: it would be bound to the exemplar, and never start.
+    False while a pod waits that tolerates every taint: it would be bound to the exemplar, and never start.
     """
     candidate = group.candidate
     if candidate is None or not candidate.pool.acts or group.nodes or not group.most:
@@ -232,7 +234,7 @@ def awaits_claims(launchable: Launchable, group: NodeGroup) -> bool:
 
 
 class _Room:
-    """How many more nodes limits, guards and blocks admit."""
+    """The number of further nodes that limits, guards and blocks admit."""
 
     def __init__(self, launchable: Launchable, provisioned: tuple[ProvisionedNode, ...], uncharged: int) -> None:
         now = replace(launchable.snapshot, provisioned=provisioned)
@@ -265,7 +267,7 @@ def price_of(group: NodeGroup) -> Decimal | None:
 
 
 def described(group: NodeGroup) -> Iterator[str]:
-    """What a person wants to know of a group in Cluster Autoscaler's log."""
+    """The description of a group for users, in Cluster Autoscaler's log."""
     candidate = group.candidate
     if candidate is None:
         yield "the pool does not offer it any more"

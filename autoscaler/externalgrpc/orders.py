@@ -1,11 +1,11 @@
 """Orders of Cluster Autoscaler: written into the journal's objects, which the loop then carries out as its own.
 
 An increase is one LaunchBatch, and is answered as soon as that is written: its ProvisionedNodes, the account of the
-spending guards and the provider's call follow in the next reconcile. A deletion deletes the ProvisionedNode, which is
-the order that a person gives too: its finalizer holds it while pods are evicted and the machine ends.
+spending guards and the provider's call follow in the next reconcile. A deletion deletes the ProvisionedNode, as a user
+would: its finalizer holds it while pods are evicted and the machine ends.
 
-What is held in memory is the last complete list of the API and what was written since. The loop never writes here, and
-this never writes what the loop writes.
+The memory holds the last complete list of the API and the writes since. The loop never writes here, and this module
+never writes the loop's objects.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Orders:
         self.read = False
 
     def refresh(self) -> None:
-        """List everything. Raises ApiError; then what was known is kept."""
+        """Lists everything. Raises ApiError; then the previous lists are kept."""
         batches = self._list(LAUNCH_BATCHES, self._parsed_batches, parse_launch_batch)
-        # Nodes after batches: a node that is made in between is seen twice, never not at all.
+        # Nodes after batches: a node that is created in between is seen twice, but never missed.
         nodes = self._list(PROVISIONED_NODES, self._parsed_nodes, parse_provisioned_node)
         self._batches = {batch.name: batch for batch in batches}
         self._nodes = {node.name: node for node in nodes}
@@ -61,7 +61,7 @@ class Orders:
         self.read = True
 
     def _list(self, resource: Resource, known: Mapping[tuple[str, str], T], parse: Callable[[Object], T]) -> list[T]:
-        """What is unchanged since the last list is not parsed again."""
+        """The objects of a resource. Those that are unchanged since the last list are not parsed again."""
         manifests, _ = list_all(self._api, resource)
         keys = [(m["metadata"]["uid"], m["metadata"]["resourceVersion"]) for m in manifests]
         return [known[key] if key in known else parse(m) for key, m in zip(keys, manifests, strict=True)]
@@ -74,13 +74,13 @@ class Orders:
         return replace(node, deleting=True) if node.name in self._deleted else node
 
     def _unwritten(self) -> Iterator[ProvisionedNode]:
-        """The nodes of batches for which the loop has not written them yet. Those of a batch that is over are gone."""
+        """The nodes of batches for which the loop has not written them yet. Those of a finished batch are gone."""
         for batch in self._batches.values():
             if not batch.outcome.finished and not batch.deleting and batch.name not in self._deleted:
                 yield from (node for node in nodes_of(batch) if node.name not in self._nodes)
 
     def uncharged(self, charged: frozenset[str], pools: frozenset[str]) -> int:
-        """How many nodes are ordered that the account of the guards does not count yet."""
+        """The number of ordered nodes that the account of the guards does not count yet."""
         fresh = [batch for batch in self._batches.values() if not batch.asked]
         return sum(len(batch.members) for batch in fresh if batch.pool in pools and batch.name not in charged)
 
@@ -118,7 +118,8 @@ class Orders:
                 self._delete(PROVISIONED_NODES, node.name, node.uid)
 
     def may_withdraw(self, nodes: Iterable[ProvisionedNode]) -> bool:
-        """Whether all of these are written, or go with their batch: what is not written cannot be deleted by itself."""
+        """True if all of these are written, or are deleted with their batch: an unwritten node cannot be deleted
+        alone."""
         going = {node.name: node for node in nodes}
         unwritten = [node for node in going.values() if node.name not in self._nodes]
         return all(self._is_withdrawn(self._batches[node.batch], going) for node in unwritten)

@@ -1,4 +1,4 @@
-"""Why a call is not carried out, in the words of gRPC."""
+"""The reason why a call is not carried out, as a status of gRPC."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""gRPC servers on addresses, through grpcio (extra foreslice[grpc]). Imported only where one is asked for.
+"""gRPC servers on addresses, through grpcio (extra foreslice[grpc]). Imported only if an address is set.
 
-An address of which calls change anything demands a client certificate, unless it is a loopback address or a setting
-says otherwise. It is bound when this replica begins to lead: a client whose connection is refused tries the next one
-behind a Service, and one that was answered "not the leader" would stay.
+An address whose calls change anything requires a client certificate, unless it is a loopback address or a setting
+allows it. It is bound when this replica begins to lead: a client whose connection is refused tries the next one behind
+a Service, but would stay after an answer "not the leader".
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _GRACE: Final = 5.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What grpcio refuses as RESOURCE_EXHAUSTED before anything is decoded: messages of more bytes, told by their
-    length in front of them, and more calls at a time."""
+    """The limits of grpcio, which refuses more as RESOURCE_EXHAUSTED before it decodes: bytes of a message, by the
+    length in front of it, and calls at a time."""
 
     message: int
     calls: int
@@ -108,7 +108,7 @@ def _read(files: Certificates, *, mutual: bool) -> tuple[bytes, bytes, bytes | N
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only processes of this machine, or pod, reach an address."""
+    """True if only processes of this machine, or pod, reach an address."""
     host = address.rpartition(":")[0].strip("[]")
     try:
         return ipaddress.ip_address(host).is_loopback

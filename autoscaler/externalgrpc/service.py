@@ -1,8 +1,8 @@
-"""The service CloudProvider: what Cluster Autoscaler asks in each of its loops, answered from memory.
+"""The service CloudProvider: answers the calls of Cluster Autoscaler's loops from memory.
 
 Facts about the caller (kubernetes/autoscaler 55c37cd5, cloudprovider/externalgrpc): every call has five seconds, and
-none has a key, so a repeated IncreaseSize is a new order. Refresh begins each loop of ten seconds; it is the one call
-that asks the API server. Node groups, templates and nodes are cached until the next Refresh, the GPU label for ever.
+none has a key, so a repeated IncreaseSize is a new order. Refresh begins each loop of ten seconds; it is the only call
+that reads the API server. Node groups, templates and nodes are cached until the next Refresh, the GPU label for ever.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class CloudProvider:
         }
 
     def update(self, launchable: Launchable) -> None:
-        """What can be launched, as of the last reconcile."""
+        """Sets the launchable groups, as of the last reconcile."""
         with self._lock:
             self._launchable = launchable
             self._template_of = cache(lambda candidate: template_bytes(candidate, launchable.snapshot))
@@ -188,7 +188,8 @@ class CloudProvider:
         return {"nodeBytes": node, "resourceSliceBytes": slices if self._slices else ()}
 
     def _show(self, group: NodeGroup, candidate: Candidate) -> None:
-        """Who asks for a template has never seen a node of the group, or has forgotten it."""
+        """Creates an exemplar if needed: a caller that requests a template has never seen a node of the group, or has
+        forgotten it."""
         launchable = self.launchable
         if self._exemplars is None or not awaits_claims(launchable, group) or not self._exemplars.wants(group.id):
             return
@@ -209,7 +210,7 @@ class CloudProvider:
                 "`foreslice status`",
             )
         if self._exemplars is not None:
-            self._exemplars.end(group=group.id)  # beside the ordered node it would count as that node, come already
+            self._exemplars.end(group=group.id)  # beside the ordered node it would count as that node
         batch = self._orders.increase(group.candidate, self.launchable, delta)
         self._regroup(self.launchable)
         _LOG.info("nodes_ordered", group=group.id, nodes=delta, batch=batch.name)
@@ -229,7 +230,7 @@ class CloudProvider:
         return {}
 
     def _is_exemplar(self, asked: Json) -> bool:
-        """Whether it is one, which then ends: it has no machine."""
+        """True if the node is an exemplar, which then ends: it has no machine."""
         return self._exemplars is not None and self._exemplars.end(name=asked.get("name", ""))
 
     def _member(self, group: NodeGroup, asked: Json) -> ProvisionedNode | None:
@@ -303,7 +304,7 @@ def _telling(group: NodeGroup) -> list[str]:
 
 
 def _described(group: NodeGroup) -> Json:
-    """A NodeGroup. The smallest size is zero: what a pool keeps up without pods is for its own launcher."""
+    """A NodeGroup. The smallest size is zero: only the loop launches nodes that a pool keeps without pods."""
     debug = f"{group.id}: {'; '.join(described(group))}"
     return {"id": group.id, "minSize": 0, "maxSize": group.most, "debug": debug}
 

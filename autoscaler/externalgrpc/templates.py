@@ -1,7 +1,7 @@
-"""What a node of a group will be, as Kubernetes' own bytes: the Node, and the ResourceSlices of its drivers.
+"""A group's future node as Kubernetes' own bytes: the Node, and the ResourceSlices of its drivers.
 
-Values that exist only at run time are made up, as for printed predictions: equal where they will be equal. Only slices
-of the node itself are sent, because Cluster Autoscaler refuses templates with others.
+Values that exist only at run time are placeholders, as in printed predictions: equal where they will be equal. Only
+slices of the node itself are sent, because Cluster Autoscaler refuses templates with others.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def template_bytes(candidate: Candidate, snapshot: Snapshot) -> tuple[bytes, tup
 
 
 def exemplar_of(group: str, candidate: Candidate, snapshot: Snapshot, *, name: str, now: datetime) -> Exemplar | None:
-    """A Node of the candidate that Cluster Autoscaler takes for one that runs; None where it has no slices.
+    """A Node of the candidate that Cluster Autoscaler treats as running; None if it has no slices.
 
-    Ready for longer than the minute that it waits; with a taint that keeps pods away and that it takes off templates;
-    never removed by it, nor given a load balancer's traffic.
+    Ready for longer than the minute that it waits; with a taint that keeps pods away and that it removes from
+    templates; never removed by it, nor given a load balancer's traffic.
     """
     template = template_of(candidate, snapshot, name=name)
     unit = candidate.block.name if candidate.block else ""

@@ -1,8 +1,8 @@
 """Protocol Buffers' wire format for dictionaries, from tables of field numbers.
 
-The messages here are few and do not change, so a table of each (messages.py, kubernetes_types.py) does instead of a
-compiler and of generated code. A message is a dict by JSON names: a key that is present is written, also with a zero,
-because a Go pointer to false is not nil. Source: protobuf.dev/programming-guides/encoding.
+The messages here are few and do not change, so a table of each (messages.py, kubernetes_types.py) replaces a compiler
+and generated code. A message is a dict by JSON names: a key that is present is written, also with a zero, because a Go
+pointer to false is not nil. Source: protobuf.dev/programming-guides/encoding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Json: TypeAlias = dict[str, Any]
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _TEN_BYTES: Final = 10  # the longest varint
-# A message inside of so many others is no message of ours: decoding must not exhaust the stack.
+# No valid message is nested this deep: decoding must not exhaust the stack.
 _DEEPEST: Final = 32
 # Two bytes make a field, and a field some hundred bytes of memory: 32 MiB of them would be gigabytes. A question
 # of the expander has fewer, because nearly each of its fields is a pod of hundreds of bytes, decoded by itself.
@@ -34,7 +34,7 @@ class WireError(ForesliceError):
 
 
 class Fields:
-    """How many fields may still be read of a message: those of unknown numbers count, and packed numbers."""
+    """The number of fields that may still be read of a message, with unknown ones and packed numbers."""
 
     def __init__(self, left: int = MOST_FIELDS) -> None:
         self._most = self._left = left
@@ -47,7 +47,7 @@ class Fields:
 
 
 class Kind(Enum):
-    """How a value is written."""
+    """The encoding of a value."""
 
     TEXT = "string"
     BYTES = "bytes"
@@ -88,7 +88,7 @@ def text(number: int) -> Field:
 
 
 def raw(number: int) -> Field:
-    """Bytes, or a message that is passed on as it came."""
+    """Bytes, or a message that is passed on unchanged."""
     return Field(number, Kind.BYTES)
 
 
