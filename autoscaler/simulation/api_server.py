@@ -1,7 +1,7 @@
-"""An API server in memory: optimistic concurrency, watches, finalizers, generated names, as the real one does them.
+"""An API server in memory: optimistic concurrency, watches, finalizers and generated names as in the real one.
 
-It implements the KubernetesApi seam, so store, journal and publish run on it unchanged. It knows nothing of scheduling
-or of controllers, validates nothing but names and versions, and reads the time only from the clock it is given.
+It implements the KubernetesApi, so store, journal and publish run on it unchanged. It has no scheduling and no
+controllers, validates only names and versions, and reads the time only from the clock it is given.
 
 Source of the rules: k8s.io/apiserver registry/generic/registry/store.go and registry/rest (v1.36).
 """
@@ -39,7 +39,7 @@ from providers.contract import Clock
 
 # Everything else loses `status` on create and on plain updates; kubelets register nodes with it.
 _STATUS_ON_CREATE = frozenset({NODES})
-# What the API server sets itself and keeps whatever a writer sends.
+# Fields that the API server sets itself, and keeps whatever a writer sends.
 _SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
@@ -161,7 +161,7 @@ class ApiServer:
         yield WatchEvent("BOOKMARK", str(upto), {"metadata": {"resourceVersion": str(upto)}})
 
     def compact(self) -> None:
-        """Forget the history: every watch from an older version gets 410 Gone, as after an etcd compaction."""
+        """Deletes the history: every watch from an older version gets 410 Gone, as after an etcd compaction."""
         self._compacted = self._version
         self._log.clear()
 
@@ -306,7 +306,7 @@ class ApiServer:
         self.writes += 1
         stored["metadata"]["resourceVersion"] = str(self._version)
         self._objects.setdefault(resource, {})[key_of(stored)] = stored
-        # What is stored is replaced, never changed, so the log may share it.
+        # Stored objects are replaced, never changed, so the log may share them.
         self._append(resource, WatchEvent(event, str(self._version), stored))
         answer: Object = copied(stored)
         return answer
@@ -352,7 +352,7 @@ def _timestamp(moment: datetime) -> str:
 
 
 def _field(item: Object, path: str) -> Any:
-    """What a field selector compares: the value at a path like spec.nodeName; None where there is nothing."""
+    """The value that a field selector compares, at a path like spec.nodeName; None if there is none."""
     found: Any = item
     for name in path.split("."):
         found = found.get(name, {})

@@ -1,7 +1,8 @@
 """The controllers of the simulated cluster that DRA needs: claims from templates, clean-up, and lost nodes.
 
 Rules of kube-controller-manager v1.36: pkg/controller/resourceclaim/controller.go (claims are generated for pods,
-deallocated once nobody reserves them, deleted with their pods) and pkg/controller/podgc (pods of a node that is gone).
+deallocated once no consumer reserves them, deleted with their pods) and pkg/controller/podgc (pods of a node that is
+gone).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Controllers:
             self._api.delete(RESOURCE_CLAIMS, metadata["name"], namespace=metadata["namespace"])
             return True
         reserved = status.get("reservedFor", [])
-        # Whether another consumer than a pod is still there is not for this controller to say.
+        # This controller does not know whether a consumer that is no pod still exists.
         kept = [one for one in reserved if one["resource"] != "pods" or one["uid"] in users]
         if len(kept) == len(reserved):
             return False

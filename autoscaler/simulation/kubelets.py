@@ -1,8 +1,7 @@
 """Kubelets and DRA drivers of the simulated cluster: a running machine registers, its drivers publish, its pods run.
 
-The node is what planning called hypothetical, with the labels and taints that the launch really asked for; the slices
-are the predicted ones made concrete. A pod runs for as long as its annotation says and then succeeds; one without it
-runs on.
+The node is planning's hypothetical one, with the labels and taints of the launch request; the slices are the predicted
+ones made concrete. A pod runs for the time in its annotation and then succeeds; without the annotation it runs on.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Kubelets:
         self._published: set[str] = set()
 
     def step(self) -> bool:
-        """Let every machine and every pod take the step that is due; whether anything was written."""
+        """Takes the due step of every machine and every pod. Returns True if anything was written."""
         now = self._clock.now()
         nodes = {node["metadata"]["name"]: node for node in seen(self._api, NODES)}
         changed = False
@@ -74,7 +73,7 @@ class Kubelets:
         return changed
 
     def next_moment(self) -> datetime | None:
-        """When something will happen by itself: a boot, a publication, a machine's end, a pod's last second."""
+        """The time of the next change: a boot, a publication, a machine's end, a pod's completion."""
         now, behaviour = self._clock.now(), self._cloud.behaviour
         moments = []
         for _, machine in self._machines():
@@ -139,7 +138,7 @@ def _created(node: Object) -> datetime:
 
 
 def _ends_at(pod: Object) -> datetime | None:
-    """When a running pod will have finished; None if it is not running, or runs on."""
+    """The time at which a running pod will have finished; None if it is not running, or runs on."""
     started = pod.get("status", {}).get("startTime")
     runs_for = pod["metadata"].get("annotations", {}).get(RUNS_FOR)
     if started is None or runs_for is None or finished(pod):

@@ -1,9 +1,9 @@
-"""Scenarios: plain Kubernetes manifests whose annotations say when they come, how long pods run, and what is expected.
+"""Scenarios: Kubernetes manifests with annotations for arrival, run time, and the expected result.
 
 simulation.foreslice.dev/at: 2m             when the object is created, counted from the start (default 0s)
 simulation.foreslice.dev/runs-for: 1h       how long the pod runs (without it, to the end)
 simulation.foreslice.dev/copies: "4"        that many objects, named NAME-0 to NAME-3
-simulation.foreslice.dev/title: …           what this shows, in one line
+simulation.foreslice.dev/title: …           the purpose of the object, in one line
 simulation.foreslice.dev/expect: Pending    the phase the pod ends in (default Succeeded)
 """
 
@@ -38,7 +38,7 @@ class Arrival:
 
     @property
     def title(self) -> str:
-        """What it shows; "" for objects that only support others."""
+        """The purpose of the object; "" for objects that only support others."""
         return str(_annotations(self.manifest).get(TITLE, ""))
 
 
@@ -97,5 +97,5 @@ def _annotations(manifest: Object) -> dict[str, Any]:
 
 
 def moment_of(arrival: Arrival, start: datetime) -> datetime:
-    """When the object is created in a run that begins at `start`."""
+    """The time at which the object is created in a run that begins at `start`."""
     return start + arrival.after

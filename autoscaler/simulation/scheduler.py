@@ -1,7 +1,7 @@
-"""kube-scheduler of the simulated cluster: it binds pods and allocates claims with the very rules planning asks.
+"""kube-scheduler of the simulated cluster: it binds pods and allocates claims with the same rules as planning.
 
-It sees only published objects: real nodes, published slices. What a plan said is at most a nomination, tried first.
-It scores as kube-scheduler does, preempts nobody, and takes gangs all or nothing. Pods wait in the order of
+It sees only published objects: real nodes, published slices. A plan's choice is at most a nomination, tried first. It
+scores as kube-scheduler does, preempts no pods, and binds gangs all or nothing. Pods wait in the order of
 pkg/scheduler/framework/plugins/queuesort (v1.36.3): by priority, then by the time at which they were queued.
 """
 

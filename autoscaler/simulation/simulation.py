@@ -100,7 +100,7 @@ class Simulation:
         return self.loop
 
     def add(self, scenario: Scenario) -> None:
-        """Let the scenario's objects arrive, counted from now."""
+        """Adds the scenario's objects, which arrive at their times from now."""
         self._arrivals += [(moment_of(a, self.clock.now()), a.resource, a.manifest) for a in scenario.arrivals]
         self._arrivals.sort(key=lambda arrival: arrival[0])
 
@@ -115,7 +115,7 @@ class Simulation:
             self.clock.advance_to(moment)
 
     def settle_cluster(self) -> bool:
-        """Let everything but the autoscaler act until nothing changes; whether anything did."""
+        """Runs everything but the autoscaler until nothing changes. Returns True if anything did."""
         self._arrive()
         changed = False
         for _ in range(_ROUNDS):
@@ -125,7 +125,8 @@ class Simulation:
         raise InternalError(f"the simulated cluster does not settle at {self.clock.now():%H:%M:%S}")
 
     def _react(self) -> bool:
-        """Let those act who look at nothing but objects: they found nothing to do unless one has changed since."""
+        """Runs the components that depend on objects alone, unless no object has changed since they last found nothing
+        to do."""
         if self.api.version == self._at_rest:
             return False
         if self._controllers.step() | self._scheduler.step():
@@ -134,7 +135,7 @@ class Simulation:
         return False
 
     def settle(self, observe: Callable[[Tick], None] = lambda tick: None) -> None:
-        """Let cluster and autoscaler act at this moment until nothing changes."""
+        """Runs cluster and autoscaler at this time until nothing changes."""
         self.settle_cluster()
         for _ in range(_ROUNDS):
             tick = self.loop.tick()
@@ -149,7 +150,7 @@ class Simulation:
             _, resource, manifest = self._arrivals.pop(0)
             created = self.api.create(resource, manifest)
             if "status" in manifest and "status" not in created:
-                # What a controller that is not simulated would have written, such as a budget's allowance.
+                # The status that a controller outside the simulation would have written, such as a budget's allowance.
                 self._write_status(resource, created, manifest["status"])
 
     def _write_status(self, resource: Resource, created: Object, status: Object) -> None:
@@ -158,7 +159,7 @@ class Simulation:
         self.api.patch(resource, metadata["name"], {"status": status}, namespace=namespace, subresource="status")
 
     def next_moment(self) -> datetime | None:
-        """When something falls due next, if anything does."""
+        """The time of the next change, if there is one."""
         return min((moment for moment in self._moments() if moment > self.clock.now()), default=None)
 
     def _moments(self) -> Iterator[datetime]:
@@ -169,7 +170,7 @@ class Simulation:
             yield self._arrivals[0][0]
 
     def _install(self) -> str:
-        """What is in a cluster before anything else: namespaces, and the classes that the drivers' charts bring."""
+        """Creates the initial objects of a cluster: namespaces, and the classes of the drivers' charts."""
         system = self.api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
         self.api.create(NAMESPACES, {"metadata": {"name": "default"}})
         for facts in builtin_device_classes(self._profile):

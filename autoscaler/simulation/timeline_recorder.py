@@ -1,4 +1,4 @@
-"""Writes down what happens in a simulated cluster, from what its API server and the reconciles of the loop show."""
+"""Records the events of a simulated cluster, from its API server and the reconciles of the loop."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from autoscaler.simulation.scenario import TITLE
 
 # Claims before the pods that name them.
 _WATCHED: Final = (RESOURCE_CLAIMS, PODS, NODES, RESOURCE_SLICES, PROVISIONED_NODES)
-# How many offerings that were not taken are named for each decision.
+# The number of offerings not taken that each decision names.
 _REJECTED: Final = 3
 
 
 class TimelineRecorder:
-    """The events so far. `tell` is called with every event as it is noticed."""
+    """The events so far. `tell` is called with every event."""
 
     def __init__(self, api: KubernetesApi, tell: Callable[[TimelineEvent], None] = lambda event: None) -> None:
         self._api = api
@@ -78,7 +78,7 @@ class TimelineRecorder:
         self._say(now, self._seen(now))
 
     def summary(self, expected: Mapping[str, str], now: datetime) -> Summary:
-        """How it came out. Pods that were not seen to end are in the phase they were left in."""
+        """The result. A pod that was not seen to end has its last phase."""
         running = [self._nodes[name] for name in self._launched]
         cost = sum((_cost(node, self._launched[node.name], now) for node in running), self._spent)
         pods = tuple(self._result(key, wanted) for key, wanted in expected.items())
@@ -102,7 +102,7 @@ class TimelineRecorder:
         return new
 
     def _decided(self, tick: Tick) -> Iterator[tuple[object, Occurrence]]:
-        """What a reconcile decided, each with a key that is the same as long as it is the same decision."""
+        """The decisions of a reconcile, each with a key that stays the same as long as the decision does."""
         plan = tick.plan
         for placement in plan.placements:
             new = self._first(("placed", placement.pod))
@@ -127,7 +127,7 @@ class TimelineRecorder:
                 yield noticed, noticed
 
     def _seen(self, now: datetime) -> list[Occurrence]:
-        """What the API server's watches show since the last time."""
+        """The changes that the API server's watches show since the last call."""
         seen: list[Occurrence] = []
         published: dict[str, Counter[str]] = {}
         for resource in _WATCHED:
@@ -164,7 +164,7 @@ class TimelineRecorder:
             yield Ended(key, self._results[key])
 
     def _claims_made(self, pod: Object) -> bool:
-        """Whether every claim of the pod exists; before that it is not mentioned."""
+        """True if every claim of the pod exists; before that it is not mentioned."""
         return all(claim in self._asked for _, claim in self._names(pod))
 
     def _names(self, pod: Object) -> Iterator[tuple[str, str]]:
@@ -220,7 +220,7 @@ def _demand(plan: Plan, launch: PlannedNode) -> Demand | None:
 
 
 def _alternatives(plan: Plan, launch: PlannedNode) -> list[str]:
-    """What else was considered for the pods of a node: the next types that fit, and why most others do not."""
+    """The alternatives for the pods of a node: the next types that fit, and the reason why most others do not."""
     demand = _demand(plan, launch)
     if demand is None:
         return []

@@ -1,9 +1,9 @@
-"""What a study costs at least, whatever the policy: the time of each task's devices at the cheapest price that fits.
+"""The least cost of a study under any policy: the time of each task's devices at the cheapest price that fits.
 
 A machine with n devices is paid for all of them, so the tasks that run on it cost together at least their devices times
 an n-th of its price. Each task counts with the machine on which that is least, of those that are large enough for it.
-Starting machines, idle devices, and CPUs and memory that run out before the devices cost nothing here, and neither do
-tasks without devices, for which there may always be room beside others. No policy reaches it.
+Starting machines, idle devices, and CPUs and memory that are used up before the devices cost nothing here, and neither
+do tasks without devices, for which there may always be room beside others. No policy reaches it.
 """
 
 from __future__ import annotations

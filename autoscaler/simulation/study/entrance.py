@@ -1,8 +1,8 @@
-"""When the pods of a task enter the cluster: as soon as they arrive, unless enough equal ones wait there already.
+"""Decides when the pods of a task enter the cluster: on arrival, unless enough equal ones wait there already.
 
-Where pools are full, each reconcile looks at every pod that waits, and days of a queue that grows would take the square
-of its length. Of equal tasks the oldest are served first, so those behind the first few hundred that nothing was bought
-for change nothing until these are served. They are held outside, and count as waiting from their arrival on.
+If pools are full, each reconcile checks every pod that waits, and the time for days of a growing queue is quadratic in
+its length. Of equal tasks the oldest are served first, so those behind the first few hundred for which nothing was
+bought change nothing until these are served. They are held outside, and count as waiting from their arrival on.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ class Entrance:
 
     @property
     def holds(self) -> bool:
-        """Whether a task is held."""
+        """True if a task is held."""
         return bool(self._held)
 
     def arrive(self, task: Task, now: datetime, left_out: Waiting) -> bool:
-        """Let a task in or hold it; whether it is in. `left_out`: those that the last plan had nothing for."""
+        """Admits a task or holds it. Returns True if it is admitted. `left_out`: those without a place in the last
+        plan."""
         kind = kind_of(task)
         if kind not in self._held and left_out.get(kind, 0) < self._room(task):
             self._enter(task, now)
@@ -49,7 +50,7 @@ class Entrance:
         return False
 
     def release(self, waiting: Waiting) -> bool:
-        """Let in the oldest of each kind until enough wait inside; whether any was let in."""
+        """Admits the oldest of each kind until enough wait inside. Returns True if any was admitted."""
         released = False
         for kind in list(self._held):
             held, inside = self._held[kind], waiting.get(kind, 0)

@@ -1,4 +1,4 @@
-"""How much of the idle GPUs an average task of the workload cannot use.
+"""The share of idle GPUs that an average task of the workload cannot use.
 
 The measure is F of FGD ("Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
 Descent", USENIX ATC 2023): for each node, the sum over the shapes of tasks of the shape's share of all tasks, times the
@@ -21,7 +21,7 @@ _SHAPES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is free on a node: devices, thousandths of a CPU, MiB; `model` is the accelerator's name."""
+    """The free resources of a node: devices, thousandths of a CPU, MiB; `model` is the accelerator's name."""
 
     gpus: int
     cpu: int
@@ -47,6 +47,6 @@ def fragmented(room: Room, shapes: Sequence[tuple[Shape, float]]) -> float:
 
 
 def fits(shape: Shape, room: Room) -> bool:
-    """Whether a task of the shape uses idle GPUs of the node. Selectors are not asked, only the model's name."""
+    """True if a task of the shape uses idle GPUs of the node. Selectors are not evaluated, only the model's name."""
     enough = 0 < shape.gpus <= room.gpus and shape.cpu <= room.cpu and shape.memory <= room.memory
     return enough and (not shape.models or room.model in shape.models)

@@ -1,4 +1,4 @@
-"""What a run costs and how long its tasks wait, read from what the cluster and the cloud show, moment by moment."""
+"""The costs of a run and the waits of its tasks, from the state of cluster and cloud at each time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Node:
 
     @property
     def room(self) -> Room:
-        """What no task holds."""
+        """The resources that no task uses."""
         return Room(
             gpus=self.gpus - sum(shape.gpus for shape in self.used),
             cpu=self.cpu - sum(shape.cpu for shape in self.used),
@@ -92,7 +92,7 @@ class Ledger:
         self._launched = Counter[str]()
         self._most = 0
         self._interrupted = 0
-        self._evicted: list[Task] = []  # what is left of pods that their owners create again
+        self._evicted: list[Task] = []  # the remaining work of pods that their owners create again
         self._moved = 0
         self._timeline = Timeline(start)
         self.finished = 0
@@ -112,7 +112,7 @@ class Ledger:
         return Counter(self._inside.values())
 
     def kinds(self, keys: Iterable[str]) -> Waiting:
-        """How many of these pods there are of each kind."""
+        """The number of these pods of each kind."""
         return Counter(self._pods[key].kind for key in keys if key in self._pods)
 
     @property
@@ -126,7 +126,7 @@ class Ledger:
         return len(self._nodes)
 
     def pass_time(self, now: datetime) -> None:
-        """What was true at the last moment held until now. Called before anything happens at a new moment."""
+        """Extends the last state until now. Called before anything happens at a new time."""
         self._timeline.hold(self._state(), now)
 
     def observe(self, now: datetime) -> None:
@@ -161,7 +161,7 @@ class Ledger:
         )
 
     def _note_price(self, raw: Object) -> None:
-        """What the ProvisionedNode says that it costs, for each offering that it may become."""
+        """Records the price in a ProvisionedNode, for each offering that it may become."""
         name = raw["metadata"]["name"]
         for offering in raw["spec"]["offerings"]:
             price = offering.get("usdPerHour")
@@ -240,7 +240,7 @@ class Ledger:
                 self._use(pod, add=False)
 
     def take_evicted(self) -> list[Task]:
-        """What is left of the pods that were evicted since the last time."""
+        """The remaining work of the pods that were evicted since the last call."""
         taken, self._evicted = self._evicted, []
         return taken
 
@@ -253,7 +253,7 @@ class Ledger:
         self._measure(machine)
 
     def outcome(self, study: Study, variant: Variant, keep_alive: str, *, now: datetime, reconciles: int) -> Outcome:
-        """How it came out up to now."""
+        """The result up to now."""
         self.pass_time(now)
         usd = sum((self.cost(node.machine, node.usd_per_hour, now) for node in self._nodes.values()), self._usd)
         first = [pod for pod in self._pods.values() if not pod.again]
@@ -287,7 +287,8 @@ class Ledger:
 
 
 def _rest_of(pod: _Pod, now: datetime) -> Task | None:
-    """What is left to do of a pod that is evicted now; None where its work is lost, and nobody creates it again."""
+    """The remaining work of a pod that is evicted now; None if its work is lost, and its owner does not create it
+    again."""
     task = pod.task
     if task.checkpoint is None or pod.started is None or task.gang:
         return None

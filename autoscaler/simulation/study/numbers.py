@@ -1,4 +1,4 @@
-"""Numbers and times as people write them into traces and scenarios: finite, not negative, or a reason."""
+"""Parses numbers and times of traces and scenarios: finite, not negative, or an error with the reason."""
 
 from __future__ import annotations
 

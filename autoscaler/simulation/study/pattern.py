@@ -18,8 +18,8 @@ _LONGEST: Final = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """When the tasks of a workload arrive, one of the three: `at` these times; `every` so long; a Poisson process of so
-    many `per_hour`. The latter two only from `since` until `until` of each day; the simulation begins at 00:00."""
+    """The arrivals of a workload, one of the three: `at` these times; `every` interval; a Poisson process with
+    `per_hour` arrivals. The latter two only from `since` until `until` of each day; the simulation begins at 00:00."""
 
     at: tuple[timedelta, ...] = ()
     every: timedelta | None = None
@@ -28,7 +28,7 @@ class Arrivals:
     until: timedelta = _DAY
 
     def expected(self, length: timedelta) -> float:
-        """How many arrivals are drawn before `length`, about: also those outside the part of the day."""
+        """The approximate number of arrivals that are drawn before `length`: also those outside the part of the day."""
         if self.at:
             return len(self.at)
         hours = length.total_seconds() / 3600
@@ -57,8 +57,8 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long a task runs: always `median`, or drawn from the lognormal distribution with this median and 95th
-    percentile, which is how durations of jobs usually look, at most ten years. None: to the end of the simulation."""
+    """The run time of a task: always `median`, or drawn from the lognormal distribution with this median and 95th
+    percentile, which is typical for jobs, at most ten years. None: to the end of the simulation."""
 
     median: timedelta | None
     p95: timedelta | None = None

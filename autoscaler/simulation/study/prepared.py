@@ -1,4 +1,4 @@
-"""Before anything is simulated: whether each kind of task can ever be placed, and which types of the catalog matter."""
+"""Checks before a simulation: whether each kind of task can ever be placed, and which types of the catalog matter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from instance_catalog.types.catalog import Catalog
 _SHOWN: Final = 5
 # Gangs that are planned for alone, to see whether the pools' limits suffice.
 _GANGS: Final = 50
-# What a person writes for fields of the objects that are made of it.
+# The fields of scenarios and traces for fields of the objects that are made of them.
 _FIELDS: Final = {
     ".deviceClassName": "deviceClass",
     ".selectors": "selectors",
@@ -134,7 +134,7 @@ def _alone(task: Task) -> Task:
 
 
 def _unlimited(manifest: Object) -> Object:
-    """A pool without limits: one task of each kind needs more nodes than the tasks that come one after another."""
+    """A pool without limits: the check needs more nodes for one task of each kind than tasks in sequence do."""
     changed: Object = copied(manifest)
     if manifest["kind"] == CAPACITY_POOLS.kind:
         changed["spec"]["limits"] = {"nodes": _PLENTY}
@@ -146,7 +146,7 @@ def _loaded(objects: Sequence[Object], catalog: Catalog, places: Mapping[str, st
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
     loaded = load(["-"], stdin=io.StringIO(text), drivers=catalog.drivers.values())
     if not loaded.ok:
-        # The places in a text that nobody wrote would not help.
+        # Places in a generated text would not help the user.
         wrong = "\n".join(f"  {_said(problem, places)}" for problem in loaded.errors[:_SHOWN])
         raise BadInputError(
             f"the objects cannot be used\n{wrong}", next_step="correct them; docs/simulate.md shows every field"

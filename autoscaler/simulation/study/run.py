@@ -1,8 +1,8 @@
-"""Variants of a study, in this process or side by side in several: the tasks of each through cluster and production
-loop, from moment to moment of virtual time.
+"""Variants of a study, in this process or in parallel processes: runs the tasks of each through cluster and production
+loop in virtual time.
 
-Nothing steps second by second: the clock jumps to the next arrival, or to the next moment at which the cluster, the
-cloud or the loop has something to do.
+Time does not advance in steps: the clock jumps to the next arrival, or to the next time at which the cluster, the cloud
+or the loop has work.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ START: Final = datetime(2026, 11, 2, tzinfo=UTC)
 _SETTINGS: Final = Settings(
     loop=LoopSettings(resync=timedelta(days=365), retry=timedelta(minutes=1), stale=timedelta(days=3650))
 )
-# A watch of Nodes shows the controller its own taint within a second, and it goes on with the drain.
+# A watch of Nodes shows the controller its own taint within a second, and the drain continues.
 _TAINT_SEEN: Final = timedelta(seconds=1)
 # Empty nodes that are still there after so long stay for ever, as those of a baseline.
 _REST: Final = timedelta(days=1)
 # How often finished machines are forgotten: a trace has thousands of them.
 _FORGET_EVERY: Final = 64
-# What the pools' consolidation is under a policy; under the others it is as the pools say.
+# The consolidation of all pools under a policy; under the others each pool has its own.
 _CONSOLIDATE: Final = {"closing": ConsolidationPolicy.CLOSE, "cheaper": ConsolidationPolicy.CHEAPER}
 
 Progress = Callable[[int, int], None]
@@ -55,7 +55,7 @@ Progress = Callable[[int, int], None]
 
 
 class _NoEvents(EventQueue):
-    """Nobody reads Events here."""
+    """A queue that drops Events: a study has no reader for them."""
 
     def offer(self, event: Event, now: datetime) -> None:
         """Drops it."""
@@ -122,7 +122,7 @@ class Run:
             # Nothing comes of tasks that are held.
             if self._arrive(now) or due:
                 self._settle(now)
-            # What was bought may leave room for more than waits inside.
+            # The new nodes may have room for more than the tasks that wait inside.
             due = self._entrance.release(self._left_out)
             if not due and not (len(self._waiting) < before and self._variant.policy == "greedy"):
                 return
@@ -138,7 +138,7 @@ class Run:
             raise InternalError("the simulated cloud has waited: its latency must be 0")
 
     def _take_turns(self, now: datetime) -> None:
-        """Let those that are held take the places of those that find one, before the loop sees empty nodes."""
+        """Admits held tasks into the places of those that were placed, before the loop sees empty nodes."""
         while self._entrance.holds:
             self.simulation.settle_cluster()
             self.ledger.observe(now)
@@ -165,7 +165,7 @@ class Run:
                 self.ledger.enter(_key(manifest))
 
     def _create_again(self, now: datetime) -> bool:
-        """Let the owners of pods that were evicted create what is left of them; whether there are any."""
+        """Creates the remaining work of evicted pods, as their owners would. Returns True if there is any."""
         evicted = self.ledger.take_evicted()
         for resource, manifest, rest in ((*made, task) for task in evicted for made in task_objects(task)):
             self.ledger.expect(_key(manifest), rest, now, again=True)

@@ -39,7 +39,7 @@ class _Workload:
 
 
 def is_simulation(document: Document) -> bool:
-    """Whether an object is a scenario."""
+    """True if an object is a scenario."""
     return isinstance(document.value, dict) and document.value.get("kind") == KIND
 
 

@@ -1,4 +1,4 @@
-"""What a study simulates: tasks that arrive, run for a time and end, and the objects of the cluster they arrive in."""
+"""The input of a study: tasks that arrive, run for a time and end, and the initial objects of the cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ GPU_CLASS = "gpu.nvidia.com"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What one pod of a task asks for. Tasks of equal shape are one kind of task to the planner.
+    """The requests of one pod of a task. Tasks of equal shape are one kind of task for the planner.
 
-    `models`: names of accelerators of the catalog of which any will do; () is any device of the class. `cpu` is in
+    `models`: names of accelerators of the catalog, any of which fits; () is any device of the class. `cpu` is in
     thousandths of a CPU, `memory` in MiB.
     """
 
@@ -53,9 +53,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """`length`: how long the simulation lasts; None: until the last task has ended and its node is gone.
+    """`length`: the duration of the simulation; None: until the last task has ended and its node is gone.
 
-    `boot` is the time from a launch to the registration of the node, `objects` what is there before any task.
+    `boot` is the time from a launch to the registration of the node, `objects` are those that exist before any task.
     """
 
     name: str

@@ -14,7 +14,7 @@ _HOUR: Final = 3600
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What holds until something changes. `rate`: $/h of all machines; the others are GPUs, and tasks that wait."""
+    """The state between two changes. `rate`: $/h of all machines; the others are GPUs, and tasks that wait."""
 
     rate: float = 0.0
     paid: float = 0.0
@@ -45,7 +45,7 @@ class Timeline:
         """Each figure times the hours for which it held: dollars, GPU-hours, and hours of waiting."""
 
     def hold(self, state: State, until: datetime) -> None:
-        """The state held from the last call until now. Raises ValueError if the clock goes back."""
+        """Extends the state from the last call until now. Raises ValueError if the clock is set back."""
         if until < self._last:
             raise ValueError(f"the clock goes back from {self._last} to {until}")
         since, now = ((moment - self._start).total_seconds() / _HOUR for moment in (self._last, until))

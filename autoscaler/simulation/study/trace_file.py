@@ -1,5 +1,4 @@
-"""Tasks from a CSV trace: which column means what is said by the caller, and what cannot be used is named with its
-place, `FILE:LINE: COLUMN: why`."""
+"""Tasks from a CSV trace: the caller assigns the columns, and errors have their place, `FILE:LINE: COLUMN: why`."""
 
 from __future__ import annotations
 
