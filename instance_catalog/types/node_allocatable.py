@@ -93,9 +93,11 @@ def _kube_disk(model: DiskReservation, disk: Fraction) -> Fraction:
 def _tiered(tiers: tuple[Tier, ...], amount: Fraction) -> Fraction:
     total, covered = Fraction(0), Fraction(0)
     for tier in tiers:
+        if covered >= amount:
+            break
         upper = amount if tier.up_to is None else min(amount, tier.up_to.value)
-        total += max(Fraction(0), upper - covered) * tier.share
-        covered = max(covered, upper)
+        if upper > covered:
+            total, covered = total + (upper - covered) * tier.share, upper
     return total
 
 

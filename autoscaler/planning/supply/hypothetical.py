@@ -131,15 +131,20 @@ def template_of(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypotheti
 
 
 def future_node(
-    basis: NodeBasis, name: str, *, allocatable: FrozenMap[str, Quantity], profile: KubernetesProfile | None = None
+    basis: NodeBasis,
+    name: str,
+    *,
+    allocatable: FrozenMap[str, Quantity],
+    profile: KubernetesProfile | None = None,
+    kept: FrozenMap[str, str] | None = None,
 ) -> Node:
     """Only the Node object. Startup taints are removed before pods are placed.
 
-    Without a profile, its features are unknown.
+    Without a profile, its features are unknown. `kept`: labels in place of all that it has.
     """
     return Node(
         name=name,
-        labels=FrozenMap(_labels(basis, name)),
+        labels=FrozenMap(_labels(basis, name)) if kept is None else kept,
         taints=_taints(basis),
         allocatable=allocatable,
         declared_features=profile.declared_features if profile else None,
@@ -260,24 +265,25 @@ def _shapes_of(
     for candidate in candidates:
         plugged = _plugged(candidate, plugins)
         machine = (candidate.instance_type.name, candidate.pool.kubelet_reserved, plugged)
-        if machine not in machines:
-            machines[machine] = _allocatable(candidate, plugins)
+        amounts = machines.get(machine)
+        if amounts is None:
+            amounts = machines[machine] = _allocatable(candidate, plugins)
         daemons: tuple[Pod, ...] = ()
         if snapshot.daemon_sets:
-            whole = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine], profile=snapshot.profile)
+            whole = future_node(candidate, PLACEHOLDER_NODE, allocatable=amounts, profile=snapshot.profile)
             daemons = daemon_pods(whole, snapshot.daemon_sets)
         kept = _watched(candidate, watched)
         # The same type with the same drivers publishes the same slices: comparing the slices would cost far more.
         key = (machine, candidate.drivers, kept, _taints(candidate), daemons)
-        if key not in index:
-            node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine], profile=snapshot.profile)
-            index[key] = len(shapes)
+        place = index.setdefault(key, len(shapes))
+        if place == len(shapes):
+            node = future_node(candidate, PLACEHOLDER_NODE, allocatable=amounts, profile=snapshot.profile, kept=kept)
             # Devices of device plugins are no preparation of the same devices.
             same = (candidate.pool.name, candidate.offering, candidate.offering.region, plugged)
             plain = plainest.setdefault(same, len(shapes))
             special = plain if plain != len(shapes) and candidate.hosts == 1 else None
-            shapes.append(Shape(replace(node, labels=kept), daemons, candidate, snapshot.profile, special))
-        of_candidate.append(index[key])
+            shapes.append(Shape(node, daemons, candidate, snapshot.profile, special))
+        of_candidate.append(place)
     return tuple(shapes), tuple(of_candidate)
 
 
