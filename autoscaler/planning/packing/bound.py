@@ -69,7 +69,8 @@ def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Bound
         groups = coarse(groups, _mean_room(relaxation), len(groups) * entries // size)
         if _entries(problem, replace(relaxation, groups=groups)) > 2 * entries:
             return None
-    bought = [_bought(problem.kinds[i], i, groups, relaxation.rooms) for i in relaxation.kinds]
+    sizes = {d: [group.sizes.get(d, 0) for group in groups] for d in dict.fromkeys(d for g in groups for d in g.sizes)}
+    bought = [_bought(problem.kinds[i], i, groups, relaxation.rooms, sizes) for i in relaxation.kinds]
     prices = _Program(problem, groups, bought).prices()
     if prices is None:
         return None
@@ -126,21 +127,28 @@ def _mean_room(relaxation: Relaxation) -> dict[Hashable, float]:
     return {d: sum(room.get(d, 0) for room in rooms) / len(rooms) for d in dimensions}
 
 
-def _bought(kind: Kind, index: int, groups: Sequence[Group], rooms: Mapping[int, Sizes]) -> _Bought:
+def _bought(
+    kind: Kind,
+    index: int,
+    groups: Sequence[Group],
+    rooms: Mapping[int, Sizes],
+    sizes: Mapping[Hashable, Sequence[int]],
+) -> _Bought:
+    """`sizes` are those of the groups, by dimension."""
     taken = tuple(number for number, group in enumerate(groups) if index in group.kinds)
     rows: list[_Row] = []
     for dimension in dict.fromkeys(d for number in taken for d in groups[number].sizes):
         room = rooms[kind.shape].get(dimension)
         if room is None:
             continue
-        sizes = {number: groups[number].sizes.get(dimension, 0) for number in taken}
-        if any(sizes.values()):
-            rows.append(_Row({number: size for number, size in sizes.items() if size}, room, dimension))
+        own = {number: size for number in taken if (size := sizes[dimension][number])}
+        if own:
+            rows.append(_Row(own, room, dimension))
+        largest = max(own.values(), default=0)
         for most in _CUTS:
-            cut = {number: size * (most + 1) // (room + 1) for number, size in sizes.items()}
-            if most < room and any(cut.values()):
-                found = {number: size for number, size in cut.items() if size}
-                rows.append(_Row(found, most, dimension, most + 1, room + 1))
+            if most < room < largest * (most + 1):
+                cut = {n: part for n, size in own.items() if (part := size * (most + 1) // (room + 1))}
+                rows.append(_Row(cut, most, dimension, most + 1, room + 1))
     return _Bought(kind, index, taken, tuple(rows))
 
 
