@@ -26,6 +26,7 @@ from providers.errors import (
     AccountLimitError,
     AddressesExhaustedError,
     AmbiguousError,
+    BackoffScope,
     BusyError,
     FamilyQuotaError,
     GoneError,
@@ -139,6 +140,11 @@ _CREDENTIALS: Final = (
 
 
 _APIS: Final = ("compute.googleapis.com", "container.googleapis.com")
+# Who creates the machines of groups. Source: Compute Engine documentation, access control of managed instance groups.
+_AGENT: Final = (
+    "Give Google's service agent PROJECT_NUMBER@cloudservices.gserviceaccount.com the permission that the message "
+    "names: it creates the machines of groups."
+)
 # Google does not accept the credentials: no role corrects this.
 _NOBODY: Final = frozenset({"authError", "required.login", "401"})
 
@@ -214,6 +220,26 @@ def meaning(code: str, message: str = "") -> type[ProviderError]:
     kind = _KNOWN.get(_plain(code), QuotaError if "quota" in code.lower() else UnknownRefusalError)
     quota = quota_of(message) if kind is QuotaError else None
     return quota.error if quota is not None else kind
+
+
+class GroupRefusedError(TemplateError):
+    """Google cannot create the machines of one group: its instance template, or a permission of Google's service agent,
+    is wrong. Launches in other groups continue."""
+
+    scope = BackoffScope.OFFERING
+    advice = "Correct the node pool or group that the message names, or take it out of the GCPNodeTemplate."
+
+
+def of_group(error: ProviderError) -> ProviderError:
+    """The error of machines that a group could not create. Each group has an instance template of its own, and its
+    machines are not created with the controller's permissions."""
+    if not isinstance(error, TemplateError | PermissionDeniedError):
+        return error
+    denied = isinstance(error, PermissionDeniedError)
+    step = (enabled(error.code, error.message, *_APIS) or _AGENT) if denied else ""
+    found = GroupRefusedError(error.message, code=error.code, next_step=step)
+    found.settled = error.settled
+    return found
 
 
 def _plain(code: str) -> str:

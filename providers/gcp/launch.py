@@ -30,6 +30,7 @@ from providers.errors import (
     NotInGroupsError,
     NotOfferedError,
     ProviderError,
+    RefusedError,
     RegionQuotaError,
     ReservationExhaustedError,
     TemplateError,
@@ -81,7 +82,12 @@ class Launcher:
         for offering, attempt in begun or attempts:
             closed = None if begun else self._closed(offering, attempt.group) or full.refuses(attempt.group)
             adopt, queue = bool(begun), template.resize_requests
-            machines, failure = ([], closed) if closed is not None else attempt.run(adopt=adopt, queue=queue)
+            try:
+                machines, failure = ([], closed) if closed is not None else attempt.run(adopt=adopt, queue=queue)
+            except RefusedError as error:  # of this group alone, which has none of the names
+                if not error.settled:
+                    raise
+                machines, failure = [], error
             if failure is not None:
                 failures.append(OfferingFailure(offering, failure, self._also(failure, attempt.group, template)))
                 full.add(failure, attempt.group)

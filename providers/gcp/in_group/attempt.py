@@ -26,6 +26,7 @@ from providers.errors import (
     UncertainError,
 )
 from providers.fingerprint import fingerprint
+from providers.gcp.errors import of_group
 from providers.gcp.in_group.domain import room, too_small
 from providers.gcp.in_group.members import CHUNK, LEAVING, Member, delete, failures, listed
 from providers.gcp.in_group.resize_requests import (
@@ -129,14 +130,15 @@ class Attempt:
                     adopt = not self._create(list(wanted))
             except CapacityError as error:
                 return [], error
+            except TemplateError as error:
+                raise of_group(error) from error
         if asked is not None and asked.waits:
             raise asked.waiting
         with _open(f"group {self.group.ref}"):
             started, failure = self._over(asked) if asked is not None else self._carried_out(wanted, adopt=adopt)
+        failure = of_group(failure) if failure is not None else None
         if failure is not None and not started and not isinstance(failure, CapacityError):
-            if isinstance(failure, RefusedError):
-                failure.settled = True  # the group has no name of this token left
-            raise failure
+            raise _settled(failure)
         return self._machines(started), failure
 
     def _carried_out(
@@ -228,7 +230,7 @@ class Attempt:
             if found is not None:
                 return found
         if error is not None:
-            raise error
+            raise _settled(error)
         raise AmbiguousError(f"{what} is not there yet")
 
     def _create(self, names: Sequence[str]) -> bool:
@@ -250,7 +252,7 @@ class Attempt:
             error = outcome(self.gcp, self.clock, begun, zone=zone, what=what)
             if error is None or self.members():
                 return error is None
-        raise error
+        raise _settled(error)
 
     def _give_up(self, members: Sequence[Member]) -> None:
         """Delete names, with or without machines. Raises AmbiguousError unless the group has deleted them all: the
@@ -295,6 +297,13 @@ class Attempt:
             for member in sorted(started.values(), key=lambda one: one.launched.node)
             if member.launched.node < len(nodes)
         ]
+
+
+def _settled(error: ProviderError) -> ProviderError:
+    """The error, once the group has no name of the token left."""
+    if isinstance(error, RefusedError):
+        error.settled = True
+    return error
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from providers.errors import (
     ShortageError,
     TemplateError,
 )
+from providers.gcp.errors import GroupRefusedError
 from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, Fault, LateError, refused
 from tests.fakes.gce.gke import NodePool
@@ -140,12 +141,44 @@ def test_a_deletion_that_is_accepted_and_passes_a_name_over_leaves_the_launch_op
     assert isinstance(rig.provider.launch(request()).failures[0].error, ShortageError)
 
 
-def test_a_refusal_of_the_attempt_is_no_shortage() -> None:
+WRONG_GROUPS = {
+    "an organization policy": ("CONDITION_NOT_MET", "constraint compute.vmExternalIpAccess violated", "take it out"),
+    "a service account": ("RESOURCE_NOT_FOUND", "The resource 'serviceAccounts/x' was not found", "take it out"),
+    "a subnet": (
+        "PERMISSIONS_ERROR",
+        "Required 'compute.subnetworks.use' permission",
+        "@cloudservices.gserviceaccount",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "message", "step"), WRONG_GROUPS.values(), ids=WRONG_GROUPS)
+@pytest.mark.parametrize("late", ["in the operation", "in the attempt"])
+def test_a_group_that_google_can_create_no_machine_of_rests_alone(
+    code: str, message: str, step: str, late: str
+) -> None:
+    """It is no shortage. Each group has an instance template of its own: another one may start what is needed."""
     rig = Rig()
-    rig.fake.project.errors[rig.key(A3)] = ("CONDITION_NOT_MET", "constraint compute.vmExternalIpAccess violated")
-    with pytest.raises(TemplateError, match="vmExternalIpAccess"):
-        rig.provider.launch(request())
+    where = rig.fake.project.late if late == "in the operation" else rig.fake.project.errors
+    where[rig.key(A3)] = (code, message)
+    (failure,) = rig.provider.launch(request()).failures
+    if (code, late) == ("PERMISSIONS_ERROR", "in the operation"):  # a permission of the controller's
+        assert type(failure.error) is PermissionDeniedError
+        return
+    assert isinstance(failure.error, GroupRefusedError)
+    assert (failure.error.scope, failure.error.code) == (BackoffScope.OFFERING, code)
+    assert step in failure.error.next_step
     assert names(rig) == []
+    (machine,) = rig.provider.launch(request(batch="b2", offerings=(A3, A2))).instances
+    assert machine.offering == A2
+
+
+def test_a_group_that_refuses_the_call_rests_alone() -> None:
+    rig = Rig()
+    rig.fake.faults.inject("createInstances", refused("conditionNotMet", 412, "Constraint constraints/x violated"))
+    with pytest.raises(GroupRefusedError, match="constraints/x") as raised:
+        rig.provider.launch(request())
+    assert (raised.value.scope, raised.value.settled) == (BackoffScope.OFFERING, False)
 
 
 def test_an_error_that_passes_is_waited_out() -> None:
