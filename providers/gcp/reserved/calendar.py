@@ -33,7 +33,7 @@ LONGEST: Final = timedelta(days=90)
 AHEAD: Final = timedelta(hours=87)
 TPU_AHEAD: Final = timedelta(hours=6)
 _SPEC: Final = "spec"
-_ZONE: Final = re.compile(r".+\d-[a-z]")
+_ZONE: Final = re.compile(r".+\d-(?:ai\d+)?[a-z]")
 
 
 @dataclass(frozen=True, slots=True)

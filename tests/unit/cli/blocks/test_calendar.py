@@ -73,6 +73,7 @@ def test_nothing_that_fits_says_what_to_try(rig: Rig) -> None:
         ([*QUERY, "--workload", "BATCH"], "--workload is for TPUs only"),
         ([*QUERY, "--type", "n1-standard-8+1xnvidia-tesla-t4"], "no machines with attached GPUs"),
         ([*QUERY, "--region", ZONE], f"{ZONE} is a zone"),
+        ([*QUERY, "--region", "us-central1-ai1a"], "us-central1-ai1a is a zone"),
     ],
 )
 def test_a_wrong_question_is_told(rig: Rig, arguments: list[str], message: str) -> None:

@@ -245,7 +245,13 @@ def test_zones_that_do_not_have_a_type_are_not_offered(shipped: tuple[Layer, ...
 
 @pytest.mark.parametrize(
     ("zone", "region"),
-    [("us-east-1a", "us-east-1"), ("us-central1-a", "us-central1"), ("us-east-1-atl-2a",) * 2, ("any", "any")],
+    [
+        ("us-east-1a", "us-east-1"),
+        ("us-central1-a", "us-central1"),
+        ("us-central1-ai1a", "us-central1"),  # an AI zone of Google Cloud
+        ("us-east-1-atl-2a",) * 2,
+        ("any", "any"),
+    ],
 )
 def test_the_region_of_a_zone(zone: str, region: str) -> None:
     assert region_of(zone) == region
