@@ -16,11 +16,11 @@ from typing import Final
 from autoscaler.advice.change import Change, ChangeKind, unchanged
 from autoscaler.advice.pod_changes import shortages
 from autoscaler.model.plan import Considered, Plan
-from autoscaler.model.pod import Container, Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.one_cloud import cost_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.scheduling.resources import pod_requests
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
@@ -77,7 +77,8 @@ def cheaper_with_larger_disks(
 def _short_and_cheaper(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[Change]:
     """A larger disk for each type whose assumed one is too small for a pod that gets a dearer machine."""
     price_of = {pod: node.usd_per_hour or Decimal(0) for node in plan.launches for pod in node.pods}
-    asking = [(_asked(pod), price_of[pod.key]) for pod in snapshot.pods if pod.key in price_of]
+    pods = (pod for pod in snapshot.pods if pod.key in price_of)
+    asking = [(pod_requests(pod).get(EPHEMERAL_STORAGE, 0), price_of[pod.key]) for pod in pods]
     for instance_type in catalog if any(wanted for wanted, _ in asking) else ():
         price = instance_type.price.usd_per_hour if instance_type.price else None
         if price is None or not assumes_root_disk(instance_type):
@@ -87,17 +88,6 @@ def _short_and_cheaper(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iter
         change = _enlarged(instance_type, most - free) if most > free else None
         if change is not None:
             yield change
-
-
-def _asked(pod: Pod) -> int:
-    """Bytes; init containers run one after another, and before the others."""
-    amounts = [_bytes(container) for container in pod.init_containers]
-    return max([sum(map(_bytes, pod.containers)), *amounts])
-
-
-def _bytes(container: Container) -> int:
-    amount = container.requests.get(EPHEMERAL_STORAGE)
-    return 0 if amount is None else amount.int64_value()
 
 
 def _short_of_disk(entry: Considered) -> Mapping[str, tuple[int, int]] | None:

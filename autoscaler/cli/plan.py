@@ -206,6 +206,7 @@ def _decide(
     snapshot = with_implied_selectors(without_ordinary_pools(loaded.snapshot, catalog))
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
     told = (
+        *_disks(cheaper_with_larger_disks(decided, snapshot, catalog, used, now)),
         *advice(snapshot),
         *foreign_advice(loaded.snapshot, catalog, decided),
         *meant_advice(loaded.snapshot),
@@ -214,7 +215,6 @@ def _decide(
         *supply_advice(snapshot, decided, catalog),
         *network_advice(snapshot, decided, catalog),
         *tpu_advice(snapshot, decided, catalog),
-        *_disks(cheaper_with_larger_disks(decided, snapshot, catalog, used, now)),
         *_of_clouds(used, policy, clouds_of(decided, catalog), snapshot),
         *_asked_for(cheaper_if_asked_for(decided, snapshot, catalog, used, now)),
     )
@@ -242,8 +242,8 @@ def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
         yield surprise(
             "root disks",
             (),
-            f"cheaper machines are left out only for the root disk that is assumed: with {disks} the plan is {nodes} "
-            f"for {money(found.usd_per_hour)} $/h",
+            "the disk makes this plan dear: cheaper machines are left out only for the root disk that is assumed, and "
+            f"with {disks} the plan is {nodes} for {money(found.usd_per_hour)} $/h",
             f"if yours are that large, say so: `{steps}`, and plan with --catalog DIR",
         )
 

@@ -128,6 +128,20 @@ def test_a_machine_that_was_left_out_for_its_assumed_disk_is_named_with_what_it_
     assert [change.detail["instance_type"] for change in cheaper.types] == ["g6.4xlarge"]
 
 
+def test_the_disk_of_a_sidecar_makes_a_plan_dear_too() -> None:
+    """A sidecar runs beside the containers, so that a disk for the larger of both would be too small."""
+    (waiting,) = wanting({}, disk="80Gi", count=1).pods
+    sidecar = Container("fuse", FrozenMap({"ephemeral-storage": Quantity.parse("20Gi")}), sidecar=True)
+    given = snapshot([replace(waiting, init_containers=(sidecar,))], [claim("c", gpus(1))])
+    catalog, policy = shipped("g2-standard-24", "a3-highgpu-8g"), Policy()
+    found = plan_for(given, catalog, policy, NOW)
+    assert types(found) == ["a3-highgpu-8g"]
+    cheaper = cheaper_with_larger_disks(found, given, catalog, policy, NOW)
+    assert cheaper is not None
+    assert cheaper.launches == (("g2-standard-24", 1),)
+    assert [change.detail["allocatable"] for change in cheaper.types] == ["100Gi"]
+
+
 def test_a_disk_that_changes_nothing_is_not_named() -> None:
     given, policy = wanting(L4, disk="10Gi"), Policy()
     found = plan_for(given, CATALOG, policy, NOW)
