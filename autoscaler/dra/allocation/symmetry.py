@@ -34,7 +34,7 @@ class InfeasibleError(Exception):
 
 @dataclass(slots=True)
 class DeadEnd:
-    """A device that failed in a place after `effort` upstream steps. `skipped` is the number of devices like it."""
+    """A device that failed in a place after `effort` upstream steps; `skipped` devices like it were skipped there."""
 
     effort: int
     skipped: int = 0

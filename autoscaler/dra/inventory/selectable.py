@@ -93,7 +93,7 @@ class RequestMatches:
 
 
 class SelectorMemo:
-    """All selector answers on one node. `outcomes`: of whole allocations, by question, with the claims that asked."""
+    """All selector answers on one node. `outcomes`: of whole allocations, by question, with their claims."""
 
     def __init__(self, engine: SelectorEngine, profile: KubernetesProfile, node: Node, pools: NodePools) -> None:
         self._engine = engine
