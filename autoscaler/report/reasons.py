@@ -1,5 +1,4 @@
-"""Sentences for reasons, from templates over a reason's `detail`: of a code's templates, the first whose facts all
-exist.
+"""Sentences for reasons: of a code's templates, the first one whose facts are all in the reason's `detail`.
 
 Facts that a template does not name follow in brackets, so that no basis of a decision is hidden.
 """
