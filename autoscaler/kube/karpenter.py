@@ -116,7 +116,7 @@ def _is_label(requirement: Requirement) -> bool:
 
 
 def _capacity_types(asked: list[Requirement]) -> tuple[CapacityType, ...]:
-    """The capacity types of the requirements; without any, those that a plan buys by default."""
+    """The capacity types of the requirements; without any, those that a plan launches by default."""
     about = [one for one in asked if one.key == labels.KARPENTER_CAPACITY_TYPE]
     names = {CapacityType.CAPACITY_BLOCK: CapacityType.RESERVED.value}
     found = tuple(

@@ -143,7 +143,7 @@ def expand_stateful_set(fields: Fields, workload: Workload) -> Expansion:
 
 @expander
 def expand_job(fields: Fields, workload: Workload) -> Expansion:
-    """The pods of a Job that still run, or have to: <name>-<index>."""
+    """The pods that a Job still has to run at the same time: <name>-<index>."""
     status = fields.child("status")
     done = None if over(status) else status.integer("succeeded")
     return job_pods(fields.child("spec"), workload, workload.metadata.name, done=done)
