@@ -143,7 +143,7 @@ class Program:
             return Evaluation(Outcome.ERROR, "operation cancelled: actual cost limit exceeded", cost=frame[COST])
         except PanicError as panic:
             return Evaluation(Outcome.ERROR, f"internal error: {panic}", cost=frame[COST])
-        except Exception as defect:  # noqa: BLE001  # anybody may write a selector: see _failed
+        except Exception as defect:  # noqa: BLE001  # anyone may write a selector: see _failed
             return _failed(self.expression, defect, frame[COST])
         finally:
             if token is not None:
