@@ -1,4 +1,4 @@
-"""Quarantine of a type with certain drivers, which is not launched because it behaves other than assumed.
+"""Quarantine of a type with certain drivers, which is not launched because it behaves differently than assumed.
 
 Three kinds of evidence count against a pair (instance type, driver profiles) of a pool: machines that never become
 usable nodes; mispredictions: nodes that exist as planned, but refuse the pods that they were launched for; and drift:
