@@ -1,2 +1,2 @@
-"""Before buying: whether what is bought would work in this cluster, and whether another autoscaler would launch for the
-same pods."""
+"""Checks before buying: that the nodes would work in this cluster, and that no other autoscaler launches for the same
+pods."""

@@ -1,7 +1,6 @@
-"""All checks before buying, for every pool: what a pool's conditions say, and which pools are held back.
+"""All checks before buying, for every pool: the conditions of a pool, and the pools that are held back.
 
-Pure functions of the snapshot and the plan. The controller asks them in every reconcile, `foreslice doctor` asks them
-once.
+Pure functions of the snapshot and the plan. The controller runs them in every reconcile, `foreslice doctor` once.
 """
 
 from __future__ import annotations
@@ -75,12 +74,12 @@ def _asking(snapshot: Snapshot, plan: Plan) -> frozenset[str]:
 
 
 def _on_all(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]]) -> tuple[Reason, ...]:
-    """What is wrong with the nodes if something is wrong with each of them."""
+    """The faults of the nodes if each of them has one."""
     return _on_any(nodes, wrong) if all(wrong) else ()
 
 
 def _on_any(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]]) -> tuple[Reason, ...]:
-    """What is wrong with any of the nodes: each reason once, with an instance type as an example."""
+    """The faults of any of the nodes: each reason once, with an instance type as an example."""
     merged: dict[Reason, str] = {}
     for node, reasons in zip(nodes, wrong, strict=True):
         for reason in reasons:
@@ -91,7 +90,7 @@ def _on_any(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]]) -> t
 
 
 def forbidden(found: Iterable[PoolCondition], snapshot: Snapshot, why: str) -> tuple[PoolCondition, ...]:
-    """The findings when writing down what to launch was refused: no pool that acts may go on."""
+    """The findings if a launch could not be recorded: no pool that acts may continue."""
     acting = {pool.name for pool in snapshot.pools if pool.acts}
     refused = Reason.of(Code.MAY_NOT_ACT, problem=why)
     return tuple(

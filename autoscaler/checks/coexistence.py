@@ -1,7 +1,7 @@
-"""Whether another autoscaler would launch for the pods that a pool serves: then both would, and one node is idle.
+"""Checks whether another autoscaler would launch for the pods of a pool: then both would, and one node would be idle.
 
-Facts: Karpenter core skips pods with claims unless told otherwise; Cluster Autoscaler 1.35 and later simulates claims,
-but knows the devices of a group only from a node of it that it has seen.
+Facts: Karpenter core skips pods with claims unless configured otherwise; Cluster Autoscaler 1.35 and later simulates
+claims, but knows the devices of a group only from a node of it that it has seen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import unreadable
 from instance_catalog.kubernetes import labels
 
-# A Node may register before the answer of its launch has come, which is repeated until it is known.
+# A Node may register before its launch is answered; the launch is repeated until its result is known.
 _UNDER_WAY: Final = timedelta(minutes=15)
 
 
@@ -51,7 +51,8 @@ def _knows_devices(other: Autoscaler, snapshot: Snapshot) -> bool:
 
 
 def foreign_nodes(pool: CapacityPool, snapshot: Snapshot, now: datetime) -> Iterator[Reason]:
-    """Nodes with the pool's label that nobody here has started: surge upgrades and repairs of a node pool make some."""
+    """Nodes with the pool's label that Foreslice did not start: surge upgrades and repairs of a node pool create
+    some."""
     ours = {known for node in snapshot.provisioned for known in (node.node_name, node.provider_id) if known}
     latest = (now - _UNDER_WAY).timestamp()
     found = sorted(

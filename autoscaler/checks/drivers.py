@@ -1,8 +1,8 @@
-"""Whether a driver will publish the devices of a node to be: otherwise the node is bought and the pods keep waiting.
+"""Checks whether a driver will publish the devices of a future node: otherwise the node is bought and the pods wait.
 
 A driver is a DaemonSet. It must exist, its node selector and affinity must match the labels of the node, its
 tolerations its taints, and on GKE its namespace needs a quota for critical pods. A device plugin beside the driver
-would hand out the same devices.
+would offer the same devices.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _SYSTEM_NAMESPACE = "kube-system"  # its critical pods need no quota
 
 
 def missing_drivers(pool: CapacityPool, to_be: NodeToBe, snapshot: Snapshot) -> Iterator[Reason]:
-    """What keeps the drivers from publishing; nothing if all of them will.
+    """The reasons why drivers would not publish; nothing if all of them will.
 
-    A driver that a catalog file describes is not recognised in DaemonSets: whoever wrote the file vouches for it.
+    A driver that a catalog file describes is not recognised in DaemonSets: it is assumed to run.
     """
     recognised = {rule.profile for rule in driver_recognition()}
     for profile in to_be.drivers.profiles:
@@ -60,7 +60,8 @@ def _not_there(daemon_set: DaemonSet, profile: DriverProfile, to_be: NodeToBe) -
 
 
 def _startup_taints(pool: CapacityPool, daemon_set: DaemonSet, profile: DriverProfile) -> Iterator[Reason]:
-    """A startup taint that the driver does not tolerate keeps it off the node, which then never becomes ready."""
+    """Reasons for startup taints that the driver does not tolerate: it could not start, and the node would never be
+    ready."""
     for taint in pool.startup_taints:
         if taint.effect != "PreferNoSchedule" and not any(t.tolerates(taint) for t in daemon_set.pod.tolerations):
             text = f"{taint.key}={taint.value}:{taint.effect}"

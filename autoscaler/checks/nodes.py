@@ -1,4 +1,4 @@
-"""The nodes that a pool would get: what the checks of drivers and device plugins are asked about."""
+"""The future nodes of a pool: the input of the checks of drivers and device plugins."""
 
 from __future__ import annotations
 

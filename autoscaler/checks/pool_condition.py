@@ -1,4 +1,4 @@
-"""What a check finds, as closed conditions and reasons. Text is made in report/."""
+"""The findings of checks, as closed conditions and reasons. report/ makes the texts."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ class ConditionType(Enum):
     """The conditions of a CapacityPool that must hold before it acts. The value is their type in its status."""
 
     READY = "Ready"  # it can be used as it is written, and its provider launches
-    COEXISTENCE = "Coexistence"  # no other autoscaler serves the same pods, nobody else starts the pool's nodes
-    DRIVERS_WILL_RUN = "DriversWillRun"  # a driver publishes the devices of the node to be
+    COEXISTENCE = "Coexistence"  # no other autoscaler serves the same pods or starts the pool's nodes
+    DRIVERS_WILL_RUN = "DriversWillRun"  # a driver publishes the devices of the future node
     DEVICE_PLUGIN_CONFLICT = "DevicePluginConflict"  # a device plugin would hand out the same devices
 
     @property
     def good_status(self) -> Literal["True", "False"]:
-        """The status that lets a pool act."""
+        """The status with which a pool acts."""
         return "False" if self is ConditionType.DEVICE_PLUGIN_CONFLICT else "True"
 
 
-# What a provider answered may be otherwise at the next attempt: whether one is made is for the back-off to say.
-# Groups are read again, and nodes of others are there already, whatever the pool does.
+# A provider may answer otherwise at the next attempt; the back-off decides when. Groups are read again, and nodes of
+# other owners exist already, whatever the pool does.
 _GOES_ON = frozenset({Code.LAUNCH_FAILED, Code.PROVIDER_REFUSES, Code.NOT_IN_GROUPS, Code.FOREIGN_NODES})
 
 
@@ -42,7 +42,7 @@ class PoolCondition:
 
     @property
     def stops(self) -> bool:
-        """Whether the pool must not act before a person has changed something."""
+        """True if the pool must not act before a person has changed something."""
         return any(reason.code not in _GOES_ON for reason in self.reasons)
 
     @property

@@ -1,6 +1,6 @@
-"""What is wrong with nodes that exist: a driver that runs there and publishes nothing, devices handed out twice.
+"""The faults of existing nodes: a driver that publishes nothing, devices that a device plugin offers as well.
 
-Future nodes will have the same problems, so `foreslice doctor` looks at the nodes that exist.
+Future nodes will have the same problems, so `foreslice doctor` checks the existing ones.
 """
 
 from __future__ import annotations

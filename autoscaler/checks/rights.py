@@ -1,4 +1,4 @@
-"""What the controller must be allowed to do, by what it is to do: the rights of the chart's ClusterRoles as a table."""
+"""The rights that the controller needs for each of its tasks: those of the chart's ClusterRoles as a table."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _OF_TEMPLATES = {"KwokNodeTemplate": KWOK, "AWSNodeTemplate": AWS, "AWSGroupNode
 
 
 def rights_needed(pools: Iterable[CapacityPool], *, lease: str, namespace: str) -> tuple[Right, ...]:
-    """What a controller of these pools needs that elects by this Lease; if none acts, what observing takes."""
+    """The rights of a controller of these pools with this Lease; if no pool acts, those for observing."""
     acting = [pool for pool in pools if pool.mode is Mode.ACT]
     templates = dict.fromkeys(pool.node_template.kind for pool in acting)
     return (

@@ -1,6 +1,6 @@
-"""Whether a pool can be used as it is written, and whether its provider launches: what its condition Ready says.
+"""Checks whether a pool is usable as written, and whether its provider launches: the condition Ready.
 
-What a schema can know is checked before; this is about what only catalog, providers and their answers know.
+The schema is checked before; these checks need the catalog, the providers and their answers.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from instance_catalog.dataclass import replace
 
 # Objections with which nothing can be launched.
 _UNUSABLE: Final = frozenset({Code.UNUSABLE, Code.NO_PRICE})
-# Answers that nobody has to do anything about.
+# Answers that need no action.
 _PASSING: Final = frozenset({"", "Ambiguous", "Busy", "Throttled"})
-# A launch that begins so long after a back-off tries again what failed, and its answer is still to come.
+# A launch that begins within this time after a back-off is a new attempt, whose answer is still missing.
 _TRIED_AGAIN: Final = timedelta(minutes=5)
 
 
@@ -32,10 +32,10 @@ def obstacles(
     serving: Mapping[str, Reason | None] | None,
     orders: bool = True,
 ) -> Iterator[Reason]:
-    """What is wrong with a pool. `orders`: whether Cluster Autoscaler can order nodes.
+    """The faults of a pool. `orders`: Cluster Autoscaler can order nodes.
 
-    `objections` are those of the plan, `backoffs` those that `telling` says. `serving` are the kinds of node templates
-    that are launched from, with what is wrong with their provider; None where nobody knows, as outside the controller.
+    `objections` are those of the plan, `backoffs` those of `telling`. `serving` are the kinds of node templates with a
+    provider, each with the provider's fault if it has one; None if unknown, as outside the controller.
     """
     subject = subject_of("pool", pool.name)
     yield from (replace(r, subject="") for r in objections if r.subject == subject and r.code in _UNUSABLE)
@@ -61,11 +61,11 @@ def telling(pool: CapacityPool, backoffs: Iterable[Backoff], *, launches: bool, 
 
 
 def resting(pool: CapacityPool, candidates: Iterable[Candidate], backoffs: Iterable[Backoff]) -> Iterator[Reason]:
-    """Why nothing that the pool may buy can be launched now. `candidates`: as if nothing rested. `backoffs`: those that
-    `telling` says.
+    """The reasons why nothing that the pool may buy can be launched now. `candidates`: as if there were no back-offs.
+    `backoffs`: those of `telling`.
 
-    No group of its node template starts any of it. Or the provider answered something else, each time about some
-    offerings only: one reason of a kind, with the first moment that something is tried again.
+    No group of its node template starts any of it; or the provider returned other errors, each about some offerings
+    only: one reason of a kind, with the first time that an offering is tried again.
     """
     live = [b for b in backoffs if b.reason not in _PASSING]
     all_of = [c for c in candidates if c.pool.name == pool.name]
@@ -97,6 +97,6 @@ def _failed(backoff: Backoff) -> Reason:
 
 
 def _of_everything(backoff: Backoff) -> bool:
-    """Whether the pool launches nothing at all because of it, and a person has to do something."""
+    """True if the pool launches nothing because of it, and a person has to act."""
     everything = not (backoff.instance_type or backoff.zone or backoff.capacity_type)
     return everything and backoff.reason not in _PASSING
