@@ -20,7 +20,7 @@ class Announcer(Protocol):
 
 @runtime_checkable
 class NoticeReader(Protocol):
-    """Optional: a provider that reads notices where they have to be removed once they are known."""
+    """Optional: a provider whose notices must be removed from their source once they are recorded."""
 
     def acknowledge(self) -> None:
         """Removes the notices behind the answers of `describe` so far, which the caller has recorded. Until then they
@@ -29,7 +29,7 @@ class NoticeReader(Protocol):
 
 @runtime_checkable
 class BootTimes(Protocol):
-    """Optional: a provider whose node templates may say how long machines take from their launch to their Node."""
+    """Optional: a provider whose node templates may set the time from a machine's launch to its Node."""
 
     def boot_timeouts(self) -> Mapping[TemplateRef, timedelta]:
         """The time-outs of the templates that set one. Calls only Kubernetes; a template that cannot be used is left
@@ -82,4 +82,4 @@ class KubernetesObjects(Protocol):
         """Create it; as it was created, or None when an object of this name exists already."""
 
     def delete(self, resource: tuple[str, str], name: str) -> bool:
-        """Delete it; False when there is none."""
+        """Deletes it; False if it does not exist."""

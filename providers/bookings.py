@@ -27,7 +27,7 @@ class Bookings:
         self._counted: dict[str, set[str]] = {}
 
     def less(self, found: Reservation) -> Reservation:
-        """The reservation, less what was launched and is not counted yet."""
+        """The reservation, less the launches that are not counted yet."""
         booking = self._bookings.get(found.id)
         if booking is None:
             return found

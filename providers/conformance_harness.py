@@ -103,7 +103,7 @@ class Check:
 
 
 CLUSTER: Final = "11111111-2222-3333-4444-555555555555"
-_PATIENCE: Final = 10  # minutes that a group may take to start machines, or to say that it cannot
+_PATIENCE: Final = 10  # minutes that a group may take to start machines, or to report that it cannot
 LIVE: Final = frozenset({InstanceState.PENDING, InstanceState.RUNNING})
 
 

@@ -68,7 +68,7 @@ TAG_CLUSTER: Final = labels.CLUSTER_TAG  # uid of the namespace kube-system
 TAG_POOL: Final = labels.POOL
 TAG_BATCH: Final = labels.LAUNCH_BATCH_TAG  # name of the LaunchBatch
 
-# EC2 takes 64 ASCII characters (RunInstances and CreateFleet ClientToken), the shortest limit we know of.
+# EC2 allows 64 ASCII characters (RunInstances and CreateFleet ClientToken), the shortest known limit.
 TOKEN_LENGTH: Final = 64
 
 
@@ -82,7 +82,7 @@ class Clock(Protocol):
         """Seconds since an arbitrary time; never decreases."""
 
     def wait(self, seconds: float) -> None:
-        """Return once `monotonic` has advanced by that much; at once when it is not positive."""
+        """Returns once `monotonic` has advanced by that much; at once if it is not positive."""
 
 
 class LaunchForm(Enum):
@@ -201,11 +201,11 @@ class InstanceState(Enum):
 class Instance:
     """A machine. `provider_id` is the Node's spec.providerID; `offering` what was obtained.
 
-    `id` is never another machine's; a `provider_id` may be, where a group makes machines anew. `node` is "" where the
-    provider cannot say which of its request's nodes the machine is (the launch answer can). `reclaim_at` is when the
-    provider takes it back, if that is known. `noticed_at` is an end that was announced once and that no look at the
-    machine shows again; `reclaim_at` is not later. `message` explains an end that we did not ask for. `hosts` is how
-    many machines the slice has that it is one of: they share TAG_BATCH, and end in one call.
+    `id` is never another machine's; a `provider_id` may be, if a group recreates machines. `node` is "" if the provider
+    cannot tell which of its request's nodes the machine is (the launch answer can). `reclaim_at` is when the provider
+    takes it back, if known. `noticed_at` is an end that was announced once and that no description shows again;
+    `reclaim_at` is not later. `message` explains an end that Foreslice did not request. `hosts` is the number of
+    machines in its slice: they share TAG_BATCH, and end in one call.
     """
 
     id: str
@@ -372,10 +372,11 @@ class TemplateStatus:
 
 @runtime_checkable
 class TemplateJudge(Protocol):
-    """Optional: a provider that can say what is wrong with a node template before a machine is asked for."""
+    """Optional: a provider that can report the faults of a node template before a machine is requested."""
 
     def template_statuses(self) -> tuple[TemplateStatus, ...]:
-        """Verdicts on all its templates, by name, a few minutes old at most. Raises only when none can be listed."""
+        """The statuses of all its templates, by name, a few minutes old at most. Raises only if they cannot be
+        listed."""
 
 
 def describe_all(provider: Provider, tags: Mapping[str, str]) -> Iterator[Instance]:

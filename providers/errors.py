@@ -220,7 +220,7 @@ class NoSubnetError(RefusedError):
 
 
 class PermissionDeniedError(RefusedError):
-    """Our credentials are missing, or do not allow the call."""
+    """The credentials are missing, or do not allow the call."""
 
     kind = "Permission"
     advice = "Give the controller's identity the permission that the message names."

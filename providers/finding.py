@@ -17,9 +17,10 @@ class FindingTopic(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of a preflight: what was looked at, whether it is right, and what to do if not.
+    """One result of a preflight: the subject, whether it is right, and the correction if not.
 
-    Not a Diagnostic, because what is right is a result as well. `required` False: launches work without it, but worse.
+    Not a Diagnostic, because a right result is a finding as well. `required` False: launches work without it, but
+    worse.
     """
 
     subject: str
@@ -35,7 +36,7 @@ def ok(subject: str, message: str) -> Finding:
 
 
 def missing(subject: str, message: str, next_step: str, *, topic: FindingTopic = FindingTopic.OTHER) -> Finding:
-    """Without what is missing nothing is launched."""
+    """A finding that prevents all launches."""
     return Finding(subject, passed=False, message=message, next_step=next_step, topic=topic)
 
 

@@ -28,7 +28,7 @@ _MOST_FAILURES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class ListingPage:
-    """Rows, reduced to what is needed, as JSON values; `next_page` "" after the last one."""
+    """Rows, reduced to the needed fields, as JSON values; `next_page` "" after the last one."""
 
     rows: tuple[Row, ...]
     next_page: str = ""
@@ -62,7 +62,7 @@ class Listing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A listing under way: the rows of each step so far, where the next page begins, and which steps are done."""
+    """A listing in progress: the rows of each step so far, the token of the next page, and the finished steps."""
 
     cloud: str
     scope: str

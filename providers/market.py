@@ -20,7 +20,8 @@ from providers.contract import Reservation
 class CapacityQuery:
     """`count` machines (or, with `ultraserver`, whole racks of them) for `lasts`, begun from `earliest` to `latest`.
 
-    `workload` is what TPUs are to be good for: BATCH, SERVING, or "" for whatever Google takes."""
+    `workload` is the purpose of TPUs: BATCH, SERVING, or "" for any.
+    """
 
     instance_type: str
     count: int

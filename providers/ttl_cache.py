@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class TtlCache(Generic[V]):
-    """Answers by key, each read again when it is older than `lifetime`. What could not be read is not remembered."""
+    """Answers by key, each read again if it is older than `lifetime`. A failed read is not remembered."""
 
     def __init__(self, clock: Clock, lifetime: timedelta) -> None:
         self._clock = clock

@@ -97,7 +97,7 @@ class Reservations:
         self._bookings = Bookings(clock, window)
 
     def all(self) -> tuple[Reservation, ...]:
-        """All of them, by id, with what is left of them after our own launches."""
+        """All reservations, by id, with the capacity that is left after this process's launches."""
         return tuple(self._bookings.less(found) for found in self._seen.get("", self._read).reservations)
 
     def market(self, reservation: str) -> str | None:

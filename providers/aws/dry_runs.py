@@ -140,7 +140,7 @@ class DryRuns:
         return _finding(template, "ec2:CreateLaunchTemplate", "", error)
 
     def _end(self, template: NodeTemplate) -> Iterator[Finding]:
-        """Ending can be tried where there is a machine to end."""
+        """Tries to end a machine, if there is one."""
         own = next(iter(listed(self.launcher.aws, {TAG_CLUSTER: self.cluster})), None)
         if own is not None:
             ids = [own["InstanceId"]]

@@ -110,7 +110,7 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "InternalFailure": AmbiguousError,
     "InternalServerError": AmbiguousError,
     "RequestTimeout": AmbiguousError,
-    "IdempotentCallInProgress": AmbiguousError,  # an equal call is under way; its answer is not known yet
+    "IdempotentCallInProgress": AmbiguousError,  # an equal call is running; its answer is not known yet
     # Tokens.
     "IdempotentParameterMismatch": TokenReusedError,
     "IdempotentInstanceTerminated": GoneError,

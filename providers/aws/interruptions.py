@@ -96,7 +96,7 @@ class Interruptions:
                 self._aws.sqs.delete_message_batch(QueueUrl=self._queue, Entries=entries)
 
     def forget(self) -> None:
-        """Leave what was read where it is."""
+        """Forgets the messages that were read. They stay in the queue."""
         self._read.clear()
 
 
@@ -198,5 +198,5 @@ def _health_time(text: str) -> datetime | None:
 
 
 def _aware(at: datetime) -> datetime:
-    """AWS means UTC where it names no zone."""
+    """A time without a zone is UTC in AWS's messages."""
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

@@ -357,7 +357,7 @@ def _failures(errors: Iterable[Mapping[str, Any]], by_type: Mapping[str, Offerin
 
 
 def _overrides(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The override that a row of a fleet's answer is about; {} where it names none."""
+    """The override in a row of a fleet's answer; {} if it has none."""
     return (row.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
 
 

@@ -44,7 +44,7 @@ class Placed:
     _place: Place
 
     def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
-        """Machines by their ids, with or without our tags."""
+        """Machines by their ids, with or without the cluster's tags."""
         return looked_up(self._aws, provider_ids)
 
     def place(self) -> str:

@@ -132,7 +132,7 @@ class Check:
             yield ok(_of(template, "placement group"), message)
 
     def _notices(self) -> Iterator[Finding]:
-        """About the queue, if there is one; whatever is wrong with it costs time only."""
+        """The findings about the queue, if there is one; its faults only delay the reaction to notices."""
         if self.queue:
             aws = self.launcher.aws
             yield from (

@@ -48,7 +48,7 @@ from providers.trials import Outcome
 
 # Describing lags seconds, counts of a reservation several minutes after a termination.
 WINDOW: Final = timedelta(minutes=5)
-# A block's end that lies so much later than a notice said was moved after the notice.
+# If a block's end is this much later than in a notice, it was moved after the notice.
 _EXTENDED: Final = timedelta(hours=12)
 TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, reserves=True)
 
@@ -142,9 +142,9 @@ class AwsProvider(Booting, Placed):
         return tuple(found for found in self._reservations.all() if found.id not in held)
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
-        """Prices: on-demand in any zone, spot by zone, and nothing more for what is reserved.
+        """Prices: on-demand in any zone, spot by zone, and zero for reserved capacity.
 
-        What is not known yet, or not sold, is left to the catalog.
+        Unknown prices, and types that are not sold, are left to the catalog.
         """
         types = (t for t in self._catalog.types.values() if t.cloud == "aws")
         on_demand = self._prices.listed(t.name for t in types if CapacityType.ON_DEMAND in t.capacity_types)
@@ -167,7 +167,7 @@ class AwsProvider(Booting, Placed):
         return self._market.buy(offer, mark=mark, ceiling=ceiling)
 
     def trial(self, template: str, instance_type: str, told: Callable[[Outcome], None]) -> Trial:
-        """A trial on the account, with the AWSNodeTemplate of this name. Raises TemplateError where there is none."""
+        """A trial on the account, with the AWSNodeTemplate of this name. Raises TemplateError if there is none."""
         found = self._templates.template(TemplateRef("AWSNodeTemplate", template))
         return Trial(self._launcher, self._cluster, found, instance_type, told)
 

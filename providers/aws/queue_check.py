@@ -55,7 +55,7 @@ def queue_findings(aws: Aws, queue: str) -> Iterator[Finding]:
 
 
 def region_of(queue: str) -> str:
-    """The region of a queue by its URL; "" for what is no URL of a queue."""
+    """The region in a queue's URL; "" for any other text."""
     for host in _HOSTS:
         found = host.fullmatch(queue)
         if found is not None:

@@ -112,7 +112,7 @@ class Aws:
             raise PermissionDeniedError(str(error), code=type(error).__name__, next_step=step) from error
 
     def client(self, service: str, region: str = "") -> Any:
-        """A new client of a service. Raises PermissionDeniedError when there is no usable configuration."""
+        """A new client of a service. Raises PermissionDeniedError if there is no usable configuration."""
         try:
             return self._session.client(
                 service, region_name=region or self.region, endpoint_url=self._endpoint or None, config=_CONFIG

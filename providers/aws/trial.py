@@ -42,7 +42,7 @@ _ENDED: Final = frozenset({"shutting-down", "terminated"})
 
 @dataclass
 class Trial:
-    """A trial with one node template and one instance type. `outcomes` is what is known so far, also after an error."""
+    """A trial with one node template and one instance type. `outcomes` are the results so far, also after an error."""
 
     launcher: Launcher
     cluster: str
@@ -77,7 +77,7 @@ class Trial:
         return (max(prices) * MACHINES * hours).quantize(Decimal("0.01"))
 
     def run(self) -> None:
-        """Everything. Ends what it started, whatever is raised meanwhile."""
+        """Runs all checks. Ends the machines that it started, after any error too."""
         self.clean()
         try:
             first = self._launched("on-demand", CapacityType.ON_DEMAND, 1)
@@ -224,7 +224,7 @@ class Trial:
         self._tell("token of ended machines", what, began, passed=not fresh)
 
     def _ending(self) -> None:
-        """End all by id, and see how long EC2 takes to say so."""
+        """Ends all machines by id, and measures how long EC2 takes to report it."""
         ids, began = sorted(self._ids), self._monotonic()
         answer = terminate(self.launcher.aws, self.cluster, ids)
         refused = {key: error.message for key, error in sorted(answer.failures.items())}

@@ -84,7 +84,7 @@ class KwokProvider:
 
     @property
     def traits(self) -> Traits:
-        """The API server is consistent, so what was created is listed at once."""
+        """The API server is consistent, so a created machine is listed at once."""
         return Traits(exact=True)
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
@@ -116,7 +116,7 @@ class KwokProvider:
         return ""
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
-        """Delete slices and Nodes, the Node last: what is half done is still listed, and done again."""
+        """Deletes slices and Nodes, the Node last: an incomplete deletion is still listed, and repeated."""
         terminating, gone = [], []
         failures: dict[str, ProviderError] = {}
         for machine in dict.fromkeys(ids):
@@ -137,7 +137,7 @@ class KwokProvider:
         return ()
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
-        """Whatever the catalog has."""
+        """All offerings of the catalog."""
         return ()
 
     def _check(self, request: LaunchRequest) -> None:
@@ -172,7 +172,7 @@ class KwokProvider:
         found = self._objects.create(NODES, node) or self._objects.get(NODES, name)
         if found is None:
             raise AmbiguousError(f"Node {name} was deleted while it was being made")
-        # Owned by the Node, as drivers publish them: with it they go, whoever deletes it.
+        # Owned by the Node, as drivers publish them: they are deleted with it.
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": found["metadata"]["uid"], "controller": True}
         for piece in machine.slices:
             of_node = {"labels": {labels.PROVISIONED_NODE: name}, "ownerReferences": [owner]}
@@ -211,7 +211,7 @@ def _token_label(request: LaunchRequest) -> dict[str, str]:
 
 
 def _fingerprint(request: LaunchRequest) -> str:
-    """Equal for requests with equal parameters, in whatever order their maps are."""
+    """Equal for requests with equal parameters, in any order of their maps."""
     parameters = (
         request.nodes,
         [str(offering) for offering in request.offerings],

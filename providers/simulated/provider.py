@@ -78,7 +78,7 @@ class SimulatedProvider:
         return InstancePage(tuple(self._seen(machine) for machine in shown), shown[-1].id if len(found) > size else "")
 
     def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
-        """Machines by their ids, with or without our tags."""
+        """Machines by their ids, with or without the cluster's tags."""
         fault = self._cloud.begin(Call.DESCRIBE)
         _lose_answer(fault, Call.DESCRIBE)
         known = {machine.provider_id: machine for machine in self._cloud.machines.values() if self._visible(machine)}

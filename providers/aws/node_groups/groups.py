@@ -50,7 +50,7 @@ class Slot:
 
 
 def slot_of(tags: Mapping[str, str]) -> Slot | None:
-    """The slot among the tags of a group; None without one, or where the tag holds something else."""
+    """The slot in the tags of a group; None without one, or if the tag cannot be read."""
     parts = tags.get(SLOT_TAG, "").split()
     if len(parts) != 5:
         return None
@@ -83,9 +83,9 @@ _PHRASES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group: how many machines it wants, which it has, and what it starts.
+    """A group: its desired size, its members, and the properties of its machines.
 
-    `propagated`: keys of our tags that it gives to every machine it starts.
+    `propagated`: keys of the cluster's tags that it gives to every machine it starts.
     """
 
     name: str
@@ -160,7 +160,7 @@ class Groups:
                     yield from self.of(alone)
 
     def serving(self, template: GroupTemplate, offering: OfferingKey) -> Group:
-        """The group that starts such machines. Raises NotInGroupsError when none does."""
+        """The group that starts such machines. Raises NotInGroupsError if there is none."""
         groups = self.of(template)
         chosen = next((group for group in groups if group.serves(offering)), None)
         if chosen is None:
@@ -169,7 +169,7 @@ class Groups:
         return chosen
 
     def named(self, group: Group) -> Group:
-        """The group as it is by now. Raises TemplateError when it was deleted."""
+        """The current state of the group. Raises TemplateError if it was deleted."""
         with translated(f"DescribeAutoScalingGroups {group.name}"):
             found = self._aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[group.name])
         if not found["AutoScalingGroups"]:
@@ -189,7 +189,7 @@ class Groups:
         return None
 
     def tags(self, name: str) -> Mapping[str, str]:
-        """The tags of a group by now; none when it does not exist any more."""
+        """The current tags of a group; none if it does not exist any more."""
         with translated(f"DescribeAutoScalingGroups {name}"):
             found = self._aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])
         return {key: value for group in found["AutoScalingGroups"] for key, value in _tags(group).items()}

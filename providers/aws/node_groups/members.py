@@ -52,7 +52,8 @@ def zone_of(found: Mapping[str, Any] | None) -> str:
 
 
 def end_members(aws: Aws, cluster: str, ids: Sequence[str], end: Callable[[str, str], None]) -> TerminateAnswer:
-    """End members of groups by `end(machine, group)`, which raises GoneError for what is none any more."""
+    """Ends members of groups by `end(machine, group)`, which raises GoneError for a machine that is no member any
+    more."""
     going, gone, failures = [], [], dict[str, ProviderError]()
     wanted = tuple(dict.fromkeys(ids))
     with understood("DescribeInstances"):

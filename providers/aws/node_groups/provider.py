@@ -83,7 +83,7 @@ class AwsNodeGroups(Booting, Placed):
 
     @property
     def traits(self) -> Traits:
-        """Only sizes are set; machines get our tags once they exist."""
+        """Only sizes are set; machines get the tags of a launch once they exist."""
         return TRAITS
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
@@ -144,7 +144,7 @@ class AwsNodeGroups(Booting, Placed):
         return self._verdicts.all()
 
     def _all_groups(self) -> Iterator[Group]:
-        """Those that exist. What is wrong with a template hides no other's groups; `judged` reports it."""
+        """The groups that exist. A fault of a template hides no other's groups; `judged` reports it."""
         for reference in self._templates.references():
             with suppress(TemplateError):
                 yield from self._groups.existing(self._templates.template(reference))
@@ -160,7 +160,7 @@ class AwsNodeGroups(Booting, Placed):
         owned = self._owned(request)
         group = self._groups.serving_now(request.token)
         slot = slot_of(group.tags) if group else None
-        if group is None and owned:  # it has ended, and is asked for again
+        if group is None and owned:  # it has ended, and is requested again
             return self._machines(request, offering, owned), (), tags_of(owned[0]).get(GROUP_TAG, "")
         if group is None or slot is None:
             with before_launching():
@@ -184,7 +184,7 @@ class AwsNodeGroups(Booting, Placed):
         try:
             answer, zones = self._launch_instances(request, group, offering, slot)
         except (CapacityError, RefusedError) as error:
-            # A repetition that is refused says nothing of the call before it.
+            # The refusal of a repetition is no evidence about the previous call.
             if isinstance(error, CapacityError) or not repeated:
                 self._close(group, slot)
             raise
@@ -364,9 +364,9 @@ class AwsNodeGroups(Booting, Placed):
                 self._end(machine.id, group)
 
     def _end(self, machine: str, group: str) -> None:
-        """Raises GoneError when it is no member any more, TemplateError when the group may not shrink.
+        """Raises GoneError if it is no member any more, TemplateError if the group may not shrink.
 
-        BusyError: the group grows to a size that a launch has written down, which must not shrink under it.
+        BusyError: the group grows to a size that a launch has recorded, and must not shrink meanwhile.
         """
         slot = slot_of(self._groups.tags(group))
         if slot is not None and slot.open and not slot.by_instances:

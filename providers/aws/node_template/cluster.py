@@ -12,12 +12,12 @@ from providers.aws.session import Aws
 from providers.contract import Clock
 from providers.ttl_cache import TtlCache
 
-# An endpoint changes only when the cluster is made anew.
+# An endpoint changes only if the cluster is created again.
 _LIFETIME: Final = timedelta(hours=1)
 
 
 class Clusters:
-    """Completes what templates say of their cluster."""
+    """Completes the cluster fields of templates."""
 
     def __init__(self, aws: Aws, clock: Clock) -> None:
         self._aws = aws

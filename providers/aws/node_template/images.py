@@ -22,7 +22,7 @@ _AMI: Final = re.compile(r"ami-[0-9a-f]+", re.ASCII)
 class ImageFacts:
     id: str
     name: str
-    architecture: str  # amd64, arm64; "" where EC2 does not say
+    architecture: str  # amd64, arm64; "" if EC2 does not return it
     root_device: str
 
 

@@ -28,7 +28,7 @@ from providers.errors import GoneError, ProviderError, TemplateError
 NODE_TEMPLATE_TAG: Final = "foreslice.dev/node-template"
 _ABSENT: Final = "InvalidLaunchTemplateName.NotFoundException"
 _EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
-# The newest versions of a template stay whatever their age: each pool, capacity type and block makes one of its own.
+# The newest versions of a template stay at any age: each pool, capacity type and block creates one of its own.
 _KEPT: Final = 200
 # Versions that are younger, or that were used within this time, are not deleted.
 _YOUNG: Final = timedelta(days=1)
@@ -66,11 +66,11 @@ class LaunchTemplates:
         self.cluster = cluster
         self._kept = kept
         self._known: dict[str, dict[str, Version]] = {}  # by template name, then by content
-        self._used: dict[tuple[str, int], float] = {}  # when a version was last asked for, by the monotonic clock
+        self._used: dict[tuple[str, int], float] = {}  # the last request of a version, by the monotonic clock
         self._began = clock.monotonic()
 
     def version(self, template: NodeTemplate, data: Mapping[str, Any]) -> Version:
-        """The version with this content (all but its image), made when there is none. Raises what EC2 refuses."""
+        """The version with this content (all but its image), created if there is none. Raises EC2's refusal."""
         name = self.name(template)
         image = Image(id=resolve(self._aws, template.image)) if template.image.follow else template.image
         source = _digest(image.id or image.parameter)
@@ -161,7 +161,7 @@ class LaunchTemplates:
         return found
 
     def _rows(self, name: str) -> list[Mapping[str, Any]]:
-        """All versions as EC2 describes them, oldest first; none when there is no template."""
+        """All versions as EC2 describes them, oldest first; none if there is no template."""
         try:
             with translated(f"DescribeLaunchTemplateVersions {name}"):
                 pages = list(
@@ -240,8 +240,8 @@ def template_data(
 
 
 def with_root_device(data: Mapping[str, Any], image: ImageFacts) -> dict[str, Any]:
-    """The content with the device name of the image's root volume. Raises TemplateError where that is not known or is
-    named twice."""
+    """The content with the device name of the image's root volume. Raises TemplateError if it is unknown or set
+    twice."""
     mappings = data.get("BlockDeviceMappings", ())
     if not any(mapping["DeviceName"] == ROOT for mapping in mappings):
         return dict(data)

@@ -49,11 +49,11 @@ class Network:
         self._groups: TtlCache[tuple[str, ...]] = TtlCache(clock, _LIFETIME)
 
     def subnets(self, template: NodeTemplate) -> tuple[Subnet, ...]:
-        """All subnets the template selects, by id. Raises TemplateError when a selector finds none."""
+        """All subnets that the template selects, by id. Raises TemplateError if a selector finds none."""
         return self._subnets.get(template.subnets, lambda: self._read_subnets(template))
 
     def subnets_in(self, template: NodeTemplate, zone: str) -> tuple[Subnet, ...]:
-        """Those of one zone, or of all for ANY_ZONE. Raises NoSubnetError when there is none."""
+        """The subnets of one zone, or of all for ANY_ZONE. Raises NoSubnetError if there is none."""
         found = tuple(subnet for subnet in self.subnets(template) if zone in (subnet.zone, ANY_ZONE))
         if not found:
             zones = ", ".join(sorted({subnet.zone for subnet in self.subnets(template)}))
@@ -90,7 +90,7 @@ class Network:
         return rested, not subnet.public, subnet.free.bit_length(), _number(f"{token} {subnet.id}")
 
     def security_groups(self, template: NodeTemplate) -> tuple[str, ...]:
-        """The ids of all groups the template selects, sorted. Raises TemplateError when a selector finds none."""
+        """The ids of all groups that the template selects, sorted. Raises TemplateError if a selector finds none."""
         return self._groups.get(template.security_groups, lambda: self._read_groups(template))
 
     def forget(self, template: NodeTemplate) -> None:

@@ -39,7 +39,7 @@ _UNREACHED: Final = timedelta(hours=1)
 _DENIED: Final = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
 # Launches do not make these calls, so a role that lacks them launches all the same.
 _NOT_NEEDED_TO_LAUNCH: Final = frozenset({"spec.instanceProfile", "spec.placementGroup"})
-# That IAM does not answer says nothing of EC2.
+# An error of IAM is no evidence about EC2.
 _OF_IAM: Final = "spec.instanceProfile"
 TAKE_NEW_IMAGE: Final = "nothing must be done; to take the new one, change spec.ami (set its id, or follow: true)"
 
@@ -52,7 +52,7 @@ class _Kept:
         self._bad: TtlCache[TemplateStatus] = TtlCache(clock, _WHILE_WRONG)
 
     def of(self, reference: TemplateRef, look: Callable[[TemplateRef], TemplateStatus]) -> TemplateStatus:
-        """The verdict on a template, which `look` gives when the last one is too old."""
+        """The verdict on a template; `look` computes it if the last one is too old."""
         known = next((kept.last(reference) for kept in (self._bad, self._good) if kept.fresh(reference)), None)
         return known or self._kept(look(reference))
 
@@ -69,7 +69,7 @@ class Verdicts:
         self._unreached: TtlCache[UncertainError] = TtlCache(launcher.clock, _UNREACHED)
 
     def all(self) -> tuple[TemplateStatus, ...]:
-        """By name. Raises ProviderErrors only when the templates cannot be listed."""
+        """The statuses by name. Raises ProviderErrors only if the templates cannot be listed."""
         references = self._templates.references()
         return tuple(self._known.of(reference, self._look) for reference in references)
 
@@ -153,7 +153,7 @@ class GroupVerdicts:
         self._known = _Kept(clock)
 
     def all(self) -> tuple[TemplateStatus, ...]:
-        """By name. Raises ProviderErrors only when the templates cannot be listed."""
+        """The statuses by name. Raises ProviderErrors only if the templates cannot be listed."""
         return tuple(self._known.of(reference, self._look) for reference in self._templates.references())
 
     def _look(self, reference: TemplateRef) -> TemplateStatus:
@@ -196,7 +196,7 @@ def image_of(launcher: Launcher, template: NodeTemplate) -> tuple[ImageFacts, st
 
 
 def role_of(aws: Aws, template: NodeTemplate) -> str:
-    """The name of the role behind the instance profile. Raises TemplateError when there is no profile, or no role."""
+    """The name of the role in the instance profile. Raises TemplateError if there is no profile, or no role."""
     name = template.instance_profile.rpartition("/")[2]
     with translated(f"GetInstanceProfile {name}"):
         roles = aws.iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Roles"]
@@ -207,7 +207,7 @@ def role_of(aws: Aws, template: NodeTemplate) -> str:
 
 
 def strategy_of(aws: Aws, template: NodeTemplate) -> str:
-    """The strategy of the placement group: cluster, partition or spread. Raises TemplateError when there is none."""
+    """The strategy of the placement group: cluster, partition or spread. Raises TemplateError if there is no group."""
     name = template.placement_group
     with translated(f"DescribePlacementGroups {name}"):
         found = aws.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]
@@ -222,7 +222,7 @@ def _itself(error: UncertainError) -> UncertainError:
 
 
 def fault_of(field: str, error: ProviderError) -> TemplateFault:
-    """An error as what is wrong with a field; without certainty where the provider could not look."""
+    """An error as the fault of a field; not certain if the provider could not read the resource."""
     blind = isinstance(error, ThrottledError | UncertainError | UnknownRefusalError)
     denied = error.code in _DENIED and field in _NOT_NEEDED_TO_LAUNCH
     return TemplateFault(field, error.kind, error.message, error.next_step, certain=not blind and not denied)

@@ -36,7 +36,7 @@ _STEPS: Final[Mapping[str, str]] = {
     "certificateAuthority": "write base64, as in a kubeconfig",
     "serviceCidr": "write a network such as 10.100.0.0/16",
 }
-_SHOWN: Final = 64  # characters of what is wrong
+_SHOWN: Final = 64  # the most characters of a wrong value in a message
 _DNS: Final = 10
 _IS_MIME: Final = re.compile(r"(MIME-Version|Content-Type: *multipart/)", re.IGNORECASE)
 _GPU_OF_BOTTLEROCKET: Final = {
@@ -69,7 +69,7 @@ def user_data(template: NodeTemplate, cluster: Cluster, request: LaunchRequest) 
 
 
 def node_labels(template: NodeTemplate, request: LaunchRequest) -> dict[str, str]:
-    """The labels a node registers with. What was planned with wins over the template."""
+    """The labels that a node registers with. Labels of the plan override those of the template."""
     return {**template.labels, **request.labels}
 
 

@@ -54,7 +54,7 @@ class AwsListing:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Types first: the rest is asked for those that have accelerators."""
+        """Types first: the other steps read only types with accelerators."""
         return (TYPES, ZONES, SPOT, PRICES) if self._spot else (TYPES, ZONES, PRICES)
 
     def page(self, step: str, token: str, so_far: Rows) -> ListingPage:
@@ -142,7 +142,7 @@ class AwsListing:
 
 @contextmanager
 def _permitted(action: str) -> Iterator[None]:
-    """Name the IAM action in a PermissionDeniedError. Errors about credentials say already what to do."""
+    """Names the IAM action in a PermissionDeniedError. Errors about credentials have a next step already."""
     try:
         yield
     except PermissionDeniedError as error:

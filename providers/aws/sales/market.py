@@ -105,7 +105,7 @@ class BlockMarket:
 
 @contextmanager
 def _advised() -> Iterator[None]:
-    """Give errors without a next step of their own one for a buyer, not for whoever runs the controller."""
+    """Gives errors without a next step of their own one for a buyer, not for the controller's operator."""
     try:
         yield
     except ProviderError as error:

@@ -28,7 +28,7 @@ from providers.ttl_cache import TtlCache
 
 _LIST_LIFETIME: Final = timedelta(hours=12)
 _SPOT_LIFETIME: Final = timedelta(minutes=10)
-# The price list is asked type by type. More than this in one look would keep the loop waiting for seconds.
+# The price list is read type by type. More than this in one call would make the loop wait for seconds.
 _AT_ONCE: Final = 8
 _REQUIRED: Final = frozenset({"instanceType", "capacityType"})
 _AMOUNTS: Final = ("usdPerHour", "factor")
@@ -132,12 +132,12 @@ class Prices:
         self._spot: TtlCache[tuple[OfferingStatus, ...]] = TtlCache(clock, _SPOT_LIFETIME)
 
     def on_demand(self, instance_type: str) -> Decimal | None:
-        """The list price in this region; None when the type is not on the list."""
+        """The list price in this region; None if the list does not have the type."""
         listed = self._list.get(instance_type, lambda: list_price(self._aws, instance_type))
         return self._overridden(instance_type, CapacityType.ON_DEMAND, listed)
 
     def listed(self, instance_types: Iterable[str]) -> Iterator[OfferingStatus]:
-        """The on-demand prices that are known by now, in any zone; each look learns a few more."""
+        """The on-demand prices that are known so far, in any zone; each call reads a few more."""
         left = _AT_ONCE
         for name in instance_types:
             if left and not self._list.fresh(name):
