@@ -48,12 +48,12 @@ class Diagnostic:
 
     @property
     def field(self) -> str:
-        """The path as people write it: spec.devices.requests[0].exactly."""
+        """The path in its usual form: spec.devices.requests[0].exactly."""
         return path_text(self.path)
 
     @property
     def place(self) -> str:
-        """file:line, or the file where no line is known."""
+        """file:line, or the file if no line is known."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
     @property

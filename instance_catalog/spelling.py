@@ -15,9 +15,9 @@ _MANY: Final = 300
 
 
 def nearest(name: str, known: Iterable[str], *, most: int = 1, equivalence_key: float = ALIKE) -> list[str]:
-    """Known names that are near enough to be what was meant, the nearest first; case does not count.
+    """Known names that are near enough to be meant, the nearest first; case does not count.
 
-    Comparing takes time; among very many names only those are tried that begin alike.
+    Comparing takes time; of very many names only those with the same beginning are compared.
     """
     by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
     candidates = list(by_lower)

@@ -35,7 +35,7 @@ Compared: TypeAlias = AttributeValue | Capacity | Quantity | tuple[object, ...] 
 
 
 class SeveralNodesError(ValueError):
-    """The slices belong to more than one node, or to none, so they are not what one node published."""
+    """The slices belong to more than one node, or to none, so no single node published them."""
 
 
 class Change(Enum):
@@ -57,7 +57,7 @@ class Aspect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference. `device` and `field` are "" where it is about more than one; None: there is no value."""
+    """One difference. `device` and `field` are "" if it is about more than one; None: there is no value."""
 
     change: Change
     aspect: Aspect

@@ -34,9 +34,9 @@ _CARD_PCI: Final = frozenset({"pciAddress", "pciSubsystem", "numaNode", PCIE_ROO
 
 
 def proposal(instance_type: InstanceType, unified: Unified, *, source: str, date: str) -> _Content | None:
-    """The content of a catalog file that brings the prediction nearer to what was published; None: nothing would.
+    """The content of a catalog file that reduces the drift; None if no content does.
 
-    Differences are repaired, and gaps of the catalog filled that the published slices answer. `source` and `date` (ISO)
+    Differences are repaired, and gaps of the catalog are filled from the published slices. `source` and `date` (ISO)
     become the provenance.
     """
     changed = _changed(unified)
@@ -77,7 +77,7 @@ def _grouped_cards(instance_type: InstanceType) -> bool:
 
 
 def _changed(unified: Unified) -> dict[str, set[str]]:
-    """By driver: attributes and capacities to take over; "" where a device is missing or extra."""
+    """By driver: attributes and capacities to correct; "" if a device is missing or extra."""
     found: dict[str, set[str]] = {_GPU_DRIVER: set(), _NETWORK_DRIVER: set()}
     for difference in (*unified.differences, *unified.answers):
         whole_device = difference.aspect in (Aspect.DEVICE, Aspect.DRIVER) and not difference.field

@@ -49,11 +49,11 @@ class _Container:
 
 
 def profiles_from_daemonsets(daemonsets: Sequence[Mapping[str, Any]]) -> DriverSet:
-    """The driver profiles that run where these DaemonSets run; the set's `notes` say what was assumed or left out.
+    """The driver profiles that run where these DaemonSets run; `notes` of the set are assumptions and omissions.
 
     `daemonsets` are manifests as the Kubernetes API returns them. The caller passes those whose pods the nodes in
-    question take; of two that run one driver differently the first by namespace and name counts, with a note.
-    DaemonSets that are no known DRA driver are ignored, so the answer may be the empty set. Never raises on content.
+    question accept; of two that run one driver differently the first by namespace and name counts, with a note.
+    DaemonSets that are no known DRA driver are ignored, so the set may be empty. Never raises on content.
     """
     found: dict[str, DriverProfile] = {}
     homes: dict[str, str] = {}

@@ -11,10 +11,10 @@ from instance_catalog.package_data import contents
 
 @dataclass(frozen=True, slots=True)
 class DevicePlugin:
-    """A device plugin hands out the devices of `driver` without DRA. `images` are ends of its image's repository,
-    `resource_prefixes` beginnings of the extended resources it offers; a `managed` one is installed by the cloud.
-    `whole` is the resource of which a device of `vendor` is one, but for the models that are `unserved`, and why;
-    `parts`: how many of a resource one device is, by resource and model of the device."""
+    """A device plugin offers the devices of `driver` without DRA. `images` are suffixes of its image's repository,
+    `resource_prefixes` prefixes of the extended resources it offers; a `managed` one is installed by the cloud. `whole`
+    is the resource of which a device of `vendor` is one, except for the models in `unserved`, with the reason. `parts`:
+    the number of a resource in one device, by resource and model of the device."""
 
     driver: str
     images: tuple[str, ...]

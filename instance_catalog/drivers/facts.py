@@ -21,7 +21,7 @@ from instance_catalog.package_data import contents
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release of a driver; `features` name what it publishes differently (see the driver's prediction module)."""
+    """One release of a driver; `features` name its differences from others (see the driver's prediction module)."""
 
     name: str
     features: frozenset[str]
@@ -37,10 +37,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class OptionFacts:
-    """An option of a driver: what its values look like (`pattern`), and the default (None: the option is off).
+    """An option of a driver: the pattern of its values, and the default (None: the option is off).
 
-    A `switch` has no value, `hint` describes the values for people, and the driver reads the option only with `gate`
-    on. `of_image`: a version that the node image decides.
+    A `switch` has no value, `hint` describes the values for users, and the driver reads the option only with `gate` on.
+    `of_image`: a version that the node image decides.
     """
 
     pattern: str = ""

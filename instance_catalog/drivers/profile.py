@@ -97,7 +97,7 @@ class DriverProfile:
 
     @property
     def label(self) -> str:
-        """For people: "nvidia v0.4.1, dynamic MIG"."""
+        """For users: "nvidia v0.4.1, dynamic MIG"."""
         match self.mig:
             case DynamicMig(mode_enabled=True):
                 mig = ", dynamic MIG (MIG mode enabled)"
@@ -127,14 +127,14 @@ class DriverProfile:
 
 @dataclass(frozen=True, slots=True)
 class DriverSet:
-    """The drivers of a node, at most one profile per driver. `notes` warn about what was assumed."""
+    """The drivers of a node, at most one profile per driver. `notes` warn about assumptions."""
 
     profiles: tuple[DriverProfile, ...]
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def label(self) -> str:
-        """For people: "nvidia v0.4.1, dynamic MIG + compute-domain v0.4.1"."""
+        """For users: "nvidia v0.4.1, dynamic MIG + compute-domain v0.4.1"."""
         return " + ".join(p.label for p in self.profiles) or "no DRA driver"
 
     @property

@@ -78,7 +78,8 @@ class AttributeEntry(_Entry):
 
 
 class MappingEntry(_Entry):
-    """The device is a part of the node's own amount: so much for each device, or for what is consumed of a capacity."""
+    """The device is a part of the node's own amount: a number for each device, or for the consumed part of a
+    capacity."""
 
     capacity_key: QualifiedName | None = None
     capacity_multiplier: str | int | None = None

@@ -83,9 +83,9 @@ def _memory_mismatches(given: object, path: Path) -> Iterator[Mismatch]:
 
 
 def unknown_accelerator(raw: Mapping[str, Any], accelerators: Collection[str]) -> Iterator[Mismatch]:
-    """An accelerator that an entry names and no file describes; found also where the entry has other defects.
+    """An accelerator that an entry names and no file describes; found also if the entry has other defects.
 
-    `accelerators` are the keys of all that are described, rightly or not.
+    `accelerators` are the keys of all that are described, valid or not.
     """
     use = raw.get("accelerator")
     model = use.get("model") if isinstance(use, Mapping) else None

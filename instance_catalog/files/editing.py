@@ -120,7 +120,7 @@ def _head(document: CommentedMap, header: Header) -> None:
 
 
 def _item(document: CommentedMap, entry: EntryName) -> CommentedMap:
-    """The entry's mapping; made where there is none."""
+    """The entry's mapping; created if there is none."""
     items = document.setdefault(entry.section, CommentedSeq())
     if not isinstance(items, CommentedSeq):
         raise EditError(f"{entry.section} is no list")

@@ -86,7 +86,7 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
 
 
 def cpu_entry(cpu: CpuTopology) -> Entry:
-    """The layout of the processors; None for what is not known."""
+    """The layout of the processors; None for unknown values."""
     return {"sockets": cpu.sockets, "numaNodes": cpu.numa_nodes, "threadsPerCore": cpu.threads_per_core}
 
 

@@ -117,7 +117,7 @@ def expected(found: str, allowed: str) -> str:
 
 
 def _explained(detail: ErrorDetails, model: type[BaseModel]) -> tuple[Path, str, str, str]:
-    """Path, what was found, what is allowed, and a hint."""
+    """The path, the value, the allowed values, and a hint."""
     path: Path = tuple(step for step in detail["loc"] if step != _KEY_MARK)
     found = _shown(detail["input"])
     context: Mapping[str, Any] = detail.get("ctx", {})

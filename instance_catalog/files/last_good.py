@@ -49,8 +49,8 @@ def effective_catalog(
 ) -> EffectiveCatalog:
     """The catalog in force at `now`. A defective layer counts as it was in `before`, its last good version.
 
-    When nothing has changed, the answer is `before` itself. Raises CatalogError only when the shipped
-    layers are defective, which is a broken installation.
+    If nothing has changed, the result is `before` itself. Raises CatalogError only if the shipped layers are defective,
+    which is a broken installation.
     """
     every = tuple(layers)
     given = in_force(every, now)

@@ -22,7 +22,7 @@ SHIPPED: Final = "shipped"
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """The content of a catalog file from another source (an InstanceTypeOverlay); `name` and `line` say where."""
+    """The content of a catalog file from another source (an InstanceTypeOverlay), which `name` and `line` identify."""
 
     name: str
     line: int
@@ -71,7 +71,7 @@ class Layer:
 
 
 def text_layer(name: str, group: str, text: str) -> Layer:
-    """A layer from YAML text. Never raises: what is wrong is in its `problems`."""
+    """A layer from YAML text. Never raises: defects are in its `problems`."""
     findings = Findings()
     try:
         raw = read(text)
@@ -85,7 +85,7 @@ def text_layer(name: str, group: str, text: str) -> Layer:
 
 
 def content_layer(corrections: Corrections) -> Layer:
-    """A layer from what is no text of its own; it is its own group. Never raises."""
+    """A layer from a source without text; it is its own group. Never raises."""
     findings = Findings()
     findings.remember_line(corrections.name, corrections.line)
     file = findings.checked_file(CatalogFile, corrections.content, corrections.name)

@@ -113,7 +113,7 @@ def disputes_of(layers: Iterable[Layer], *, now: datetime | None = None) -> tupl
 
 
 class _Merging:
-    """The layers while they are merged, and what was found wrong so far."""
+    """The layers while they are merged, and the defects so far."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.findings = Findings(problems_of(layers))
@@ -301,7 +301,7 @@ def _with_full_prices(raw: Mapping[str, Any], file: CatalogFile) -> Mapping[str,
 
 def _full(prices: Any, given: PricesAsOf | None, region: str) -> Any:
     if not isinstance(prices, Mapping):
-        return prices  # the schema says what is wrong
+        return prices  # the schema reports the defect
     full = dict(prices)
     for kind, price in prices.items():
         if isinstance(price, str | int) and given is not None:

@@ -17,7 +17,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import region_of
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 
-# Between what a sync wrote (-20) and what nodes taught (-10).
+# Between the values of a sync (-20) and those of nodes (-10).
 PRIORITY: Final = -15
 
 

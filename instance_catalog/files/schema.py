@@ -61,7 +61,7 @@ def _date(value: object) -> object:
 
 
 def _moment(value: object) -> datetime:
-    """A day is its first moment, UTC."""
+    """A date is the beginning of that day, UTC."""
     text = str(value).upper()
     try:
         found = datetime.fromisoformat(f"{text}T00:00:00Z" if _DAY.match(text) else text)

@@ -74,11 +74,11 @@ def _check_nesting(text: str) -> None:
             if depth > _DEEPEST:
                 raise YamlTextError("text that nests too deep", event.start_mark.line + 1 if event.start_mark else 1)
     except yaml.YAMLError:
-        return  # read says what is wrong
+        return  # read reports the defect
 
 
 def line_of(text: str, path: Path) -> int:
-    """The 1-based line of the key or list item at `path`, or of what encloses it where it is absent."""
+    """The 1-based line of the key or list item at `path`, or of its parent if it is absent."""
     node = yaml.compose(text, Loader=_Loader)
     return 1 if node is None else line_below(node, path)
 

@@ -55,7 +55,7 @@ ACTIVE_CAPACITY: Final = "foreslice.dev/active-capacity"  # provisioningStrategy
 PURCHASE_TAG: Final = "foreslice.dev/purchase"  # cloud tag of bought capacity: its purchase
 LAUNCH_TOKEN: Final = "foreslice.dev/launch-token"  # label of KWOK nodes: hash of the idempotency token of their launch
 RESIZING: Final = "foreslice.dev/resizing"  # tag of an auto-scaling group: the launch that it serves now, and how
-LAUNCH_PARAMETERS: Final = "foreslice.dev/launch-parameters"  # annotation of KWOK nodes: hash of what was asked for
+LAUNCH_PARAMETERS: Final = "foreslice.dev/launch-parameters"  # annotation of KWOK nodes: hash of the parameters
 OFFERING: Final = "foreslice.dev/offering"  # annotation of KWOK nodes: type, zone, capacity type (a JSON list)
 
 # --- NVIDIA ------------------------------------------------------------------------------------------------------
@@ -98,10 +98,10 @@ GKE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"  # TPU kind;
 GKE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"  # "2x4"; the same
 GCE_TOPOLOGY_BLOCK: Final = "cloud.google.com/gce-topology-block"
 GCE_TOPOLOGY_SUBBLOCK: Final = "cloud.google.com/gce-topology-subblock"
-GKE_NVIDIA_GPU_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"  # GPUs by claims; people set it
-GKE_TPU_DRA_DRIVER: Final = "cloud.google.com/gke-tpu-dra-driver"  # keeps GKE's plugin off TPUs; people set it
-GKE_NETWORKING_DRA_DRIVER: Final = "cloud.google.com/gke-networking-dra-driver"  # GKE's managed DRANET; people set it
-GKE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"  # of a ComputeClass; people set it on pools they make
+GKE_NVIDIA_GPU_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"  # GPUs by claims; users set it
+GKE_TPU_DRA_DRIVER: Final = "cloud.google.com/gke-tpu-dra-driver"  # keeps GKE's plugin off TPUs; users set it
+GKE_NETWORKING_DRA_DRIVER: Final = "cloud.google.com/gke-networking-dra-driver"  # GKE's managed DRANET; users set it
+GKE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"  # of a ComputeClass; users set it on pools they create
 GKE_MACHINE_FAMILY: Final = "cloud.google.com/machine-family"  # g2, a3
 GKE_METADATA_SERVER: Final = "iam.gke.io/gke-metadata-server-enabled"  # "true" where Workload Identity is on
 GKE_SPOT: Final = "cloud.google.com/gke-spot"  # "true" on Spot nodes
@@ -134,7 +134,7 @@ KARPENTER_LOCAL_NVME: Final = "karpenter.k8s.aws/instance-local-nvme"  # GB
 KARPENTER_GPU_NAME: Final = "karpenter.k8s.aws/instance-gpu-name"  # h100
 KARPENTER_GPU_MANUFACTURER: Final = "karpenter.k8s.aws/instance-gpu-manufacturer"  # nvidia
 KARPENTER_GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
-KARPENTER_GPU_MEMORY: Final = "karpenter.k8s.aws/instance-gpu-memory"  # MiB, as the EC2 API says
+KARPENTER_GPU_MEMORY: Final = "karpenter.k8s.aws/instance-gpu-memory"  # MiB, as in the EC2 API
 # EKS Auto Mode has Karpenter's labels of instances under a prefix of its own:
 # https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html (2026-11).
 KARPENTER_INSTANCE_PREFIX: Final = "karpenter.k8s.aws/instance-"

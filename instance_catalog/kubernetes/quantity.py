@@ -63,9 +63,9 @@ class Quantity:
 
     @staticmethod
     def stored(text: str) -> Quantity:
-        """The quantity that a cluster has of `text`: the API server prints what it read, and readers read that.
+        """The quantity that a cluster has for `text`: the API server prints what it parsed, and readers parse that.
 
-        1.5Gi becomes 1536Mi and 80.0 becomes 80, which are integers to CEL. Raises QuantityError.
+        1.5Gi becomes 1536Mi and 80.0 becomes 80, which are integers in CEL. Raises QuantityError.
         """
         return _stored(text)
 

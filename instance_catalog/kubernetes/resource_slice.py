@@ -150,7 +150,7 @@ NOWHERE = NodeReach()
 
 @dataclass(frozen=True, slots=True)
 class NodeMapping:
-    """The device is one of the node's own amounts: `per_device`, or what is consumed of `capacity` times `multiplier`.
+    """The device is one of the node's own amounts: `per_device`, or the consumed part of `capacity` times `multiplier`.
 
     Named as in the API: capacityKey, capacityMultiplier, deviceMultiplier.
     """
@@ -194,7 +194,7 @@ class Device:
     binding_failure_conditions: tuple[str, ...] | None = None
     # By name of the resource.
     node_allocatable: FrozenMap[str, NodeAllocatable] = dataclasses.field(default_factory=FrozenMap)
-    # Fields of newer Kubernetes versions that this version does not understand; the allocator says unknown for them.
+    # Fields of newer Kubernetes versions; the allocator's verdict for them is unknown.
     unsupported: tuple[str, ...] = ()
     # Values that other modules derive from the device. They are no part of the value, no copy has them, and they end
     # with the device.

@@ -37,7 +37,7 @@ def for_node(slices: Iterable[ResourceSlice], node_name: str) -> tuple[ResourceS
 
 
 def under_name(predicted: tuple[ResourceSlice, ...], node_name: str) -> tuple[ResourceSlice, ...]:
-    """The same, where the slices are not that node's already."""
+    """The slices under the node's name; the same object if they have it already."""
     own = all(slice_.pool.name == node_name for slice_ in predicted)
     return predicted if own else for_node(predicted, node_name)
 

@@ -48,7 +48,7 @@ def with_drivers(
 def slice_variants(
     instance_type: InstanceType, assumed: Iterable[DriverSet], topologies: Iterable[str]
 ) -> tuple[DriverSet, ...]:
-    """The same driver sets on machines that form TPU slices of these topologies, where the type has such slices."""
+    """The same driver sets on machines that form TPU slices of these topologies, if the type has such slices."""
     found: list[DriverSet] = []
     alone = DriverSet((assumed_profile("tpu"),))  # of types that exist in slices only
     for drivers in tuple(assumed) or (alone,):

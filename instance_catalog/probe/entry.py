@@ -72,7 +72,8 @@ def _devices(probe: Probe) -> Content:
 
 
 def _replacing(places: Content, existing: InstanceType, count: int) -> Content:
-    """Columns merge one by one, so what the probe contradicts (another count, groups of roots) is emptied."""
+    """The columns of places. They merge one by one, so columns that the probe contradicts (another count, groups of
+    roots) are emptied."""
     emptied = ["root", "rootGroup", "numa"] if count != existing.device_count else []
     emptied += ["rootGroup"] if "root" in places else []
     return {**{column: [] for column in emptied}, **places}
@@ -83,7 +84,7 @@ def _provenance(probe: Probe, entry: Content, *, exists: bool) -> Content:
     facts = {"source": node, "date": probe.taken_on}
     found: Content = {"accelerator": facts}
     if not exists:
-        # The kernel and the firmware keep part of the memory for themselves, and people decide how a type is sold.
+        # The kernel and the firmware reserve part of the memory, and users decide the capacity types.
         shape = f"{node}; memory is what the kernel shows, rounded up; how it is sold is assumed"
         found = {"shape": {"source": shape, "date": probe.taken_on, "guess": True}, **found}
     groups = {"pci": "pci", "networkCards": "network"}
@@ -112,7 +113,7 @@ def _differing(gpu: GpuRecord, model: Accelerator | None) -> Content:
 
 
 def _new_model(gpu: GpuRecord, probe: Probe) -> Content:
-    """Without a MIG table: what is partitioned how has to be described first, so claims on partitions do not fit."""
+    """A model without a MIG table: the partitions must be described first, so claims on partitions do not fit."""
     facts = {"source": f"probe of a node with NVIDIA driver {probe.driver_version}", "date": probe.taken_on}
     found = {
         "key": _key(gpu.product_name),
@@ -135,7 +136,7 @@ def _key(product_name: str) -> str:
 
 
 def _memory(count: int) -> Quantity:
-    """Bytes as a quantity, in Mi where that is exact."""
+    """Bytes as a quantity, in Mi if that is exact."""
     return Quantity.parse(f"{count // 2**20}Mi" if count % 2**20 == 0 else str(count))
 
 

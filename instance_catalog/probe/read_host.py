@@ -93,7 +93,7 @@ def _hexadecimal(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """ "" where there is no such file, or it may not be read."""
+    """The content of a file; "" if it does not exist, or may not be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError:

@@ -68,7 +68,7 @@ _VGPU: Final = 2  # NVML_GPU_VIRTUALIZATION_MODE_VGPU
 
 
 def probe(*, taken_on: str, host_root: Path = Path("/")) -> Probe:
-    """The record of this node; `taken_on` is today (ISO), `host_root` where the node's /proc and /sys are.
+    """The record of this node; `taken_on` is today (ISO), `host_root` the parent of the node's /proc and /sys.
 
     Raises ProbeError.
     """

@@ -83,7 +83,7 @@ class FabricRecord(_Record):
 
 
 class GpuRecord(_Record):
-    """One GPU. None: NVML does not say, on this GPU or with this driver."""
+    """One GPU. None: NVML has no value, on this GPU or with this driver."""
 
     index: int
     minor: int
@@ -123,7 +123,7 @@ class HostRecord(_Record):
 
 
 class Probe(_Record):
-    """A probed node. `notes` say what could not be read, and why."""
+    """A probed node. `notes` name the values that could not be read, with the reasons."""
 
     api_version: Literal["foreslice.dev/v1alpha1"] = "foreslice.dev/v1alpha1"
     kind: Literal["Probe"] = "Probe"

@@ -26,7 +26,7 @@ from instance_catalog.types.node_allocatable import CPU, MEMORY, node_allocatabl
 
 Content: TypeAlias = dict[str, Any]
 
-# Below what people write, above what is shipped: a correction by hand stays in force.
+# Below users' values, above shipped ones: a manual correction stays in force.
 PRIORITY: Final = -10
 _GPU_DRIVER: Final = "gpu.nvidia.com"
 _PROFILES: Final[Mapping[str, str]] = {
@@ -126,7 +126,7 @@ def _all_of(slices: Iterable[ResourceSlice]) -> DriverSet:
 
 
 def _measured(machine: InstanceType, nodes: Sequence[SeenNode]) -> dict[str, str]:
-    """The least that a node of the type left to pods, where it is not what is predicted."""
+    """The least amounts that nodes of the type left to pods, if they differ from the prediction."""
     predicted = node_allocatable(machine)
     least = {
         resource: min(node.allocatable[resource] for node in nodes)
@@ -161,7 +161,7 @@ def _whole(slice_: ResourceSlice) -> Iterator[Device]:
 
 
 def _model(gpu: Device, catalog: Catalog) -> Accelerator | None:
-    """The accelerator of that product name and, of several, memory; else a new one from what is published."""
+    """The accelerator of that product name and, of several, memory; else a new one from the published attributes."""
     name = gpu.attributes.get("productName")
     if not isinstance(name, str):
         return None

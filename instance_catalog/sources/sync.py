@@ -21,7 +21,7 @@ from instance_catalog.types.instance_type import Accelerator, CapacityType, Inst
 
 Content: TypeAlias = dict[str, Any]
 
-# Below what nodes taught (-10) and what people wrote (0), above what is shipped.
+# Below the values of nodes (-10) and of users (0), above shipped ones.
 PRIORITY: Final = -20
 # A listing that lost more than this share of its types is more likely broken than true.
 MOST_REMOVED: Final = Fraction(1, 5)
@@ -40,7 +40,7 @@ class ListedAccelerator:
 
 @dataclass(frozen=True, slots=True)
 class ListedType:
-    """An instance type as a cloud lists it. `zones` have it; None and "": the cloud does not say."""
+    """An instance type in a cloud's listing. `zones` have it; None and "": not listed."""
 
     name: str
     architecture: str
@@ -119,10 +119,9 @@ def merge_listing(
     accept_removals: bool = False,
     spoken_of: Collection[str] = (),
 ) -> Merged:
-    """The file for a listing. `below` is the catalog of everything that a sync overrides, `last` what the
-    file contains now. Types and accelerators that are no longer listed stay if people have `spoken_of` them: what they
-    wrote would complete nothing any more. Raises ShrunkListingError.
-    """
+    """The file for a listing. `below` is the catalog of everything that a sync overrides, `last` the current content of
+    the file. Types and accelerators that are no longer listed stay if users' entries mention them (`spoken_of`),
+    because those entries would no longer complete anything. Raises ShrunkListingError."""
     last = last or {}
     before = {str(entry["name"]) for entry in last.get("types", ()) if _is_sold(entry)}
     gone = sorted(before - {listed.name for listed in listing.types})
@@ -316,7 +315,7 @@ def _is_called(model: Accelerator, theirs: ListedAccelerator, cloud: str) -> boo
 
 
 def _new_model(theirs: ListedAccelerator, listing: CloudListing, models: dict[str, Content]) -> str:
-    """An accelerator of which only the cloud's name is known; selectors on what the driver publishes are unknown."""
+    """An accelerator of which only the cloud's name is known; selectors on its published attributes are unknown."""
     words = "".join(
         c if c.isascii() and c.isalnum() else " " for c in f"{theirs.vendor} {theirs.api_name}".lower()
     ).split()

@@ -87,7 +87,7 @@ class Catalog:
         """The types that meet all conditions, ordered by `sort` (a key of SORT_ORDERS).
 
         `accelerator` matches a part of the model's key, short name, API name or product name, in any case; `min_memory`
-        is the memory of one device, as the driver reports it where that is known.
+        is the memory of one device, as the driver reports it if known.
         """
         found = [
             t

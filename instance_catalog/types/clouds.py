@@ -28,8 +28,8 @@ class HugePages:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A container that a webhook of the cloud adds to pods whose `annotation` is "true". Annotations of the prefix with
-    cpu-request, cpu-limit and so on say what it requests instead."""
+    """A container that a webhook of the cloud adds to pods whose `annotation` is "true". Annotations with the prefix
+    and cpu-request, cpu-limit and so on override its requests."""
 
     name: str
     annotation: str
@@ -196,6 +196,6 @@ def is_regular_region(name: str) -> bool:
 
 @cache
 def region_of(zone: str) -> str:
-    """us-east-1 of us-east-1a, us-central1 of us-central1-a; what has another form is its own region."""
+    """us-east-1 of us-east-1a, us-central1 of us-central1-a; a name of another form is its own region."""
     found = (facts.in_region.match(zone) for facts in cloud_facts().values())
     return next((match[1] for match in found if match), zone)

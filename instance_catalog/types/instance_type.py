@@ -36,7 +36,7 @@ class CapacityType(StrEnum):
 
     CAPACITY_BLOCK = "capacity-block"  # prepaid for a period: AWS Capacity Block, GCP calendar reservation
     RESERVED = "reserved"  # held for the account: AWS ODCR, GCP reservation
-    FLEX_START = "flex-start"  # waits for capacity, and ends by itself: GCP flex-start
+    FLEX_START = "flex-start"  # waits for capacity, and ends automatically: GCP flex-start
     SPOT = "spot"
     ON_DEMAND = "on-demand"
 
@@ -48,19 +48,18 @@ class CapacityType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One accelerator model; facts that hold wherever it is built in.
+    """One accelerator model; facts that hold in every machine.
 
-    `model` is the short name people say ("H100"), `api_names` what each cloud's API calls it; neither is the
-    `product_name`, which is NVML's and what selectors compare (None: not known, so selectors on it are *unknown*).
-    `product_names` are all that it can be where it is one of a few.
-    `memory` is the capacity the driver reports without MIG (None: not known, or the driver publishes none);
-    `memory_bounds` are the least and the most it can be where it is not known exactly;
-    `api_memory` is the figure of the cloud's API, which differs and is never what a claim compares with.
+    `model` is the common short name ("H100"), `api_names` are the names in each cloud's API; neither is the
+    `product_name`, which is NVML's and the one that selectors compare (None: unknown, so selectors on it are
+    *unknown*). `product_names` are all possible ones if there are a few. `memory` is the capacity that the driver
+    reports without MIG (None: unknown, or the driver publishes none); `memory_bounds` are the least and the most if it
+    is not known exactly; `api_memory` is the figure of the cloud's API, which differs and is never compared by claims.
     `cuda_compute_capability` is a version with patch ("9.0.0"). `mig_table` names the partition table of prediction,
-    None for devices that cannot be partitioned. A `virtual` device is a vGPU: never partitioned.
-    `node_label` is the value of the cloud's accelerator node label (cloud.google.com/gke-tpu-accelerator,
-    cloud.google.com/gke-accelerator), where the cloud has one.
-    `provenance` is by fact group: "identity", "productName", "memory".
+    None for devices that cannot be partitioned. A `virtual` device is a vGPU: never partitioned. `node_label` is the
+    value of the cloud's accelerator node label (cloud.google.com/gke-tpu-accelerator,
+    cloud.google.com/gke-accelerator), if the cloud has one. `provenance` is by fact group: "identity", "productName",
+    "memory".
     """
 
     key: str
@@ -313,8 +312,8 @@ class InstanceType:
         return listed if listed is not None and region in ("", listed.region) else None
 
     def sold_in(self, zone: str, *, region: str = "") -> bool:
-        """False only where it is known which zones of the region have the type, and this one is not among them; of a
-        whole region, where none is."""
+        """False only if the zones of the region with the type are known, and this zone is not one of them; for a whole
+        region, if it has no such zone."""
         listed = self.zones.get(region or _region_of_place(zone))
         return listed is None or (bool(listed) if zone == ANY_ZONE else zone in listed)
 

@@ -34,8 +34,8 @@ def node_allocatable(
 ) -> FrozenMap[str, Quantity]:
     """Allocatable cpu (cores), memory, ephemeral-storage (bytes) and pods of a node of this type.
 
-    `reserved` replaces the image's kube-reserved, resource by resource; `root_disk` its default.
-    Without `root_disk`, local disks are the ephemeral storage where the image makes them so.
+    `reserved` replaces the image's kube-reserved, resource by resource; `root_disk` its default. Without `root_disk`,
+    local disks are the ephemeral storage if the image uses them so.
     """
     model = instance_type.reservation
     pods = _pod_range(model, instance_type.vcpu)

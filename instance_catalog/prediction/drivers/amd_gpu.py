@@ -219,7 +219,7 @@ def _vfio_device(
     capacity: FrozenMap[str, Capacity],
     total_vfs: int,
 ) -> Device:
-    """A GPU as virtual machines see it. `common`: what it publishes as a GPU; `capacity`: that of the whole GPU."""
+    """A GPU for virtual machines. `common`: its attributes as a GPU; `capacity`: that of the whole GPU."""
     kept = {name: value for name, value in common.items() if not name.startswith("driverVersion")}
     attributes: dict[str, AttributeValue] = {
         **kept,

@@ -30,7 +30,7 @@ from instance_catalog.types.instance_type import InstanceType
 
 _TOTALS = {"memory": Quantity.parse("80Gi"), "compute": Quantity.of(100)}
 _STEPS = {"memory": Quantity.parse("1Gi"), "compute": Quantity.of(1)}
-# Option, the feature of a release that it needs, and what a release without it is like.
+# Option, the feature of a release that it needs, and the behaviour of a release without it.
 _NEEDS = (
     ("partitions", "partitions", "has no partitions"),
     ("shared", "sharing", "cannot share devices"),

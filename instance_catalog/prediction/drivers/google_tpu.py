@@ -107,7 +107,7 @@ def topology_of(instance_type: InstanceType, profile: DriverProfile) -> str | No
 
 
 def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) -> dict[str, str]:
-    """The labels that GKE gives the nodes of a TPU node pool, and those that people set on one with this driver."""
+    """The labels that GKE gives the nodes of a TPU node pool, and those that users set on one with this driver."""
     found = {labels.GKE_ACCELERATOR_COUNT: str(instance_type.device_count)}
     if instance_type.accelerator and instance_type.accelerator.node_label:
         found[labels.GKE_TPU_ACCELERATOR] = instance_type.accelerator.node_label

@@ -148,8 +148,7 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
 
 
 def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) -> dict[str, str]:
-    """The MIG layout, the NVLink domain, what the cloud has on nodes with this driver, and what GPU feature discovery
-    writes where it runs."""
+    """The MIG layout, the NVLink domain, the cloud's labels for this driver, and those of GPU feature discovery."""
     found: dict[str, str] = {}
     if profile.option(nvidia_labels.OPTION):
         found = nvidia_labels.discovered(instance_type, partitioned=not isinstance(profile.mig, NoMig))
@@ -174,7 +173,7 @@ def variants(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iter
     for layout in nvidia_mig.layouts(table) if table else ():
         yield assumed_profile("nvidia", mig=StaticMig(layout))
     if kubernetes.gates.partitionable_devices:
-        # Ampere with MIG mode off would publish what it publishes without dynamic MIG.
+        # Ampere with MIG mode off would publish the same as without dynamic MIG.
         yield assumed_profile("nvidia", mig=DynamicMig(mode_enabled=accelerator.architecture == AMPERE))
 
 

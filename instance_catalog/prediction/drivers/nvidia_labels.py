@@ -41,5 +41,5 @@ def discovered(instance_type: InstanceType, *, partitioned: bool) -> dict[str, s
 
 
 def product_label(card: Accelerator) -> str:
-    """The name of the product as the value of a label; "" where it is not known."""
+    """The name of the product as the value of a label; "" if unknown."""
     return "-".join(_UNWRITABLE.sub("", card.product_name or "").split())

@@ -23,7 +23,7 @@ _NVIDIA_VENDOR_ID: Final = "0x10de"
 def devices(
     instance_type: InstanceType, profile: DriverProfile, fabric_attributes: tuple[FrozenMap[str, AttributeValue], ...]
 ) -> tuple[Device, ...]:
-    """One device per GPU; `fabric_attributes` are what the gate FabricManagerPartitioning adds to each."""
+    """One device per GPU; `fabric_attributes` are added to each by the gate FabricManagerPartitioning."""
     return tuple(_device(instance_type, profile, index, extra) for index, extra in enumerate(fabric_attributes))
 
 
@@ -32,7 +32,7 @@ def _device(
 ) -> Device:
     accelerator, placement = instance_type.accelerator, instance_type.placement(index)
     assert accelerator is not None  # nvidia_gpu.runs_on
-    # The GPU's name, so that what is not known of both is the same token.
+    # The GPU's name, so that unknown values of both are the same token.
     gpu, name, address = f"gpu-{index}", f"gpu-vfio-{index}", placement.bus_id
     facts = profile.facts.models.get(accelerator.model, FrozenMap())
     numa_attribute = NUMA_NODE if "numa-node" in profile.features else "numa"
