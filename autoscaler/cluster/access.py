@@ -1,4 +1,4 @@
-"""Asks the API server which rights a user has; the request changes nothing."""
+"""Asks the API server for the rights of a user; the request changes nothing."""
 
 from __future__ import annotations
 

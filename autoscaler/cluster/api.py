@@ -196,7 +196,7 @@ class KubernetesApi(Protocol):
         _sent(self, Request("delete", resource, lambda api: api.delete(resource, name, **ask)))
 
     def evict(self, name: str, *, namespace: str, uid: str = "") -> None:
-        """Create an Eviction of a pod. BlockedError when a PodDisruptionBudget forbids it now."""
+        """Creates an Eviction of a pod. Raises BlockedError if a PodDisruptionBudget forbids it now."""
         _sent(self, Request("evict", PODS, lambda api: api.evict(name, namespace=namespace, uid=uid)))
 
 
@@ -233,7 +233,7 @@ def pages(
     labels: Mapping[str, str] = NO_LABELS,
     fields: Mapping[str, str] = NO_FIELDS,
 ) -> Iterator[Page]:
-    """The pages of a list, one at a time. GoneError when a page expired on the way: begin again."""
+    """The pages of a list, one at a time. Raises GoneError if a page expired: begin again."""
     ask = partial(api.list, resource, namespace=namespace, labels=labels, fields=fields)
     page = ask()
     yield page
@@ -250,16 +250,16 @@ def list_all(
     labels: Mapping[str, str] = NO_LABELS,
     fields: Mapping[str, str] = NO_FIELDS,
 ) -> tuple[tuple[Object, ...], str]:
-    """All objects of a list with the list's resourceVersion. GoneError when a page expired on the way: ask again."""
+    """All objects of a list with the list's resourceVersion. Raises GoneError if a page expired: list again."""
     found = tuple(pages(api, resource, namespace=namespace, labels=labels, fields=fields))
     return tuple(item for page in found for item in page.items), found[-1].resource_version
 
 
 def set_finalizer(api: KubernetesApi, resource: Resource, name: str, finalizer: str, *, held: bool) -> Object:
-    """Put `finalizer` on the object or take it off; the object as it is then.
+    """Adds `finalizer` to the object or removes it. Returns the object after that.
 
-    A merge patch replaces the whole list, so the object is read first and the patch is bound to what was read. Raises
-    NotFoundError, and ConflictError when another client wrote the object in between.
+    A merge patch replaces the whole list, so the object is read first and the patch is bound to its resourceVersion.
+    Raises NotFoundError, and ConflictError if another client wrote the object in between.
     """
     found = api.get(resource, name)
     metadata = found["metadata"]

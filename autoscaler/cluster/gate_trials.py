@@ -135,7 +135,7 @@ class Proof:
     unproven: Mapping[str, str] = field(default_factory=dict)
 
     def applied_to(self, profile: KubernetesProfile) -> KubernetesProfile:
-        """The profile with what is proven in place of what was assumed."""
+        """The profile with proven gates in place of assumed ones."""
         known = {GATES[name]: on for name, on in self.gates.items()}
         return replace(profile.with_gates(**known), proven=tuple(self.gates))
 
@@ -145,7 +145,7 @@ class Proof:
 
 
 def prove(api: DryRuns) -> Proof:
-    """Try every gate that can be tried. Where that is not permitted, the gate stays assumed; nothing is raised."""
+    """Tries every gate that can be tried. If that is not permitted, the gate stays assumed; nothing is raised."""
     gates: dict[str, bool] = {}
     unproven: dict[str, str] = {}
     for trial in TRIALS:

@@ -74,7 +74,7 @@ class Informer(Generic[T_co]):
 
     @property
     def lacks(self) -> str:
-        """The right without which there are no objects here, "" where nothing is missing."""
+        """The missing right without which the resource cannot be read, "" if none is missing."""
         return f"list and watch {self._resource}" if self._refused else ""
 
     @property
@@ -130,11 +130,11 @@ class Informer(Generic[T_co]):
             return self._list()
         except ApiError:
             return self._list()
-        # A watch that says nothing may be frozen, which looks like peace.
+        # A watch without events may be frozen, which looks like a quiet cluster.
         return self._list() or changed if (self.age or 0.0) >= self._longest else changed
 
     def reread(self) -> bool:
-        """List everything again, because what the values are converted with has changed."""
+        """Lists everything again, because the inputs of the conversion have changed."""
         return self._list()
 
     def _list(self) -> bool:
@@ -200,14 +200,14 @@ class Informer(Generic[T_co]):
         return True
 
     def _read(self, item: Object, values: dict[str, T_co], found: dict[str, tuple[Diagnostic, ...]]) -> None:
-        """Add the value of an object, if it has one, and what is wrong with it.
+        """Adds the value of an object, if it has one, and its problems.
 
-        Where reading it fails, it stays as it was before, if ever: the others must be seen.
+        If reading it fails, it keeps its last value, if any: the others must be seen.
         """
         key, problems = key_of(item), Problems()
         try:
             value = self._parse(item, problems)
-        except Exception as error:  # noqa: BLE001  # the boundary: one object must not end what is seen of all others
+        except Exception as error:  # noqa: BLE001  # the boundary: one object must not hide the others
             _LOG.error("unexpected_error", kind=self.kind, name=key, exc_info=error)
             problems.error((), f"it cannot be read: {type(error).__name__}: {error}", _REPORT)
             # The last valid value stays: an object that exists must not seem gone.

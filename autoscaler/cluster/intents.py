@@ -127,7 +127,7 @@ def pods_of(batch: LaunchBatch, nodes: Set[str]) -> tuple[str, ...]:
 
 
 def token_of(batch: LaunchBatch, attempt: int) -> str:
-    """The idempotency token of an attempt: 64 hexadecimal digits, derived only from what is written down."""
+    """The idempotency token of an attempt: 64 hexadecimal digits, derived only from recorded data."""
     return _digest(batch.uid, str(attempt), batch.offerings[attempt].zone)
 
 

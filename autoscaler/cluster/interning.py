@@ -17,7 +17,7 @@ from instance_catalog.kubernetes.labels import POD_ANNOTATIONS
 
 T = TypeVar("T", bound=Hashable)
 
-# More parts than this are of pods that are gone; what is still in use is shared anew as it arrives.
+# More parts than this belong to pods that are gone; parts in use are shared again as pods arrive.
 _MOST: Final = 10_000
 
 

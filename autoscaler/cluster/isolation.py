@@ -32,7 +32,7 @@ _REPORT: Final = "report it with the log line `unexpected_error`; it is tried ag
 # Unanswered requests in a row after which the API server is asked whether it answers at all. Each of them may have
 # taken a minute.
 _SILENCE: Final = 3
-# Without these nothing can be written down at all: the controller was installed to observe.
+# Without these rights nothing can be written: the controller was installed to observe.
 _RIGHTS: Final = (
     Right(GROUP, "launchbatches", "create"),
     Right(GROUP, "launchbatches/status", "update"),
@@ -43,10 +43,10 @@ _RIGHTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that could not be carried out now and will be tried again: what, and why not.
+    """An item that could not be carried out now and will be tried again, with the error.
 
-    Not a Diagnostic, because it holds the error itself: whoever catches it asks for the error's type, and raises it
-    again. `pods` are the keys of the pods that wait for it.
+    Not a Diagnostic, because callers need the error's type, and raise it again. `pods` are the keys of the pods that
+    wait for it.
     """
 
     kind: str  # LaunchBatch, ProvisionedNode, CapacityPool, Pod, …; Provider for its sweep
@@ -89,7 +89,7 @@ class Trouble:
 class Isolation:
     """The boundary in one part of a reconcile. May be used from several threads.
 
-    When several requests in a row were not answered, `api` is asked for an object that always exists. If it does not
+    If several requests in a row were not answered, `api` is asked for an object that always exists. If it does not
     answer that either, nothing more is attempted: each attempt could take minutes. If it does, the requests were the
     reason, as with a webhook that fails, and the others are attempted.
     """
@@ -147,8 +147,8 @@ def _answers(api: KubernetesApi) -> bool:
 class Intents:
     """The boundary of the journal: as Isolation, for objects that an observing controller may not write.
 
-    `refusal` is why nothing of them may be written, as of this reconcile. A 403 alone does not mean that: quotas,
-    policies and webhooks answer it about single objects, so the API server is asked which rights there are.
+    `refusal` is the error that prevents all writes, as of this reconcile. A 403 alone is no proof: quotas, policies and
+    webhooks return it for single objects, so the API server is asked for the rights.
     """
 
     def __init__(self, api: KubernetesApi) -> None:

@@ -79,7 +79,7 @@ class Journal:
         self._batches: OwnWrites[LaunchBatch] = OwnWrites()
         self._nodes: OwnWrites[ProvisionedNode] = OwnWrites()
         self._decisions: tuple[NodeDecision, ...] = ()
-        self._incomplete: set[str] = set()  # batches of which not everything is written down
+        self._incomplete: set[str] = set()  # batches that are not completely written
         self._odd: set[str] = set()  # planned nodes that could not be written, or in a batch with one that could not
         self._intents = Intents(api)
 
@@ -111,10 +111,11 @@ class Journal:
     def resume(
         self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], now: datetime, *, seen_up_to: int = 0
     ) -> tuple[Trouble, ...]:
-        """Start from what the API holds, completing what was left half-written; what could not be completed.
+        """Starts from the API's objects, and completes those that were left half-written. Returns what could not be
+        completed.
 
-        `seen_up_to` is the resourceVersion up to which `batches` and `nodes` are complete: a watch may lag behind our
-        own writes, and forgetting those would launch twice.
+        `seen_up_to` is the resourceVersion up to which `batches` and `nodes` are complete: a watch may lag behind this
+        process's own writes, and forgetting those would launch twice.
         """
         self._batches.merge(batches, seen_up_to)
         self._nodes.merge(nodes, seen_up_to)
@@ -166,7 +167,7 @@ class Journal:
         return tuple(troubles)
 
     def _record_batches(self, batches: Iterable[LaunchBatch], now: datetime) -> Iterator[Trouble]:
-        """Write batches with their nodes. What one node is refused for, the others of its batch do not wait for."""
+        """Writes batches with their nodes. A refusal of one node does not delay the others of its batch."""
         isolation, todo, parts = Isolation(self._api), deque(batches), 0
         while todo:
             batch = todo.popleft()
@@ -275,8 +276,8 @@ class Journal:
         each(lambda node: self.move(node, _BEGUN_BY[node.phase], now), begun, at_once=self._at_once)
 
     def note(self, nodes: Iterable[ProvisionedNode]) -> tuple[Trouble, ...]:
-        """Save what was observed of nodes; which could not be saved. One that another client wrote meanwhile is looked
-        at again next time."""
+        """Saves the observations of nodes. Returns those that could not be saved. One that another client wrote
+        meanwhile is read again next time."""
         changed = [node for node in nodes if node != self._nodes.get(node.name)]
         isolation = Isolation(self._api)
         attempt = partial(self._intents.attempt, isolation)
@@ -337,7 +338,7 @@ class Journal:
             self.move(node, Why.NO_OFFERING_LEFT, now)
 
     def _give_machine(self, node: ProvisionedNode, batch: LaunchBatch, member: BatchMember, now: datetime) -> None:
-        """Save a node's machine. One that became unwanted meanwhile stays on its way out, now with a machine to end."""
+        """Saves a node's machine. A node that became unwanted meanwhile is still leaving, now with a machine to end."""
         if node.phase is Phase.INTENDED:
             node = self.move(node, Why.CALL_RECORDED, now)
         if node.phase is Phase.LAUNCHING:

@@ -59,10 +59,11 @@ class Election:
         return str(_spec(self._lease).get("holderIdentity") or "")
 
     def attempt(self) -> bool:
-        """Acquire or renew, once; whether this replica leads afterwards. What the API refuses is tried again."""
+        """Acquires or renews the Lease, once. Returns True if this replica leads afterwards. A refusal is tried
+        again."""
         began = self._clock.monotonic()
         try:
-            # A leader knows what it wrote last, so renewing is one request.
+            # A leader has its last write, so renewing is one request.
             if not (self._certain and self.leads()):
                 self._look()
             if self._may_take():

@@ -47,7 +47,7 @@ class OwnWrites(Generic[V]):
             self._removed[name] = _version(item)
 
     def merge(self, seen: Iterable[V], seen_up_to: int) -> None:
-        """Take over what was seen, but not over what we wrote or removed after it was."""
+        """Accepts what was read, except for objects that this process wrote or removed later."""
         self._removed = {name: version for name, version in self._removed.items() if version >= seen_up_to}
         fresh = {item.name: item for item in seen if _version(item) > self._removed.get(item.name, -1)}
         for name, mine in self._known.items():

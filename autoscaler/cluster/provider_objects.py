@@ -52,7 +52,7 @@ class ProviderObjects:
                 return None
 
     def delete(self, resource: tuple[str, str], name: str) -> bool:
-        """Delete it; False when there is none."""
+        """Deletes it; False if it does not exist."""
         with _translated():
             try:
                 self._api.delete(_RESOURCES[resource], name)

@@ -40,7 +40,7 @@ class Account:
         return self._current
 
     def resume(self, seen: Spending | None) -> None:
-        """Take over what was seen, unless it lags behind what was written."""
+        """Accepts the account that was read, unless it lags behind the last write."""
         if seen is not None and (self._current is None or _version(seen) >= _version(self._current)):
             self._current = seen
 
@@ -69,7 +69,7 @@ def _version(account: Spending) -> int:
 
 
 _LONGEST_MESSAGE = 1024
-# Scopes of errors that are about a reservation where one was asked for.
+# Scopes of errors that are about a reservation if the request named one.
 _OF_RESERVATIONS = frozenset(
     {BackoffScope.TYPE_IN_ZONE, BackoffScope.OFFERING, BackoffScope.RESERVATION, BackoffScope.OBJECT}
 )
@@ -97,7 +97,7 @@ class Backoffs:
         return tuple(backoff for backoffs in self._known.values() for backoff in backoffs)
 
     def resume(self, backoffs: Iterable[Backoff]) -> None:
-        """Start from these: with_unsaved, without what a clock that was set back has put into the future."""
+        """Starts from these: with_unsaved, without those that a clock that was set back has put into the future."""
         self._known = {}
         for backoff in backoffs:
             self._known[backoff.pool] = (*self._known.get(backoff.pool, ()), backoff)
@@ -143,14 +143,14 @@ class Backoffs:
         self._save(pool, known, now)
 
     def succeeded(self, pool: str, offering: OfferingRef, now: datetime) -> None:
-        """Forget what is over and was about this offering: the next failure is the first one again."""
+        """Forgets back-offs that are over and were about this offering: the next failure is the first one again."""
         known = self._known.get(pool, ())
         kept = tuple(b for b in known if b.until > now or not b.covers(offering))
         if kept != known:
             self._save(pool, kept, now)
 
     def _of_all(self, pool: str) -> Iterator[Backoff]:
-        """The pool's back-offs that are about whatever it may ask for."""
+        """The pool's back-offs that apply to all its requests."""
         return (backoff for backoff in self._known.get(pool, ()) if not any(_key(backoff)))
 
     def _save(self, pool: str, backoffs: tuple[Backoff, ...], now: datetime) -> None:

@@ -117,7 +117,8 @@ class Store:
         return {informer.name: age for informer in informers if (age := informer.age) is not None}
 
     def reread_own(self) -> None:
-        """List the objects that only a leader writes: a list shows what was written before it, a watch some time."""
+        """Lists the objects that only a leader writes: a list shows all earlier writes, a watch only after some
+        time."""
         written: tuple[Informer[Any], ...] = (self._pools, self._batches, self._spendings)
         for informer in (*written, *(found for kind, found in self._plain if kind.field in ("blocks", "provisioned"))):
             informer.reread()

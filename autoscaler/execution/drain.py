@@ -86,9 +86,9 @@ def uncordon(api: KubernetesApi, node: Node) -> None:
 
 
 def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | None, now: datetime) -> Drained:
-    """Ask for the eviction of every pod that has to leave. `ends_at`: when the machine ends in any case.
+    """Requests the eviction of every pod that has to leave. `ends_at`: when the machine ends in any case.
 
-    All of them are tried: a policy that refuses the eviction of one must not take from the others the time to stop.
+    All of them are tried: a policy that refuses the eviction of one must not take time to stop from the others.
     """
     isolation = Isolation(api, logs=False)
     remaining, blocked, marked, refused = list[str](), list[str](), list[str](), list[Trouble]()
@@ -106,7 +106,7 @@ def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | No
             case NotFoundError():
                 remaining.pop()
             case ConflictError():
-                continue  # another pod has its name by now; the next look shows whether that one is here
+                continue  # another pod has its name now; the next reconcile shows whether that one is here
             case _ if trouble is not None:
                 refused.append(trouble)
     return Drained(tuple(remaining), tuple(blocked), tuple(marked), tuple(refused))

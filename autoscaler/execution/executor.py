@@ -161,7 +161,7 @@ class Executor:
         self.withheld.append(Withheld(kind, name, uid, pool, would))
 
     def _remove(self, node: ProvisionedNode, seen: Observed, now: datetime) -> None:
-        """One step of a node on its way out."""
+        """Takes one step of a leaving node."""
         if not may_touch_node(node, seen.snapshot.pools):
             self._leave_alone(node, seen)
             return

@@ -35,7 +35,7 @@ _OURS: Final = (PROVISIONED_NODES, CAPACITY_POOLS, LAUNCH_BATCHES)
 
 
 def sync_finalizer(api: KubernetesApi, pool: CapacityPool, snapshot: Snapshot) -> None:
-    """Put the finalizer on a pool with nodes to drain, or take it away. Writes nothing when it is right already."""
+    """Adds the finalizer to a pool with nodes to drain, or removes it. Writes nothing if it is right already."""
     nodes = any(node.pool == pool.name and not is_over(node) for node in snapshot.provisioned)
     wanted = nodes and pool.deletion_policy is DeletionPolicy.DRAIN
     # The API server accepts no new finalizer on an object that is being deleted.
@@ -46,9 +46,9 @@ def sync_finalizer(api: KubernetesApi, pool: CapacityPool, snapshot: Snapshot) -
 
 
 def stop_while_uninstalling(api: KubernetesApi, snapshot: Snapshot, batches: Iterable[LaunchBatch] = ()) -> None:
-    """Release what is being deleted and raise ConfigurationError, if it is deleted along with its definition.
+    """Releases objects that are deleted along with their definition, and raises ConfigurationError.
 
-    Asks nothing as long as no object is being deleted.
+    Makes no request as long as no object is being deleted.
     """
     nodes = [node.name for node in snapshot.provisioned if node.deleting]
     pools = [pool.name for pool in snapshot.pools if pool.deleting]

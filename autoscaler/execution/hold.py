@@ -26,13 +26,13 @@ def hold(api: KubernetesApi, node: Node) -> None:
 
 
 def release(api: KubernetesApi, node: Node) -> None:
-    """Take our marks away again from a node that is not held any more."""
+    """Removes Foreslice's marks from a node that is not held any more."""
     if HELD in node.annotations:
         _annotate_node(api, node, {CA_SCALE_DOWN_DISABLED: None, HELD: None})
 
 
 def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: datetime) -> None:
-    """Annotate the node and the pods on it with the moment at which the machine ends.
+    """Annotates the node and the pods on it with the time at which the machine ends.
 
     All of them are tried, then the first error is raised: every other pod has the time to write a checkpoint.
     """
@@ -40,7 +40,7 @@ def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: da
 
 
 def withdraw_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod]) -> None:
-    """Remove the annotations from a node and its pods: the end was postponed. Nothing is asked if there are none."""
+    """Removes the annotations from a node and its pods: the end was postponed. Makes no request if there are none."""
     if CAPACITY_ENDS_AT in node.annotations or any(CAPACITY_ENDS_AT in pod.annotations for pod in pods):
         _announce(api, node, pods, None)
 

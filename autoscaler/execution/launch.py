@@ -74,12 +74,12 @@ class RepetitionRefusedError(AmbiguousError):
 
 
 def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backoffs: Backoffs, now: datetime) -> None:
-    """Carry a batch on, to machines or to failure.
+    """Carries a batch on, to machines or to failure.
 
     Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
     then the same call is repeated, not before the error's back-off has passed. BusyError: it waits for another batch's
-    call, and so does this one alone. WaitingError: the provider holds the request, which is written down. What a person
-    has to correct is raised (RefusedError) once everything else that could be done has been. RepetitionRefusedError:
+    call, and so does this one alone. WaitingError: the provider holds the request, which is recorded. RefusedError, for
+    which a person has to correct something, is raised after everything else that was possible. RepetitionRefusedError:
     the outcome stays unknown.
     """
     provider = providers.of(batch)
@@ -159,7 +159,7 @@ def _raise_if_gone(answer: LaunchAnswer) -> None:
 
 
 def give_up(batch: LaunchBatch, journal: Journal, now: datetime) -> None:
-    """Ask for nothing more. Nodes without a machine have failed; a batch whose call is under way cannot be given up."""
+    """Requests nothing more. Nodes without a machine have failed; a batch with a running call cannot be given up."""
     outcome = BatchOutcome.LAUNCHED if any(member.provider_id for member in batch.members) else BatchOutcome.FAILED
     _finish(replace(batch, outcome=outcome), journal, now)
 
@@ -175,7 +175,7 @@ def elsewhere(provider: Provider, place: str, what: str) -> ConfigurationError:
 
 
 def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
-    """The provider call of a batch's current attempt, derived from what is written down and nothing else."""
+    """The provider call of a batch's current attempt, derived from recorded data only."""
     offering = batch.offerings[batch.attempt]
     own = {labels.POOL: batch.pool, labels.CAPACITY_TYPE: offering.capacity_type.value}
     if offering.block:
@@ -195,7 +195,7 @@ def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
 
 
 def ref_of(key: OfferingKey) -> OfferingRef:
-    """An offering of a provider's, without what a plan adds to it."""
+    """A provider's offering, without the fields that a plan adds."""
     return OfferingRef(key.instance_type, key.zone, key.capacity_type, reservation=key.reservation)
 
 

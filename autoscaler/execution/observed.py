@@ -19,7 +19,7 @@ class Observed:
 
     snapshot: Snapshot
     machines: Mapping[str, Mapping[str, Instance]]
-    found_empty: set[str] = field(default_factory=set)  # slices whose hosts had no pods, asked of the API server
+    found_empty: set[str] = field(default_factory=set)  # slices whose hosts had no pods, read from the API server
 
     @cached_property
     def own(self) -> OwnNodes:
@@ -34,7 +34,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Something that is not done because its pool observes. `pool` is "" where no pool acts."""
+    """An action that is withheld because its pool observes. `pool` is "" if no pool acts."""
 
     kind: str
     name: str

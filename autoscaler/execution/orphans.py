@@ -60,7 +60,7 @@ class OwnLaunches:
     machines: set[str] = field(default_factory=set)  # by provider id: a group may recreate one of them
 
     def note(self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], clock: Clock) -> None:
-        """At the beginning of each round, after what is to be launched was written down."""
+        """Called at the beginning of each reconcile, after the launches were recorded."""
         self.began = clock.monotonic() if self.began is None else self.began
         self.batches.update(batch.name for batch in batches)
         self.machines.update(node.provider_id for node in nodes)

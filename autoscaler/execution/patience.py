@@ -15,7 +15,7 @@ from instance_catalog.dataclass import dataclass, field
 from providers.contract import Clock
 from providers.errors import ProviderError, UnclassifiedError
 
-# A person who corrects what the error names does not wait longer than this to see it.
+# The longest wait of a user who corrected the cause of an error until it has an effect.
 LONGEST: Final = timedelta(minutes=5)
 
 
@@ -35,7 +35,7 @@ class Patience:
     _failed: dict[str, _Failure] = field(default_factory=dict)
 
     def attempt(self, key: str, call: Callable[[], None]) -> None:
-        """Call, unless that failed a short while ago. Raises what it raises, or what it raised then."""
+        """Calls, unless the call failed recently. Raises the call's error, or the error of that failure."""
         before = self._failed.get(key)
         if before is not None and self.clock.monotonic() < before.until:
             raise before.error.with_traceback(None)  # or it grows with every raise

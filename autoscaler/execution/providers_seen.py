@@ -73,7 +73,7 @@ class ProvidersSeen:
     def world(
         self, snapshot: Snapshot, expected_drivers: Mapping[str, frozenset[str]], *, batches: frozenset[str]
     ) -> World:
-        """The snapshot beside what the providers say. `batches`: the LaunchBatches that are written down."""
+        """The snapshot with the providers' answers. `batches`: the recorded LaunchBatches."""
         listed = [entry for machines in self.machines.values() for entry in machines.items()]
         return World(
             snapshot=replace(
@@ -161,7 +161,7 @@ class _Answers:
     boots: dict[NodeTemplateRef, timedelta] = field(default_factory=dict)
 
     def failed(self, template: str, provider: Provider, trouble: Trouble) -> None:
-        """It did not answer; where a person has to correct something, its templates say what."""
+        """Records that it did not answer; if a person has to correct something, with the reason for its templates."""
         self.silent.append(trouble)
         if isinstance(trouble.error, (RefusedError, ConfigurationError)):
             why = advised(trouble.error.message, trouble.error.next_step)
@@ -271,8 +271,8 @@ def verdicts(providers: Providers) -> tuple[tuple[TemplateStatus, ...], tuple[Tr
 
 
 def with_groups(pools: Iterable[CapacityPool], templates: Iterable[TemplateStatus]) -> tuple[CapacityPool, ...]:
-    """The pools with what the groups of their node templates start, and what nodes of theirs register with, where that
-    is known."""
+    """The pools with the offerings of their node templates' groups, and the labels and taints of their nodes, if
+    known."""
     known = {NodeTemplateRef(one.template.kind, one.template.name): one for one in templates}
     return tuple(
         replace(pool, **_groups(known[pool.node_template])) if pool.node_template in known else pool for pool in pools
@@ -280,7 +280,7 @@ def with_groups(pools: Iterable[CapacityPool], templates: Iterable[TemplateStatu
 
 
 def _groups(status: TemplateStatus) -> dict[str, Any]:
-    """The fields of a pool that say what the groups of its node template are."""
+    """The fields of a pool that describe the groups of its node template."""
     nodes = sorted(status.registers.items(), key=lambda item: repr(item[0]))
     registers = tuple(GroupNodes(_offering(key), FrozenMap(seen.labels), seen.taints, seen.same) for key, seen in nodes)
     groups = None if status.groups is None else frozenset(map(_offering, status.groups))

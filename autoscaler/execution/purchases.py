@@ -27,7 +27,7 @@ SETTLES: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A line of the journal. `outcome` is "" until it is known, then the ids of what was bought, or why not."""
+    """A line of the journal. `outcome` is "" until it is known, then the ids of the reservations, or the failure."""
 
     mark: str
     offer: str
@@ -43,7 +43,7 @@ class PurchaseJournal:
         self.path = path
 
     def last(self, mark: str) -> Intent | None:
-        """The latest entry of a mark. Raises BadInputError when the file cannot be read."""
+        """The latest entry of a mark. Raises BadInputError if the file cannot be read."""
         found = None
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []

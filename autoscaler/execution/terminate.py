@@ -21,7 +21,7 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from instance_catalog.kubernetes.labels import POOL
 from providers.contract import Instance, InstanceState, Provider
 
-# A stopped machine does not end by itself.
+# A stopped machine stays until it is ended.
 ALIVE: Final = (InstanceState.PENDING, InstanceState.RUNNING, InstanceState.STOPPED)
 _ENDED_BY: Final = {Phase.DRAINING: Why.DRAINED, Phase.FAILED: Why.MACHINE_LEFT}
 
@@ -56,10 +56,10 @@ def is_alive(node: ProvisionedNode, machines: Mapping[str, Instance]) -> bool:
 
 
 def remove_objects(node: ProvisionedNode, *, api: KubernetesApi, journal: Journal) -> None:
-    """Remove what is left of a node without a machine: its Node object, then its ProvisionedNode."""
+    """Removes the objects of a node without a machine: its Node, then its ProvisionedNode."""
     with suppress(NotFoundError):
         found = parse_node(api.get(NODES, node.node_name))
-        # The name may be another machine's by now; the uid holds even if that changes before the API server deletes.
+        # The name may belong to another machine now; the uid guards against that until the API server deletes.
         if is_node_of(found, node):
             # The admission policy lets the account delete labelled Nodes only. The cloud's controller manager removes
             # the Node of a group that registers without the label, and the object need not wait for that.

@@ -18,7 +18,7 @@ from autoscaler.model.provisioned_node import LaunchBatch
 from instance_catalog.dataclass import dataclass, field, replace
 from providers.contract import TAG_BATCH, Clock, Instance, LaunchAnswer, Traits
 
-# A call of the process before this one may still be under way; none takes longer.
+# A call of the previous process may still be running; none takes longer.
 _LONGEST_CALL: Final = timedelta(minutes=2)
 
 
@@ -38,7 +38,7 @@ class Unclear:
         return timedelta(seconds=now - self._since.setdefault(batch, now))
 
     def repeat(self, batch: str, call: Callable[[], None]) -> None:
-        """Make the batch's call. Only when it is refused is the answer read: any other call may launch."""
+        """Makes the batch's call. The answer is read only if the call is refused: any other call may launch."""
         try:
             call()
         except RepetitionRefusedError:

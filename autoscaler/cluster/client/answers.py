@@ -50,7 +50,7 @@ def decoded(body: bytes | str, request: str, *, seen: str = "an answer") -> dict
 
 
 def part(found: Mapping[str, Any], field: str, kind: type, request: str, *, seen: str = "an answer") -> Any:
-    """A field that every answer of its sort has. MalformedAnswerError where it is missing or of another type."""
+    """A field that every answer of its kind has. Raises MalformedAnswerError if it is missing or of another type."""
     value = found.get(field)
     if not isinstance(value, kind):
         raise malformed(request, f"{seen} has no {field}", json.dumps(found)[: _SHOWN * 2])

@@ -92,7 +92,7 @@ class KubernetesClient:
         resource = self._as_served(resource)
         path = _path(resource, namespace)
         answer = self._object("GET", path, query=query)
-        # Inside a list, objects do not repeat what they are.
+        # In a list, objects do not repeat their kind.
         typed = {"apiVersion": resource.api_version, "kind": resource.kind}
         request, seen = f"GET {path}", f"what {self.server} answered"
         metadata = part(answer, "metadata", dict, request, seen=seen)

@@ -25,7 +25,7 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
     """The `kubernetes.client.Configuration` of a kubeconfig, or in a pod (without arguments) of its service account.
 
     `kubeconfig` may be several paths, as in KUBECONFIG; as with kubectl, those that do not exist count as empty. Raises
-    ConfigurationError where nothing is configured, or nothing usable.
+    ConfigurationError if nothing usable is configured.
     """
     from kubernetes import config
     from kubernetes.client import Configuration

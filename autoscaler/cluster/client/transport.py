@@ -188,7 +188,7 @@ class Transport:
 def connect(clock: Clock, *, kubeconfig: str = "", context: str = "") -> Transport:
     """The API server of a kubeconfig, or inside a pod (and without either argument) that of the service account.
 
-    Raises ConfigurationError when there is neither.
+    Raises ConfigurationError if there is neither.
     """
     configuration = load_configuration(kubeconfig=kubeconfig, context=context)
     configuration.connection_pool_maxsize = _CONNECTIONS
@@ -201,7 +201,7 @@ def _all(response: BaseHTTPResponse) -> bytes:
     try:
         return bytes(response.data)
     except HTTPError:
-        return b""  # the status says enough
+        return b""  # the status is sufficient
 
 
 def _lines(response: BaseHTTPResponse) -> Iterator[bytes]:

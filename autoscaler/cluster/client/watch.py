@@ -38,10 +38,10 @@ _LONGEST_RELIST_WAIT: Final = 30.0
 
 
 class Stream:
-    """The changes of the objects under `path` after `version`. `ring` is called when something has arrived.
+    """The changes of the objects under `path` after `version`. `ring` is called on each arrival.
 
-    `beats`: the objects are written all the time only to say that nothing has happened; that does not ring. `failures`
-    are those of the stream before, in a row.
+    `beats`: the objects are rewritten regularly without a change; that does not ring. `failures` are those of the
+    previous stream, in a row.
     """
 
     def __init__(

@@ -29,14 +29,14 @@ _LONGEST_DETAIL: Final = 32768
 
 
 class CapacityAnswers:
-    """The writer. What it remembers is what a watch has not shown yet."""
+    """The writer. It remembers only what a watch has not shown yet."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
         self._written: dict[str, ProvisioningRequest] = {}
 
     def newest(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with what this process wrote, where it is newer than what was read."""
+        """The snapshot with this process's writes that are newer than what was read."""
         seen = {request.key: request for request in snapshot.provisioning_requests}
         self._written = {
             key: mine
@@ -51,7 +51,7 @@ class CapacityAnswers:
     def write(
         self, requests: Iterable[RequestAnswer], buffers: Iterable[BufferAnswer], snapshot: Snapshot, now: datetime
     ) -> tuple[Trouble, ...]:
-        """Write all answers that differ from what the objects say; what could not be written."""
+        """Writes all answers that differ from the objects. Returns those that could not be written."""
         isolation = Isolation(self._api)
         marked = {node.name: node.labels.get(labels.PROVISIONING_REQUEST, "") for node in snapshot.nodes}
         return tuple(

@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
 
 
 def shown(message: str) -> str:
-    """A message as a condition has it: without what steers a terminal, and cut to what the API server takes."""
+    """A message for a condition: without control characters, and cut to the API server's limit."""
     return printable(message)[:_LONGEST]
 
 

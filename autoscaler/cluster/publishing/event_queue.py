@@ -120,7 +120,7 @@ class _Recent(Generic[K, V]):
 
 
 class EventQueue:
-    """The events that wait, and what is remembered of those written. May be used from several threads."""
+    """The events that wait, and records of those written. May be used from several threads."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
@@ -128,7 +128,7 @@ class EventQueue:
         self._lanes: OrderedDict[tuple[str, str], deque[_Waiting]] = OrderedDict()
         self._waiting = 0
         self._of_namespace: Counter[str] = Counter()  # those that wait; none has 0
-        self._told: _Recent[str, float] = _Recent(_REMEMBERED, _long_ago)  # when it was offered last
+        self._told: _Recent[str, float] = _Recent(_REMEMBERED, _long_ago)  # the time of the last offer
         # By the hash of what it is about, which is a tenth of its names.
         self._buckets: _Recent[int, _Bucket] = _Recent(_OBJECTS, _is_full)
         self._similar: _Recent[int, _Similar] = _Recent(_OBJECTS, _is_over)

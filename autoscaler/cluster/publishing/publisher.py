@@ -65,7 +65,7 @@ _TOLD = {True: (Severity.ERROR, Severity.WARNING), False: (Severity.ERROR,)}
 
 
 class Publisher:
-    """Writes what a person reads, `at_once` nominations at a time. What it remembers only saves calls."""
+    """Writes the output for users, `at_once` nominations at a time. Its memory only saves calls."""
 
     def __init__(self, api: KubernetesApi, *, at_once: int = 1, events: EventQueue | None = None) -> None:
         """`events`: a queue that another thread writes; without it events are written at once."""
@@ -181,7 +181,7 @@ class Publisher:
         self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
 
     def overlays(self, found: EffectiveCatalog, now: datetime) -> None:
-        """Condition Ready of the InstanceTypeOverlays: whether they are in force, and if not, what is wrong."""
+        """Sets the condition Ready of the InstanceTypeOverlays: in force, or the fault."""
         verdicts = {layer.name: _APPLIED for layer in found.given}
         verdicts |= {layer.name: _EXPIRED for layer in found.expired}
         verdicts |= {wrong.layer: Verdict("False", "Refused", refusal_text(wrong)) for wrong in found.refused}

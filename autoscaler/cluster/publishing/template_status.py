@@ -20,7 +20,7 @@ _LONGEST_MESSAGE: Final = 4096
 
 
 class TemplateStatuses:
-    """The statuses as last written. What it remembers only saves calls."""
+    """The statuses as last written. Its memory only saves calls."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api

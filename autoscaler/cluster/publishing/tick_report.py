@@ -26,7 +26,7 @@ from providers.contract import TemplateStatus
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
-    """`snapshot` has the nodes as they are written down after the plan was carried out."""
+    """`snapshot` has the nodes as they are recorded after the plan was carried out."""
 
     now: datetime
     snapshot: Snapshot
@@ -43,7 +43,7 @@ class TickReport:
 
 
 class TickPublisher:
-    """Writes Events, conditions and statuses. What it holds in memory only saves calls."""
+    """Writes Events, conditions and statuses. Its memory only saves calls."""
 
     def __init__(self, api: KubernetesApi, *, at_once: int = 1, events: EventQueue | None = None) -> None:
         """`events`: a queue that another thread writes; without it events are written at once."""
