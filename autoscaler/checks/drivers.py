@@ -71,7 +71,7 @@ def _startup_taints(pool: CapacityPool, daemon_set: DaemonSet, profile: DriverPr
 
 
 def _quota(daemon_set: DaemonSet, profile: DriverProfile, snapshot: Snapshot) -> Iterator[Reason]:
-    """Some clouds admit critical pods outside kube-system only where a ResourceQuota selects their priority class."""
+    """Some clouds admit critical pods outside kube-system only if a ResourceQuota selects their priority class."""
     wanted = _CRITICAL.get(daemon_set.pod.priority)
     if wanted is None or daemon_set.namespace == _SYSTEM_NAMESPACE:
         return

@@ -15,7 +15,7 @@ class ConditionType(Enum):
     READY = "Ready"  # it can be used as it is written, and its provider launches
     COEXISTENCE = "Coexistence"  # no other autoscaler serves the same pods or starts the pool's nodes
     DRIVERS_WILL_RUN = "DriversWillRun"  # a driver publishes the devices of the future node
-    DEVICE_PLUGIN_CONFLICT = "DevicePluginConflict"  # a device plugin would hand out the same devices
+    DEVICE_PLUGIN_CONFLICT = "DevicePluginConflict"  # a device plugin would offer the same devices
 
     @property
     def good_status(self) -> Literal["True", "False"]:
@@ -30,7 +30,7 @@ _GOES_ON = frozenset({Code.LAUNCH_FAILED, Code.PROVIDER_REFUSES, Code.NOT_IN_GRO
 
 @dataclass(frozen=True, slots=True)
 class PoolCondition:
-    """A condition of one pool. `reasons` say what is wrong, and are empty when nothing is."""
+    """A condition of one pool. `reasons` describe its faults, and are empty if there are none."""
 
     pool: str
     type: ConditionType

@@ -54,8 +54,9 @@ def obstacles(
 
 
 def telling(pool: CapacityPool, backoffs: Iterable[Backoff], *, launches: bool, now: datetime) -> tuple[Backoff, ...]:
-    """The back-offs that say whether the pool's provider launches. `launches`: machines are being asked for. What
-    rested until then has not answered yet: the condition would change twice with every attempt that fails alike."""
+    """The back-offs that show whether the pool's provider launches. `launches`: machines are being requested. A
+    back-off that has just ended counts, because its new attempt has no answer yet: otherwise the condition would change
+    twice with every attempt that fails in the same way."""
     since = now - _TRIED_AGAIN if launches else now
     return tuple(one for one in backoffs if one.pool == pool.name and one.until > since)
 

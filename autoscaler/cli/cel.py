@@ -91,7 +91,7 @@ def _misnamed(
     kubernetes: KubernetesProfile,
     directories: Sequence[Path],
 ) -> Iterator[tuple[str, str]]:
-    """Names that no driver publishes; the whole catalog is asked, as other drivers may publish what these do not."""
+    """Names that no driver publishes; the whole catalog is searched, because other drivers may publish them."""
     if any(one.answer.missing_key for one in tried):
         catalog = chosen_catalog(directories)
         devices = specimens((*catalog_offers(catalog, kubernetes), *offers), kubernetes)

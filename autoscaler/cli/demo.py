@@ -99,7 +99,7 @@ class _Json:
 
 
 class _Text:
-    """Lines for people: the time once for everything that happens at it."""
+    """Lines for users: the time once for all events at it."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed

@@ -93,7 +93,7 @@ def _installed(client: KubernetesClient) -> bool:
 
 
 def _missing(client: KubernetesClient, rights: tuple[Right, ...], account: str) -> tuple[Right, ...] | None:
-    """The rights that are not granted; None when the API server does not answer that."""
+    """The rights that are not granted; None if the API server does not answer."""
     try:
         return missing_rights(client, rights, user=service_account(account) if account else "")
     except (ForbiddenError, InvalidError, NotFoundError):

@@ -63,7 +63,7 @@ _INTERRUPTED: Final = 128 + signal.SIGINT  # the exit code of shells for a progr
 
 class Foreslice(LazyGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program; whatever it prints is made printable."""
+        """Runs the program; all its output is made printable."""
         with guarded_streams():
             return super().main(*args, **kwargs)
 

@@ -176,7 +176,7 @@ def _read_cluster(kubeconfig: str, context: str, kubernetes_version: str | None)
 
 
 def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str, *, incomplete: int) -> None:
-    """The plan, and below its tables what it costs and what would help."""
+    """Prints the plan, and below its tables its costs and the changes that would help."""
     state = found.snapshot
     if state.profile.note:
         click.echo(f"note: {state.profile.note}", err=True)

@@ -258,7 +258,7 @@ class _Progress:
         self._last: dict[Variant, int] = {}
 
     def say(self, variant: Variant, arrived: int, total: int) -> None:
-        """Called at every moment; most of them say nothing new."""
+        """Called at every step; most of them print nothing."""
         step = arrived * _STEP // total
         if self._last.get(variant) == step:
             return

@@ -51,7 +51,7 @@ class Exemplar:
 
 @dataclass(slots=True)
 class _Shown:
-    """An exemplar in the cluster, or on its way there. `named` is the loop in which it was first asked about."""
+    """An exemplar that is, or will be, in the cluster. `named` is the loop of its first request."""
 
     group: str
     since: float

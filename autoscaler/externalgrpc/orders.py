@@ -45,7 +45,7 @@ class Orders:
         self._nodes: dict[str, ProvisionedNode] = {}
         self._parsed_batches: dict[tuple[str, str], LaunchBatch] = {}  # by uid and resourceVersion
         self._parsed_nodes: dict[tuple[str, str], ProvisionedNode] = {}
-        self._deleted: set[str] = set()  # names of what was ordered to go since the last list
+        self._deleted: set[str] = set()  # names of objects whose deletion was ordered since the last list
         self.read = False
 
     def refresh(self) -> None:
@@ -85,7 +85,7 @@ class Orders:
         return sum(len(batch.members) for batch in fresh if batch.pool in pools and batch.name not in charged)
 
     def increase(self, candidate: Candidate, launchable: Launchable, count: int) -> LaunchBatch:
-        """Order nodes of the candidate: one LaunchBatch. Raises ApiError where it is not known to be written."""
+        """Orders nodes of the candidate: one LaunchBatch. Raises ApiError if the write may have failed."""
         names = [f"{prefix_of(candidate.pool)}{self._draw()}" for _ in range(count)]
         launches = [_planned(candidate, launchable, name) for name in names]
         (batch,) = batches_of(launches, launchable.snapshot)
@@ -107,8 +107,8 @@ class Orders:
             raise UnavailableError(f"LaunchBatch {name} could not be written") from error
 
     def withdraw(self, nodes: Iterable[ProvisionedNode]) -> None:
-        """Order the removal of these nodes. A LaunchBatch whose nodes are all removed, and whose call was not made, is
-        removed first, so that it is never asked for. Raises ApiError; what was ordered until then stays ordered."""
+        """Orders the removal of these nodes. A LaunchBatch whose nodes are all removed, and whose call was not made, is
+        removed first, so that it is never requested. Raises ApiError; orders before the error stay."""
         going = {node.name: node for node in nodes}
         for batch in [self._batches[name] for name in {node.batch for node in going.values()} if name in self._batches]:
             if self._is_withdrawn(batch, going):

@@ -50,7 +50,7 @@ Counted = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Paths of PEM files; "" where there is none."""
+    """Paths of PEM files; "" if there is none."""
 
     certificate: str = ""
     key: str = ""
@@ -177,7 +177,7 @@ class GrpcServer:
         return int(server.add_secure_port(address, self._credentials))
 
     def stop(self) -> None:
-        """Finish the calls under way and close."""
+        """Finishes the running calls and closes."""
         with self._lock:
             if self._server is not None:
                 self._server.stop(_GRACE).wait()

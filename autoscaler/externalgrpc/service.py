@@ -50,8 +50,8 @@ GPU_LABEL: Final = f"cluster-autoscaler.{labels.GROUP}/no-node-has-this-label"
 class CloudProvider:
     """The calls by their names. Any thread may call them, one at a time.
 
-    `slices`: whether templates have ResourceSlices. `most`: how many groups are listed. `exemplars`: None where the
-    caller is shown none.
+    `slices`: templates have ResourceSlices. `most`: the number of groups that are listed. `exemplars`: None if the
+    caller gets none.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class CloudProvider:
         self._by_name = {name: node for node in nodes for name in names_of(node)}
 
     def _refresh(self, _: Json) -> Json:
-        launchable = self.launchable  # without one there is nothing to say, and no reason to list anything
+        launchable = self.launchable  # without one there are no groups, and no reason to list anything
         self._orders.refresh()
         self._regroup(launchable)
         if self._exemplars is not None:
@@ -310,7 +310,7 @@ def _described(group: NodeGroup) -> Json:
 
 
 def _last_ordered(nodes: Sequence[ProvisionedNode]) -> list[ProvisionedNode]:
-    """Whole batches after each other, so that one is withdrawn before it is asked for, if that is possible."""
+    """Whole batches after each other, so that one is withdrawn before it is requested, if possible."""
     sizes: dict[str, int] = {}
     for node in nodes:
         sizes[node.batch] = sizes.get(node.batch, 0) + 1

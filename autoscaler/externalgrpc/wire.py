@@ -40,7 +40,7 @@ class Fields:
         self._most = self._left = left
 
     def take(self) -> None:
-        """Count one. Raises WireError when there are too many."""
+        """Counts one. Raises WireError if there are too many."""
         self._left -= 1
         if self._left < 0:
             raise WireError(f"a message has more than {self._most} fields: send fewer objects in one call")

@@ -49,7 +49,7 @@ class CatalogInForce:
         self.catalog = self._priced.catalog
 
     def create_providers(self) -> tuple[Trouble, ...]:
-        """Create the providers for the catalog in force; those before stay in use where that fails."""
+        """Creates the providers for the catalog in force; if that fails, the previous ones stay in use."""
         # Prices that are quoted create no other providers: these are who quotes them.
         catalog = self.catalog if self.effective is None else self.effective.catalog
         if self._remake is None or catalog.digest == self._created_for:

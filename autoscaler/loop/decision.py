@@ -216,8 +216,8 @@ def _completed(decisions: Decisions, snapshot: Snapshot, failing: Mapping[str, F
 
 
 def _answered(decisions: Decisions, make: Callable[[Snapshot], Plan], seen: RequestState) -> Decisions:
-    """The decisions with what ProvisioningRequests and CapacityBuffers are answered. A request that only asks whether
-    there is room is planned for alone."""
+    """The decisions with the answers to ProvisioningRequests and CapacityBuffers. A request that only checks for room
+    is planned alone."""
     decided, plan, now = decisions.snapshot, decisions.plan, decisions.now
     if not any(pool.mode is Mode.ACT for pool in decided.pools):
         return decisions

@@ -79,7 +79,7 @@ class Tick:
     wake_at: datetime | None
     mispredictions: tuple[Misprediction, ...] = ()
     catalog: Catalog | None = None  # the one that was planned with
-    batches: frozenset[str] = frozenset()  # names of the LaunchBatches that are written down
+    batches: frozenset[str] = frozenset()  # names of the recorded LaunchBatches
 
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[object]]
@@ -115,10 +115,10 @@ class Loop:
         announce: Callable[[Recorded], None] = lambda recorded: None,
         closes: bool = False,
     ) -> None:
-        """`layers`, `quotes` and `remake`: see CatalogInForce. `at_once`: how many requests that do not depend on each
-        other may be under way. `events`: a queue that another thread writes; without it each reconcile
-        writes its own. `announce` is called with what is about to be done. `closes`: whether pools with `consolidate:
-        Close` close nodes, which so far only simulations do."""
+        """`layers`, `quotes` and `remake`: see CatalogInForce. `at_once`: the number of independent requests that may
+        run in parallel. `events`: a queue that another thread writes; without it each reconcile writes its own.
+        `announce` is called before each action. `closes`: pools with `consolidate: Close` close nodes, which so far
+        only simulations do."""
         self._api = api
         self._stage = stage
         self._clock = clock
@@ -209,8 +209,8 @@ class Loop:
         return decisions
 
     def _record(self, observed: Observation, decisions: Decisions) -> Recorded:
-        """Write down what was learned, what it costs, and then what to do; what one of these depends on and could not
-        be written is not launched."""
+        """Writes the observations, the costs, and then the decisions. A launch that depends on a failed write is
+        withheld."""
         before, after = observed.snapshot.quarantines, decisions.snapshot.quarantines
         unsaved = save_quarantines(self._api, before, after)
         if unsaved:
@@ -249,7 +249,8 @@ class Loop:
     def _refund(
         self, launches: Sequence[PlannedNode], decisions: Decisions, troubles: Sequence[Trouble]
     ) -> Trouble | None:
-        """Take what the API server refused off the account: otherwise every attempt uses up the launches of an hour."""
+        """Removes launches that the API server refused from the account: otherwise every attempt uses up the launches
+        of an hour."""
         acting = {pool.name for pool in decisions.snapshot.pools if pool.acts}
         # Names follow from pods: a batch that was asked for earlier may have had a node of the same name.
         written = {name for batch in self._journal.batches if not batch.asked for name in batch.nodes}

@@ -35,7 +35,7 @@ class Retries:
         self._attempts: Mapping[_Item, int] = {}  # failed reconciles in a row, by item
 
     def next(self, troubles: Sequence[Trouble], now: datetime) -> datetime | None:
-        """Each item is counted by itself: one that fails for hours does not slow down one that failed just now."""
+        """Counts each item separately: one that fails for hours does not slow down one that failed just now."""
         items = {(trouble.kind, trouble.namespace, trouble.name) for trouble in troubles}
         self._attempts = {item: self._attempts.get(item, 0) + 1 for item in items}
         if not items:
@@ -45,7 +45,7 @@ class Retries:
 
 
 def earliest(*moments: datetime | None) -> datetime | None:
-    """The first of the moments that there are."""
+    """The earliest of the given times; None if there are none."""
     return min((moment for moment in moments if moment is not None), default=None)
 
 

@@ -47,7 +47,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class RequestAuthorizer:
-    """Asks the API server about tokens and rights, with the rights of system:auth-delegator."""
+    """Reviews tokens and rights at the API server, with the rights of system:auth-delegator."""
 
     api: KubernetesApi
 
@@ -92,7 +92,7 @@ class RequestAuthorizer:
 
 
 def bearer_token(authorization: str) -> str:
-    """The token of a header, which is `Bearer TOKEN`, or what a browser makes of a password that is the token."""
+    """The token of a header, which is `Bearer TOKEN`, or a browser's Basic header whose password is the token."""
     scheme, _, credentials = authorization.partition(" ")
     token = credentials.strip()
     if scheme.lower() == "basic":

@@ -71,7 +71,7 @@ class Sight:
 
     @property
     def problem(self) -> str:
-        """For /readyz: "" while nothing is too old, else what is, the oldest first."""
+        """The problem for /readyz: "" while no data is too old, else the old data, the oldest first."""
         longest = self.longest.total_seconds()
         old = sorted((-age, resource) for resource, age in self.ages().items() if age > longest)
         return "; ".join(f"{resource}: no event, bookmark or list for {-age:.0f} s" for age, resource in old)

@@ -68,5 +68,6 @@ def _templates() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Text of others without characters that reorder or hide what is read; what a template marks as safe is our own."""
+    """Text from objects without characters that reorder or hide it; text that a template marks as safe is Foreslice's
+    own."""
     return printable(value) if type(value) is str else value

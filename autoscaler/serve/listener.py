@@ -58,7 +58,7 @@ class Listener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the requests under way and close."""
+        """Finishes the running requests and closes."""
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join(timeout=10)

@@ -66,7 +66,7 @@ class LatestTick:
 
 
 def health_app(heartbeat: Heartbeat, sight: Sight) -> Starlette:
-    """/healthz and /readyz: 200, or 503 with what is wrong."""
+    """/healthz and /readyz: 200, or 503 with the problem."""
 
     def healthz(request: Request) -> Response:
         problem = heartbeat.problem
@@ -80,7 +80,7 @@ def health_app(heartbeat: Heartbeat, sight: Sight) -> Starlette:
 
 
 def metrics_app(registry: CollectorRegistry) -> Starlette:
-    """/metrics, in the format that the scraper asks for."""
+    """/metrics, in the format that the scraper requests."""
 
     def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))

@@ -24,7 +24,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """Spans by name; one opened inside another is its child. `close` sends what is left."""
+    """Spans by name; one opened inside another is its child. `close` sends the remaining ones."""
 
     span: Callable[[str], AbstractContextManager[object]] = nullcontext
     close: Callable[[], None] = _nothing

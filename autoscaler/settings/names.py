@@ -63,7 +63,7 @@ class Setting:
 
     @property
     def default_text(self) -> str:
-        """The default as one writes it; "" when there is none."""
+        """The default in its written form; "" if there is none."""
         match self.default:
             case timedelta():
                 return span_text(self.default)

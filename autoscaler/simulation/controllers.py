@@ -13,7 +13,7 @@ from autoscaler.simulation.api_server import copied, seen
 
 
 class Controllers:
-    """Brings the cluster one step nearer to what its objects ask for."""
+    """Takes one step of the controllers towards the desired state of the objects."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api

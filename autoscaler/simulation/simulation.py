@@ -36,7 +36,7 @@ from providers.simulated.provider import SimulatedProvider
 TEMPLATE_KIND: Final = "SimulatedNodeTemplate"
 # A GPU machine takes minutes from the call to its Ready node.
 ORDINARY: Final = Behaviour(boot=timedelta(seconds=150))
-# A moment that needs more rounds than this does not settle.
+# If a time needs more rounds than this, the simulation does not settle.
 _ROUNDS: Final = 100
 
 
@@ -82,7 +82,8 @@ class Simulation:
         events: EventQueue | None = None,
         announce: Callable[[Recorded], None] = lambda recorded: None,
     ) -> Loop:
-        """The production loop with empty memory, as after a restart. `catalog`: what it believes, if not the truth.
+        """The production loop with empty memory, as after a restart. `catalog`: the one that it uses, if not the true
+        one.
 
         `events` and `announce` are the loop's: without the former, it writes events at the end of each reconcile.
         """

@@ -68,13 +68,13 @@ class TimelineRecorder:
         self._terminated = 0
 
     def observe(self, tick: Tick) -> None:
-        """Take note of a reconcile: what it decided, and what has happened in the cluster since the last one."""
+        """Records a reconcile: its decisions, and the changes in the cluster since the last one."""
         seen = self._seen(tick.now)
         decided = [what for key, what in self._decided(tick) if self._first(key)]
         self._say(tick.now, [*seen, *decided])
 
     def catch_up(self, now: datetime) -> None:
-        """Take note of what has happened in the cluster, whoever did it."""
+        """Records all changes in the cluster."""
         self._say(now, self._seen(now))
 
     def summary(self, expected: Mapping[str, str], now: datetime) -> Summary:
@@ -183,7 +183,7 @@ class TimelineRecorder:
         return tuple(device for _, claim in self._names(pod) for device in self._allocated.get(claim, ()))
 
     def _claim(self, raw: Object) -> None:
-        """Remember what a claim asks for and holds: when its pod is looked at, it may have been given back."""
+        """Records the requests and allocations of a claim, which may be released before its pod is read."""
         claim = parse_resource_claim(raw)
         self._asked[claim.key] = asked_lines(claim)
         if claim.allocation is not None:

@@ -199,7 +199,7 @@ def _ids(bought: Iterable[Reservation]) -> str:
 
 
 def _print(bought: Iterable[Reservation], pool: str) -> None:
-    """The CapacityBlocks that hold what was bought, for kubectl."""
+    """Prints the CapacityBlocks for the bought reservations, for kubectl."""
     manifests = [write_capacity_block(_block(one, pool)) for one in bought]
     click.echo("---\n".join(yaml_text(manifest) for manifest in manifests), nl=False)
 

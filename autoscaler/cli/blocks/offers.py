@@ -64,7 +64,7 @@ def entries(offers: Iterable[CapacityOffer], types: Mapping[str, InstanceType]) 
 
 
 def picture(offers: Sequence[CapacityOffer]) -> Iterator[str]:
-    """A line for each zone with a character for each day: where an offer starts, and where one would run."""
+    """A line for each zone with a character for each day: the starts of offers, and the days on which one would run."""
     if not offers:
         return
     first = min(offer.starts_at for offer in offers).date()

@@ -118,7 +118,7 @@ def _machine_line(spelled: str, name: str) -> str:
 
 
 def _entry_text(spelled: str, facts: dict[str, Any], opened: Catalog, today: str) -> str:
-    """The file with what the options say. Raises BadInputError."""
+    """The text of the file with the values of the options. Raises BadInputError."""
     name = _own_name(spelled)
     like = facts["model"]
     entry = _taken_over(type_entry(chosen_type(like, opened), opened.accelerators), facts) if like else {}

@@ -176,7 +176,7 @@ def _assigned(assignment: str, entry: EntryName, opened: Catalog, today: str) ->
 
 
 def _price_field(steps: list[str], value: Any, machine: InstanceType, today: str) -> tuple[Field, Any]:
-    """price, price.spot, price.us-east-1a and price.us-east-1a.spot. Raises BadInputError."""
+    """The field and value of price, price.spot, price.us-east-1a and price.us-east-1a.spot. Raises BadInputError."""
     kinds = [kind.value for kind in CapacityType]
     kind = steps.pop() if steps and steps[-1] in kinds else CapacityType.ON_DEMAND.value
     if len(steps) > 1:

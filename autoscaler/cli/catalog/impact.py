@@ -21,7 +21,7 @@ _MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class PodImpact:
-    """The claims of one pod, decided with the prediction and with what was published."""
+    """The claims of one pod, decided with the prediction and with the published slices."""
 
     pod: str
     impact: Impact

@@ -82,7 +82,7 @@ def _read(file: Path) -> Probe:
 
 
 def _write(path: Path, content: dict[str, Any], directories: tuple[Path, ...]) -> None:
-    """A new file, right together with those beside it; one that is there may have a person's remarks in it."""
+    """Writes a new file, checked with those beside it; an existing one may have a user's comments, so it is kept."""
     if path.exists():
         raise BadInputError(f"{path} exists", next_step="move it away, or merge the entry by hand")
     text = yaml_text(content)

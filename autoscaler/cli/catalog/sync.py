@@ -37,7 +37,7 @@ def sync() -> None:
 def sync_listing(
     listing: Listing, target: Path, directories: tuple[Path, ...], *, write: bool, accept_removals: bool
 ) -> None:
-    """Show what a listing changes, and write it with `write`."""
+    """Shows the changes of a listing, and writes them with `write`."""
     try:
         found = synced(
             listing,

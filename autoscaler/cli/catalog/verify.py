@@ -113,7 +113,7 @@ def _read(paths: Sequence[str]) -> tuple[ResourceSlice, ...]:
 
 
 def _of_node(slices: tuple[ResourceSlice, ...], node: str | None) -> tuple[ResourceSlice, ...]:
-    """The slices of the node that is asked for, or of the only one."""
+    """The slices of the requested node, or of the only one."""
     names = node_names(slices)
     if node is None and len(names) != 1:
         found = f"slices of {len(names)} nodes: {', '.join(names)}" if names else "no slice that belongs to a node"

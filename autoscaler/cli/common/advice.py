@@ -20,7 +20,7 @@ _THEN = 6  # plans for ignored pods, beside those that were spent before
 
 
 def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
-    """Nothing where nothing that was tried helps. Each change places all pods of a workload."""
+    """Prints changes that help; nothing if none of them does. Each change places all pods of a workload."""
     if helping:
         click.echo("")
         click.echo("Smallest change that places it")

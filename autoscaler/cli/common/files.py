@@ -79,7 +79,7 @@ def read_manifests(
 
 
 def problems_text(loaded: Loaded) -> str:
-    """Every problem, each marked as what it is."""
+    """Every problem, each with its severity."""
     return "\n".join(f"{problem.severity.value}: {problem.block}" for problem in loaded.problems)
 
 

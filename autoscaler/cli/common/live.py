@@ -32,7 +32,7 @@ from instance_catalog.types.catalog import Catalog
 
 
 def connected(kubeconfig: str, context: str) -> KubernetesClient:
-    """The cluster's API. Raises ConfigurationError when none is configured.
+    """The cluster's API. Raises ConfigurationError if none is configured.
 
     Logs are written to stderr: stdout has the answer, which may be JSON.
     """

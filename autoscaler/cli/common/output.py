@@ -179,7 +179,7 @@ def plain_table(
 def write_page(
     file: Path, snapshot: Snapshot, plan: Plan, now: datetime, *, title: str, helping: Mapping[str, str] = EMPTY
 ) -> None:
-    """The status page of a plan; `helping` are changes by pod. Raises BadInputError where it cannot be written."""
+    """Writes the status page of a plan; `helping` are changes by pod. Raises BadInputError if it cannot be written."""
     from autoscaler.serve.html import one_file
 
     if not file.parent.is_dir():

@@ -66,7 +66,7 @@ def guarded_streams() -> Iterator[None]:
 
 
 def styled(text: str, *, bold: bool = False, dim: bool = False, colour: str = "") -> None:
-    """Print a line in a style, where the terminal has any; the text itself is made printable.
+    """Prints a line in a style, if the terminal has any; the text itself is made printable.
 
     https://no-color.org: with NO_COLOR in the environment nothing has a colour.
     """

@@ -20,7 +20,7 @@ FAILED = 3
 
 
 def check_cost(cost: Decimal, max_usd: float) -> None:
-    """Raises BadInputError when the trial may cost more than it may."""
+    """Raises BadInputError if the trial may cost more than the user allows."""
     if cost > Decimal(str(max_usd)):
         step = "choose a smaller type with --type, or raise --max-usd"
         raise BadInputError(f"the trial may cost ${cost}, more than --max-usd {max_usd:g}", next_step=step)

@@ -42,7 +42,7 @@ def type_answers(name: str, found: Decided, pods: Sequence[Pod]) -> Iterator[dic
 
 
 def print_type_answers(answers: Sequence[dict[str, Any]], output: str) -> None:
-    """As data where the output asks for it, else for people, a blank line between them."""
+    """Prints the answers as data if the output is JSON or YAML, else as text with blank lines between them."""
     from autoscaler.report.type_answer import type_answer_lines
 
     if output in ("json", "yaml"):

@@ -49,9 +49,9 @@ class Machines:
         return usd
 
     def rate(self, shape: Shape) -> Decimal:
-        """The least that the devices of such a pod cost per hour; 0 where nothing on offer is known to fit.
+        """The least cost of the devices of such a pod per hour; 0 if no offer is known to fit.
 
-        Nothing either for other classes than that of whole GPUs: a machine may have more of their devices than GPUs.
+        Also 0 for other classes than that of whole GPUs: a machine may have more of their devices than GPUs.
         """
         if shape.device_class != GPU_CLASS:
             return _NONE

@@ -27,7 +27,7 @@ def kind_of(task: Task) -> Hashable:
 
 
 class Entrance:
-    """Holds tasks back. `enter` creates the pods of one in the cluster, which arrived at the given moment."""
+    """Holds tasks back. `enter` creates the pods of a task, which arrived at the given time, in the cluster."""
 
     def __init__(self, enter: Callable[[Task, datetime], None], enough: int = ENOUGH) -> None:
         self._enter = enter

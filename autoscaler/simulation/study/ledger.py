@@ -98,7 +98,7 @@ class Ledger:
         self.finished = 0
 
     def expect(self, key: str, task: Task, arrived: datetime, *, again: bool = False) -> None:
-        """A pod of the task arrives at this moment; `again`: the rest of one that was evicted."""
+        """A pod of the task arrives now; `again`: the rest of an evicted one."""
         self._pods[key] = _Pod(task, kind_of(task), arrived, again)
         self._waiting += 1
 
@@ -130,7 +130,7 @@ class Ledger:
         self._timeline.hold(self._state(), now)
 
     def observe(self, now: datetime) -> None:
-        """Take note of what has happened at this moment."""
+        """Records the changes at this time."""
         for event in self._api.watch(PROVISIONED_NODES, resource_version=self._versions[PROVISIONED_NODES]):
             self._versions[PROVISIONED_NODES] = event.resource_version
             if event.type == "ADDED":
@@ -247,7 +247,7 @@ class Ledger:
     def _use(self, pod: _Pod, *, add: bool) -> None:
         machine = self._names.get(pod.node)
         if machine is None:
-            return  # the node has gone in the same moment
+            return  # the node was removed at the same time
         used = self._nodes[machine].used
         used.append(pod.task.shape) if add else used.remove(pod.task.shape)
         self._measure(machine)

@@ -19,7 +19,7 @@ GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
 
 def product_names(catalog: Catalog) -> Mapping[str, tuple[str, ...]]:
-    """By the name that people say (H100), what NVML may call the accelerators of that name; without unknown ones."""
+    """By common name (H100), the possible NVML names of its accelerators; without unknown ones."""
     found: dict[str, list[str]] = {}
     for accelerator in catalog.accelerators.values():
         names = accelerator.product_names or ((accelerator.product_name,) if accelerator.product_name else ())

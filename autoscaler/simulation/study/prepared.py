@@ -44,8 +44,8 @@ _PLENTY: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`study` has tasks that can be placed only, `catalog` the types that a pool admits; `left_out` are the others.
-    `at_least`: dollars that the study costs whatever the policy."""
+    """`study` has only tasks that can be placed, `catalog` the types that a pool admits; `left_out` are the other
+    tasks. `at_least`: the least cost of the study in dollars under any policy."""
 
     study: Study
     catalog: Catalog
@@ -88,7 +88,7 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
 def _beyond_limits(
     study: Study, samples: Sequence[Task], hopeless: Collection[int], catalog: Catalog
 ) -> Iterator[tuple[int, str]]:
-    """By number of the kind, why the largest gangs do not fit into what the pools may have at once."""
+    """By number of the kind, the reason why the largest gangs do not fit into the pools' limits."""
     gangs = [index for index, task in enumerate(samples) if task.gang and index not in hopeless]
     for index in sorted(gangs, key=lambda index: -samples[index].replicas)[:_GANGS]:
         alone = [samples[index]]
@@ -98,7 +98,7 @@ def _beyond_limits(
 
 
 def _places(samples: Sequence[Task]) -> Mapping[str, str]:
-    """By the names of the objects that are made for tasks, where a person wrote the first that needs them."""
+    """By the names of the objects of tasks, the place in the user's file that first needs them."""
     found: dict[str, str] = {}
     for task in samples:
         found.setdefault(f"ResourceClaimTemplate default/{template_name(task.shape)}", task.place)
@@ -155,7 +155,7 @@ def _loaded(objects: Sequence[Object], catalog: Catalog, places: Mapping[str, st
 
 
 def _said(problem: Diagnostic, places: Mapping[str, str]) -> str:
-    """The problem with the place and the field of a person's file."""
+    """The problem with the place and the field of a user's file."""
     place = places.get(problem.subject)
     if place is None:
         return f"{problem.subject}: {problem.field}: {problem.message}"

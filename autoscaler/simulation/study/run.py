@@ -37,7 +37,7 @@ from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
 
 START: Final = datetime(2026, 11, 2, tzinfo=UTC)
-# Whatever happens in the simulated cluster and cloud wakes the loop, so it need not look again in between.
+# All changes of the simulated cluster and cloud wake the loop, so it need not run in between.
 _SETTINGS: Final = Settings(
     loop=LoopSettings(resync=timedelta(days=365), retry=timedelta(minutes=1), stale=timedelta(days=3650))
 )
@@ -113,7 +113,7 @@ class Run:
         return self.ledger.outcome(self._study, self._variant, alive, now=now, reconciles=self._reconciles)
 
     def _live(self) -> None:
-        """Everything that happens at this moment."""
+        """Carries out all events at this time."""
         now = self.simulation.clock.now()
         self.ledger.pass_time(now)
         due = self._due is not None and self._due <= now
@@ -146,7 +146,7 @@ class Run:
                 return
 
     def _arrive(self, now: datetime) -> bool:
-        """Take the tasks that are due, one only where each is planned by itself; whether the cluster has one more."""
+        """Takes the due tasks, only one if each is planned by itself. Returns True if the cluster has one more."""
         entered = False
         while self._waiting and START + self._waiting[0].arrives <= now:
             task = self._waiting.popleft()
@@ -196,7 +196,7 @@ def _key(pod: Object) -> str:
 
 
 def _in_order(tasks: tuple[Task, ...], variant: Variant) -> list[Task]:
-    """By arrival; within a moment greedy takes one pod after the other, the largest first (first-fit decreasing)."""
+    """By arrival; at the same time greedy takes one pod after the other, the largest first (first-fit decreasing)."""
     if variant.policy == "greedy":
         pods = [pod for task in tasks for pod in _pods_of(task)]
         return sorted(pods, key=lambda pod: (pod.arrives, -pod.shape.gpus, -pod.shape.cpu, pod.name))
@@ -233,7 +233,7 @@ _SHARED: Final[list[tuple[Study, Catalog]]] = []
 def run_all(
     study: Study, variants: Sequence[Variant], catalog: Catalog, *, processes: int, told: Told
 ) -> tuple[Outcome, ...]:
-    """The outcomes in the order of the variants, the same whatever the number of processes."""
+    """The outcomes in the order of the variants, the same for any number of processes."""
     if processes <= 1 or len(variants) == 1:
         return tuple(_here(study, variants, catalog, told))
     with ProcessPoolExecutor(min(processes, len(variants)), initializer=_share, initargs=(study, catalog)) as pool:

@@ -213,7 +213,7 @@ def _shape(fields: Fields, known: Collection[str]) -> Shape:
 
 
 def _read(fields: Fields, name: str, convert: Callable[[str], V], default: Any) -> Any:
-    """A value that people write as a number or as text; `default` where it is absent or cannot be used."""
+    """A value that is written as a number or as text; `default` if it is absent or cannot be used."""
     value = fields.raw(name)
     if value is None:
         return default

@@ -36,9 +36,9 @@ class Shape:
 class Task:
     """`replicas` equal pods that arrive together; as a `gang` they start together or not at all.
 
-    `arrives` is counted from the start. `runs` is how long each pod runs, None: to the end of the simulation. `place`
-    is where a person wrote it: "trace.csv:7". `checkpoint`: a pod that is evicted is created again, and loses at most
-    so much of its work; None: it is lost.
+    `arrives` is counted from the start. `runs` is the run time of each pod, None: to the end of the simulation. `place`
+    is the place in the user's file: "trace.csv:7". `checkpoint`: a pod that is evicted is created again, and loses at
+    most this much of its work; None: it is lost.
     """
 
     name: str

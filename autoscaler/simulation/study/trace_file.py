@@ -34,8 +34,8 @@ _MOST_REPLICAS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """`columns`: the column of each meaning. `models`: what a name of the trace means, by that name; `known` are the
-    accelerators that claims can ask for."""
+    """`columns`: the column of each meaning. `models`: the accelerators of each name in the trace; `known` are the
+    accelerators that claims can request."""
 
     columns: Mapping[str, str]
     models: Mapping[str, tuple[str, ...]]
@@ -115,7 +115,7 @@ class _Row:
     columns: Mapping[str, str]
 
     def text(self, meaning: str) -> str:
-        """The cell, "" where there is no such column."""
+        """The cell, "" if there is no such column."""
         column = self.columns.get(meaning)
         if column is None:
             return ""
