@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.cel import program
+from autoscaler.cel.checker.environment import Dialect
+from autoscaler.cel.common.ast import Expression
 from autoscaler.cel.common.outcome import CompileFailure, Outcome
 from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.outlines import outline_of
@@ -12,14 +14,15 @@ from autoscaler.cel.program import Program, compile_selector
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.kubernetes.resource_slice import Capacity, Device, Version
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device, Version
 
 MEMORY = 'device.capacity["gpu.example.com"].memory'
 LEAST = MEMORY + '.compareTo(quantity("{}")) >= 0'
+PUBLISHED: dict[str, AttributeValue] = {"driver": Version("1.2.3"), "text": 'quantity("20Gi")'}
 DEVICES = [
     Device(
         f"gpu-{least}",
-        attributes=FrozenMap({"driver": Version("1.2.3"), "text": 'quantity("20Gi")'}),
+        attributes=FrozenMap(PUBLISHED),
         capacity=FrozenMap({"memory": Capacity(Quantity.parse(f"{least}Gi"))}),
     )
     for least in (10, 20, 40)
@@ -78,7 +81,12 @@ def test_only_the_constants_differ(pattern: str, constants: tuple[str, ...]) -> 
 def test_the_text_is_parsed_and_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
     parse = program.parse
-    monkeypatch.setattr(program, "parse", lambda text, dialect: (parsed.append(text), parse(text, dialect))[1])
+
+    def counted(text: str, dialect: Dialect) -> Expression:
+        parsed.append(text)
+        return parse(text, dialect)
+
+    monkeypatch.setattr(program, "parse", counted)
     found = [compile_selector(LEAST.format(f"{least}Gi"), REFERENCE) for least in (15, 30, 45, 5)]
     assert parsed == [LEAST.format("15Gi"), LEAST.format("5Gi")]  # a constant of another length may cost more
     views = [DeviceView.of("gpu.example.com", device, REFERENCE) for device in DEVICES]
