@@ -3,7 +3,8 @@
 Google reports a code in three places: as the reason of an HTTP error, inside an operation, and in the last attempt of a
 managed instance. Operations use capitals (RESOURCE_IN_USE_BY_ANOTHER_RESOURCE), reasons use camel case
 (resourceInUseByAnotherResource): the table lists each code once. A code that is not in the table refuses the offering
-if it has a status of 4xx, or is in an operation or an attempt. Only 5xx and lost answers are uncertain.
+if it has a status of 4xx, or is in an operation or an attempt. Only 5xx, 408, 499 and lost answers are uncertain. A 409
+without a known reason is a conflict with another call, and nothing happened (google.rpc.Code: ABORTED).
 
 Sources: Compute Engine's troubleshooting pages; Cluster Autoscaler's GCE client, and GKE's for resize requests, read
 2026-11-27; google-cloud-compute 1.56.
@@ -98,6 +99,7 @@ _PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
     (("cpus-all-regions",), AccountLimitError),
     (("requires reservation to be in ready state",), ReservationExhaustedError),
     (("reservation", "does not have available resources"), ReservationExhaustedError),
+    (("reservation", "does not have sufficient capacity"), ReservationExhaustedError),  # of TPUs
     (("no available resources in specified reservations",), ReservationExhaustedError),
     (("automatic reservations", "fully consumed"), ReservationExhaustedError),
     (("specified reservation", "not exist"), TemplateError),
@@ -145,6 +147,8 @@ _AGENT: Final = (
     "Give Google's service agent PROJECT_NUMBER@cloudservices.gserviceaccount.com the permission that the message "
     "names: it creates the machines of groups."
 )
+# The server gave up before the end of the call, which may have had its effect: time-out, and google.rpc's CANCELLED.
+_UNANSWERED: Final = frozenset({408, 499})
 # Google does not accept the credentials: no role corrects this.
 _NOBODY: Final = frozenset({"authError", "required.login", "401"})
 
@@ -194,7 +198,9 @@ def of_http(what: str, status: int, reason: str, message: str) -> ProviderError:
             kind = PermissionDeniedError
         elif status == 404:
             kind = GoneError
-        elif not 400 <= status < 500:
+        elif status == 409:
+            kind = BusyError
+        elif status in _UNANSWERED or not 400 <= status < 500:
             kind = ThrottledError if status == 503 else AmbiguousError
     elif kind is AmbiguousError and status == 503:
         kind = ThrottledError  # the repetition finds the effect of the first call, if there was one

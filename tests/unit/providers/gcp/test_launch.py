@@ -14,6 +14,7 @@ from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
     BackoffScope,
+    BusyError,
     NotInGroupsError,
     NotOfferedError,
     PermissionDeniedError,
@@ -25,7 +26,7 @@ from providers.errors import (
 )
 from providers.gcp.errors import GroupRefusedError
 from providers.gcp.node_template.template import GroupRef
-from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, Fault, LateError, refused
+from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, ApiError, Fault, LateError, refused
 from tests.fakes.gce.gke import NodePool
 from tests.fakes.gce.state import PROMPT, Group
 from tests.gcp import A2, A3, CLUSTER, ZONE, Rig, request
@@ -59,6 +60,7 @@ def test_machines_have_names_of_ours_and_the_ids_of_gke() -> None:
         ("QUOTA_EXCEEDED", "Exceeded limit 'GPUS-ALL-REGIONS-per-project' on metric", AccountLimitError),
         ("IP_SPACE_EXHAUSTED", "IP space is exhausted", AddressesExhaustedError),
         ("INVALID_USAGE", "Specified reservation r does not have available resources", ReservationExhaustedError),
+        ("INVALID_USAGE", "Reservation r does not have sufficient capacity for it.", ReservationExhaustedError),
         ("X", "Machine type with name 'a3' does not exist in zone 'z'.", NotOfferedError),
     ],
 )
@@ -81,6 +83,24 @@ def test_a_quota_that_is_refused_at_once() -> None:
     rig.fake.faults.inject("createInstances", refused("quotaExceeded", 403, "Quota 'CPUS' exceeded"))
     (failure,) = rig.provider.launch(request()).failures
     assert isinstance(failure.error, QuotaError)
+
+
+@pytest.mark.parametrize("status", [408, 499])
+def test_a_call_that_the_server_gave_up_may_have_launched(status: int) -> None:
+    rig = Rig()
+    rig.fake.faults.inject("createInstances", Fault(ApiError(status, "", "the request timed out"), effect=True))
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(request())
+    assert len(rig.provider.launch(request()).instances) == 1
+    assert rig.fake.calls["createInstances"] == 1
+
+
+def test_a_conflict_with_another_call_is_waited_for() -> None:
+    rig = Rig()
+    rig.fake.faults.inject("createInstances", refused("conflict", 409))
+    with pytest.raises(BusyError):
+        rig.provider.launch(request())
+    assert len(rig.provider.launch(request()).instances) == 1
 
 
 def test_an_api_that_is_off_names_the_command() -> None:
