@@ -26,6 +26,8 @@ LEAVING: Final = frozenset({"DELETING", "ABANDONING"})
 _PASSING: Final = (ThrottledError, BusyError, UncertainError)
 # Actions whose errors explain why there is no machine; "" if Google does not name the action.
 _CREATIONS: Final = frozenset({"", "CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING"})
+# In these states a machine that a group is creating is being deleted, because its creation has failed.
+_UNDONE: Final = frozenset({"STOPPING", "DEPROVISIONING"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,11 @@ class Member:
     @property
     def started(self) -> bool:
         """True if its machine has, or had, a host. A machine that somebody has stopped since is not given up."""
-        return bool(self.id) and self.status not in _COMING and self.action not in LEAVING
+        return bool(self.id) and self.status not in _COMING and self.action not in LEAVING and not self._undone
+
+    @property
+    def _undone(self) -> bool:
+        return bool(self.action) and self.action in _CREATIONS and self.status in _UNDONE
 
     @property
     def settled(self) -> bool:
@@ -53,7 +59,7 @@ class Member:
     @property
     def failure(self) -> ProviderError | None:
         """The reason why it has no machine; None while it may still get one."""
-        if self.id:
+        if self.id and not self._undone:
             return None
         return next((error for error in self.errors if not isinstance(error, _PASSING)), None)
 

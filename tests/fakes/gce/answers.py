@@ -155,6 +155,9 @@ def member(project: Project, group: Group, found: Member) -> Json:
     machine = project.named(found.name, group.zone)
     errors = () if project.forgets else tuple(found.errors)
     has, status = (machine.id, project.status(machine)) if machine is not None else (0, "")
+    tried = found.tries_at - project.behaviour.retry
+    if group.undoes and errors and machine is None and project.clock.now() < tried + project.behaviour.provisioning:
+        has, status, errors = 1, "STOPPING", ()
     url = "" if queued(project, group, found) else f"{zone_url(group.zone)}/instances/{found.name}"
     return _member(found.name, url, found.action, errors, has, status)
 

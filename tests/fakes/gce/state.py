@@ -137,6 +137,7 @@ class Group:
     slice_of: int = 0  # hosts of the TPU slice that it is; 0: its machines come one by one
     policy: str = ""  # its workload policy, by name
     queues_names: bool = False  # members without a machine have a name and no URL
+    undoes: bool = False  # a machine whose creation fails is a member's for a while, as it is being deleted
     pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for
     members: dict[str, Member] = field(default_factory=dict)
     asked: dict[str, Resize] = field(default_factory=dict)  # its resize requests, by name

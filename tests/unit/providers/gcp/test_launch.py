@@ -201,6 +201,16 @@ def test_a_group_that_refuses_the_call_rests_alone() -> None:
     assert (raised.value.scope, raised.value.settled) == (BackoffScope.OFFERING, False)
 
 
+def test_a_machine_that_is_deleted_because_its_creation_failed_has_not_started() -> None:
+    """The group lists it for a while, with an id. Taken for started, the shortage would never be known."""
+    rig = Rig()
+    rig.group(A3).undoes = True
+    rig.fake.project.stock[rig.key(A3)] = 0
+    answer = rig.provider.launch(request())
+    assert [type(one.error) for one in answer.failures] == [ShortageError]
+    assert (answer.instances, names(rig)) == ((), [])
+
+
 def test_an_error_that_passes_is_waited_out() -> None:
     """The group tries again by itself; whether it succeeds is known later."""
     rig = Rig()
