@@ -46,8 +46,12 @@ def groups_with_launch(
 
 
 def making(gcp: Gcp, zone: str) -> Iterator[GroupRef]:
-    """The groups of a zone that are creating machines."""
-    return (_ref(one) for one in _groups(gcp, zone) if _makes(one))
+    """The groups of a zone that are creating machines, or have names without a machine: a group that repairs nothing
+    keeps the name of a deleted machine, and does nothing for it.
+
+    Source: InstanceGroupManagerStatusInstanceStatusSummary.nonExistent of Compute Engine's API.
+    """
+    return (_ref(one) for one in _groups(gcp, zone) if _makes(one) or one.status.current_instance_statuses.non_existent)
 
 
 def _ref(one: Any) -> GroupRef:

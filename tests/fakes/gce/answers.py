@@ -177,16 +177,17 @@ def _member(name: str, url: str, action: str, failures: tuple[Error, ...], numbe
     return _json(found)
 
 
-def manager(group: Group) -> Json:
+def manager(project: Project, group: Group) -> Json:
     """A group."""
     actions = [one.action for one in group.members.values()]
+    there = {one.name for one in project.machines.values() if one.zone == group.zone and project.status(one)}
     counts = tuple(actions.count(action) for action in _ACTIONS)
     terms = (group.name, group.zone, group.base, group.policy)
     return _manager(
         *terms,
         (group.template_of, group.standby, group.updates, group.autoscaled),
         counts,
-        len(actions),
+        (len(actions), len(group.members.keys() - there)),
         (group.regional, group.repairs, group.bulk, group.pageless, group.flexible, group.canary),
     )
 
@@ -199,10 +200,11 @@ def _manager(
     policy: str,
     more: tuple[str, str, str, bool],
     counts: tuple[int, ...],
-    members: int,
+    sizes: tuple[int, int],
     switches: tuple[bool, ...],
 ) -> Json:
     regional, repairs, bulk, pageless, flexible, canary = switches
+    members, without_machine = sizes
     place = "regions/us-central1" if regional else "global"
     owner, standby, updates, autoscaled = more
     template = f"{BASE}/projects/{owner}/{place}/instanceTemplates/{name}"
@@ -232,7 +234,10 @@ def _manager(
         else None,
         update_policy=compute_v1.InstanceGroupManagerUpdatePolicy(type_=updates),
         status=compute_v1.InstanceGroupManagerStatus(
-            autoscaler=f"{zone_url(zone)}/autoscalers/{name}" if autoscaled else None
+            autoscaler=f"{zone_url(zone)}/autoscalers/{name}" if autoscaled else None,
+            current_instance_statuses=compute_v1.InstanceGroupManagerStatusInstanceStatusSummary(
+                non_existent=without_machine
+            ),
         ),
         standby_policy=compute_v1.InstanceGroupManagerStandbyPolicy(mode=standby) if standby else None,
         versions=[compute_v1.InstanceGroupManagerVersion(instance_template=one) for one in versions],

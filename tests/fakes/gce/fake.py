@@ -203,17 +203,19 @@ class FakeGce:
         return self.project.groups[key]
 
     def _group(self, request: Request) -> Any:
-        return answers.manager(self.of(request))
+        return answers.manager(self.project, self.of(request))
 
     def _groups(self, request: Request) -> Any:
         found = [group for group in self.project.groups.values() if group.zone == request.groups["zone"]]
         rows, after = self.page(request, found)
         of = compute_v1.InstanceGroupManagerList
-        return answers.whole(of, items=[*map(answers.manager, rows)], nextPageToken=after)
+        return answers.whole(of, items=[answers.manager(self.project, one) for one in rows], nextPageToken=after)
 
     def _all_groups(self, request: Request) -> Any:
         rows, after = self.page(request, list(self.project.groups.values()))
-        scopes = answers.scoped("instanceGroupManagers", ((one.zone, answers.manager(one)) for one in rows))
+        scopes = answers.scoped(
+            "instanceGroupManagers", ((one.zone, answers.manager(self.project, one)) for one in rows)
+        )
         return answers.whole(compute_v1.InstanceGroupManagerAggregatedList, items=scopes, nextPageToken=after)
 
     def _template(self, request: Request, *, regional: bool = False) -> Any:

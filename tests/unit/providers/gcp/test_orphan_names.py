@@ -51,6 +51,22 @@ def test_a_name_without_a_machine_is_deleted(queues: bool) -> None:
     assert rig.fake.calls["deleteInstances"] == calls
 
 
+def test_a_name_that_a_group_keeps_without_doing_anything_is_deleted() -> None:
+    """A group that repairs nothing, and a machine that a person has deleted: the name would count as a machine of its
+    slice or NVLink domain for ever."""
+    rig = Rig()
+    (found,) = rig.provider.launch(request()).instances
+    rig.settle()
+    machine = rig.fake.project.machines[int(found.id)]
+    machine.ended, machine.deleting = rig.clock.now(), True
+    rig.advance(timedelta(minutes=5))
+    assert [one.action for one in rig.group(A3).members.values()] == ["NONE"]
+    assert rig.provider.kept((found.provider_id,)) == (found.provider_id,)
+    rig.provider.release((found.provider_id,))
+    rig.advance(timedelta(minutes=1))
+    assert rig.group(A3).members == {}
+
+
 def test_a_name_that_has_a_machine_again_is_left_alone() -> None:
     """Also while the group makes another machine."""
     rig = Rig()
