@@ -67,23 +67,22 @@ def _of_event(found: Any, event: Event) -> Notice:
         return Notice()
     if event.kind in _ENDS:
         return Notice(event.at + _warning(found), "Google took the machine back (preempted)", over=True)
-    if event.kind == MAINTAINED:
-        return _maintained(found, event)
-    return Notice(event.at, "the machine's host failed; it started again elsewhere, and its devices may differ")
+    if _restarts(found):
+        if event.kind == MAINTAINED:
+            return Notice()
+        return Notice(event.at, "the machine's host failed; it started again elsewhere, and its devices may differ")
+    why = "its host had maintenance" if event.kind == MAINTAINED else "the machine's host failed"
+    return Notice(event.at, f"{why}, and Google does not start it again", over=True)
 
 
-def _maintained(found: Any, event: Event) -> Notice:
-    """The notice of a machine after maintenance of its host. Its scheduling decides whether it starts again: Spot does
-    not.
+def _restarts(found: Any) -> bool:
+    """True if Google starts the machine again after maintenance or an error of its host. It does not start Spot
+    machines.
 
     Source: Scheduling.automaticRestart of Compute Engine's API.
     """
     scheduling = found.scheduling
-    if "automatic_restart" not in scheduling or scheduling.automatic_restart:
-        return Notice()
-    return Notice(
-        event.at, "Google stopped the machine for the maintenance of its host, and does not start it", over=True
-    )
+    return "automatic_restart" not in scheduling or scheduling.automatic_restart
 
 
 def _started_since(found: Any, at: datetime) -> bool:

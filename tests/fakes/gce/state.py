@@ -68,7 +68,7 @@ class Machine:
     stopped: bool = False
     preempted: bool = False  # Google has begun to take it back
     maintenance: datetime | None = None
-    restarts: bool = True  # elsewhere, after its maintenance
+    restarts: bool = True  # elsewhere, after maintenance or an error of its host; Spot machines do not
     warning: timedelta = timedelta()  # how long it runs on once it is preempted
     ends: datetime | None = None  # the end of its run duration
     labels: dict[str, str] = field(default_factory=dict)
@@ -344,6 +344,7 @@ class Project:
     def start(self, group: Group, name: str, at: datetime, *, lasts: timedelta | None = None) -> None:
         """A machine of a group."""
         machine = Machine(self.new_id(), name, group.zone, group.machine_type, group.model, at, group.name)
+        machine.restarts = group.model != "SPOT"
         machine.reservation = group.reservation
         machine.ends = at + lasts if lasts is not None else None
         self.machines[machine.id] = machine
@@ -393,6 +394,7 @@ class Project:
         machine.restarted = self.clock.now()
 
     def host_error(self, machine: Machine) -> None:
-        """Its host fails, and it starts again on another one, under the same id."""
-        machine.revived = self.clock.now()
+        """Its host fails, and it starts again on another one, under the same id; or it stays stopped."""
+        now, again = self.clock.now(), machine.restarts
+        machine.revived, machine.ended = (now, machine.ended) if again else (machine.revived, machine.ended or now)
         self.note("compute.instances.hostError", machine)

@@ -110,6 +110,19 @@ def test_a_machine_that_stays_stopped_after_maintenance_is_to_be_ended() -> None
     assert "does not start it" in found.message
 
 
+def test_a_spot_machine_whose_host_failed_stays_stopped_and_is_to_be_ended() -> None:
+    rig = Rig()
+    machine = launched(rig, spot=True)
+    rig.fake.project.host_error(machine)
+    failed_at = rig.clock.now()
+    (stopping,) = described(rig)
+    assert (stopping.state, stopping.reclaim_at) == (InstanceState.TERMINATING, failed_at)
+    rig.advance(timedelta(minutes=10))
+    (found,) = described(rig)
+    assert (found.state, found.reclaim_at) == (InstanceState.STOPPED, failed_at)
+    assert found.message == "the machine's host failed, and Google does not start it again"
+
+
 def test_a_machine_that_starts_again_after_maintenance_has_no_notice() -> None:
     rig = Rig()
     machine = launched(rig)
