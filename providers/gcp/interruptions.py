@@ -82,7 +82,7 @@ def _restarts(found: Any) -> bool:
     Source: Scheduling.automaticRestart of Compute Engine's API.
     """
     scheduling = found.scheduling
-    return "automatic_restart" not in scheduling or scheduling.automatic_restart
+    return bool("automatic_restart" not in scheduling or scheduling.automatic_restart)
 
 
 def _started_since(found: Any, at: datetime) -> bool:
