@@ -6,7 +6,7 @@ text below it. Durations are timedeltas, written like 500ms or 1h30m.
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+from dataclasses import field
 from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass
 from autoscaler.dra.drift import DriftPolicy
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.settings.spans import span
+from instance_catalog.dataclass import fields
 
 OFF = "off"
 _CONFIG: Final = ConfigDict(use_attribute_docstrings=True, extra="forbid")

@@ -159,3 +159,9 @@ def _starts_with_docstring(path: Path) -> bool:
 def _ignored(path: Path) -> bool:
     ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
     return path.name in ignored or path.suffix == ".egg-info"
+
+
+def test_copies_are_made_by_the_function_that_knows_structs() -> None:
+    """`dataclasses.replace` and `fields` raise TypeError for a struct of `instance_catalog.dataclass`."""
+    imported = re.compile(r"^from dataclasses import .*\b(replace|fields|asdict|astuple)\b", re.MULTILINE)
+    assert [str(path.relative_to(ROOT)) for path in python_files() if imported.search(path.read_text("utf-8"))] == []

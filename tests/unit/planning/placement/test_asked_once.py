@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from autoscaler.model.node import Node
@@ -20,6 +18,7 @@ from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit_claims
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from tests.builders import NOW
 from tests.properties.test_device_states import CATALOG, DRIVERS, market_of
 from tests.properties.test_matching_claims import UNSURE, selecting
