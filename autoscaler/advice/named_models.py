@@ -14,6 +14,14 @@ from typing import Final
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.other_systems import type_named
+from autoscaler.lint.pods.card_names import (
+    ABOUT,
+    COUNT,
+    COUNTED,
+    accelerators_named,
+    lacking_model,
+    nearest_accelerators,
+)
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
@@ -26,7 +34,6 @@ from instance_catalog.prediction.drivers.nvidia_labels import product_label
 from instance_catalog.prediction.system_labels import type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, facts_of
-from instance_catalog.types.instance_type import Accelerator
 
 # Of the catalog's clouds: what such a label says is predicted, or names a group of nodes that somebody makes.
 OWN_DOMAINS: Final = tuple(domain for facts in cloud_facts().values() for domain in facts.domains)
@@ -37,16 +44,6 @@ MACHINE_KEYS: Final = (TYPE_KEYS | labels.DISCOVERED_LABELS | {labels.ACCELERATO
 _GENERATION: Final = re.compile(r"(?<=[a-z])(?=[0-9])")  # where the number of a family begins
 _SHORTENED: Final = re.compile(r"([a-z0-9]+)-([a-z])[a-z]+-([0-9]+)[a-z]?")  # g2s24 is short for g2-standard-24
 _MOST_VALUES: Final = 16  # more are no names of models
-_WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
-_MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")
-_COUNT: Final = re.compile(r"\b([0-9]+)x(?=[a-z])")  # "8xH100"
-_COUNTED: Final = re.compile(r"\b([a-z]+[0-9]+[a-z]?)x([0-9]{1,2})\b")  # "a100x2"
-_MODEL: Final = re.compile(r"(?!gpu)[a-z]{1,3}[0-9]{2,4}[a-z]{0,2}")  # a40, gb200, mi300x; no pool1
-_TPU: Final = re.compile(r"\btpu[-_ ](?=[0-9])")  # "tpu-7x" for tpu7x
-# Words of values that name no whole GPU, or one that a node must not have.
-_OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
-# What shows that a label speaks of an accelerator: "l4" alone may be a rack.
-_ABOUT: Final = ("gpu", "tpu", "accelerator", "nvidia", "tesla", "cuda", "device", "card")
 
 # What shows that a label names a group of machines: "p5" alone may be a rack.
 _OF_GROUPS: Final = ("nodepool", "node-pool", "nodegroup", "node-group", "instance", "machine", "provisioner")
@@ -77,7 +74,7 @@ def count_named(value: str) -> str:
     """How many accelerators a value says that a node has: 2 of "gpu-l4x2", 8 of "8xH100"; nothing if it says none or
     several numbers."""
     text = value.lower()
-    found = {match[1] for match in _COUNT.finditer(text)} | {match[2] for match in _COUNTED.finditer(text)}
+    found = {match[1] for match in COUNT.finditer(text)} | {match[2] for match in COUNTED.finditer(text)}
     return found.pop() if len(found) == 1 else ""
 
 
@@ -171,69 +168,14 @@ def renamed_products(asked: Situation) -> Iterator[Change]:
         yield Change.of(ChangeKind.REWRITE_TYPE, f"pod {asked.pod.key}", edit, key=key, was=was, value=value)
 
 
-def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
-    """The catalog's accelerators that the value of a node label names, by key: of one model, and of the memory that
-    the value names. None for what names several models, a part of one, or what a node must not be."""
-    words = _words_of(value)
-    if not _about_a_card(key, value):
-        return ()
-    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
-    found = {card for card in cards if _WORDS.findall(card.model.lower()) and _named(card, words)}
-    sizes = _sizes(words)
-    fitting = [card for card in found if not sizes or not _size_of(card) or _size_of(card) & sizes]
-    one_model = len({card.model for card in found}) == 1
-    return tuple(sorted(card.key for card in fitting)) if one_model else ()
-
-
-def _words_of(value: str) -> frozenset[str]:
-    """The words of a label's value without how many accelerators there are."""
-    return frozenset(_WORDS.findall(_TPU.sub("tpu", _COUNTED.sub(r"\1", _COUNT.sub("", value.lower())))))
-
-
-def _about_a_card(key: str, value: str) -> bool:
-    """Whether the label speaks of an accelerator, and of a whole one that the node must have."""
-    words = _words_of(value)
-    return not words & _OTHERWISE and any(word in f"{key} {value}".lower() for word in _ABOUT)
-
-
-def nearest_accelerators(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
-    """Those of the one model with a letter more than the value names, A10G for A10, where the catalog has no other."""
-    if not _about_a_card(key, value) or accelerators_named(key, value, catalog):
-        return ()
-    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
-    models = {card.model for card in cards}
-    words = {word for word in _WORDS.findall(value.lower()) if word[-1:].isdigit() and not word.isdigit()}
-    near = {model for model in models if model[-1:].isalpha() and model[:-1].lower() in words}
-    found = sorted(near)[0] if len(near) == 1 else ""
-    return accelerators_named(key, f"gpu {found}", catalog) if found else ()
-
-
-def lacking_model(key: str, value: str, catalog: Catalog) -> bool:
-    """Whether the label names a model of GPU, such as A40, and the catalog has neither that nor one nearest to it."""
-    named = _about_a_card(key, value) and any(_MODEL.fullmatch(word) for word in _words_of(value))
-    return named and not (accelerators_named(key, value, catalog) or nearest_accelerators(key, value, catalog))
-
-
 def lacking_label(key: str, value: str, catalog: Catalog) -> bool:
     """The same of a label whose key, too, speaks of an accelerator: names of groups of nodes have numbers as well."""
-    return any(word in key.lower() for word in _ABOUT) and lacking_model(key, value, catalog)
+    return any(word in key.lower() for word in ABOUT) and lacking_model(key, value, catalog)
 
 
 def nearest_models(asked: Situation) -> Iterator[Change]:
     """For a label that names a model which no type has: the model that comes nearest by its name."""
     yield from _renamed(asked, nearest_accelerators, ChangeKind.NEAREST_MODEL)
-
-
-def _named(card: Accelerator, words: Collection[str]) -> bool:
-    return all(word in words for word in _WORDS.findall(card.model.lower()))
-
-
-def _size_of(card: Accelerator) -> set[str]:
-    return _sizes(_WORDS.findall(card.key))
-
-
-def _sizes(words: Collection[str]) -> set[str]:
-    return {found[1] for word in words if (found := _MEMORY.fullmatch(word))}
 
 
 def renamed_models(asked: Situation) -> Iterator[Change]:

@@ -12,6 +12,7 @@ from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, is_read, l
 from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
+from autoscaler.lint.pods.cloud_names import cloud_named
 from autoscaler.lint.tpu_advice import hosts_meant
 from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
 from autoscaler.model.plan import ConsideredOutcome
@@ -194,8 +195,8 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
-    if any(lacking_label(key, value, asked.catalog) for key, value in labels.items()):
-        return  # no node has the GPU that it names
+    if any(cloud_named(key) or lacking_label(key, value, asked.catalog) for key, value in labels.items()):
+        return  # no node has the GPU that it names, or only one of another cloud has it
     if 0 < len(labels) <= _MOST_LABELS:
         shown = tuple(f"{key}={value}" for key, value in labels.items())
         edit = on_pool(pool.name, partial(_labelled, labels=labels))

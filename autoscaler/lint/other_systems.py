@@ -14,7 +14,7 @@ from typing import Final
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, accelerator_told, unknown_accelerator
 from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
-from autoscaler.lint.pods.unserved import unserved_resources
+from autoscaler.lint.pods.unserved import absent_devices, machines_having, unserved_resources
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
@@ -27,7 +27,7 @@ from instance_catalog.drivers.device_plugins import other_device, retired, share
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_of, plugin_resources
+from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
@@ -51,7 +51,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, _shared_resource, _shared)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
-    having = cache(partial(_having, catalog=catalog))
+    having = cache(partial(machines_having, catalog=catalog))
     yield from _about_first(every, lambda pod: _beyond_machines(pod, having), lambda found: _beyond(found, catalog))
     given = {name for node in snapshot.nodes for name in node.allocatable} | served_resources(snapshot)
     own = given | {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
@@ -197,18 +197,10 @@ def _beyond(found: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
     return (
         ("spec", "containers", "resources"),
         f"asks for {asked} {resource}{{rest}}, and of the instance types that it admits {name} has most: "
-        f"{_having(resource, catalog)[name]}{f' ({card.model})' if card else ''}",
+        f"{machines_having(resource, catalog)[name]}{f' ({card.model})' if card else ''}",
         "ask for what one machine has, or add the machine that you mean with `foreslice catalog add`: the catalog "
         f"knows {clouds} (docs/examples/catalog shows one of another cloud)",
     )
-
-
-def _having(resource: str, catalog: Catalog) -> dict[str, Quantity]:
-    """How much of a device plugin's resource each instance type has that has any."""
-    if not is_plugin_resource(resource):
-        return {}
-    found = ((t.name, r, n) for t in catalog for amounts in plugin_resources(t).values() for r, n in amounts.items())
-    return {name: amount for name, of, amount in found if of == resource}
 
 
 def _admitted(pod: Pod, name: str) -> bool:
@@ -218,12 +210,8 @@ def _admitted(pod: Pod, name: str) -> bool:
 def _absent_hardware(
     pod: Pod, what: str, given: Set[str], vendors: Set[str], having: Callable[[str], Mapping[str, Quantity]]
 ) -> str:
-    """The resources by which the pod asks for such devices ("GPU of Intel"), where the catalog has none of their
-    vendor, or none that the device plugin hands out, and no node or pool is `given` with; or nothing."""
-    known = what.rpartition(" of ")[2] in vendors
-    asked = [name for name in dict.fromkeys(requested_resources(pod)) if other_device(name) == what]
-    lacking = (n for n in asked if n not in given and (not known or (is_plugin_resource(n) and not having(n))))
-    return " ".join(lacking)
+    """Of the resources by which the pod asks for devices that the catalog lacks, those of such ("GPU of Intel")."""
+    return " ".join(name for name in absent_devices(pod, given, vendors, having) if other_device(name) == what)
 
 
 def _absent(found: str) -> tuple[tuple[str, ...], str, str]:

@@ -142,6 +142,8 @@ class Pod(Namespaced):
     unscheduled: str = ""  # reason of condition PodScheduled=False; "" until the scheduler has tried
     unscheduled_why: str = ""  # its message
     node_selector: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    # Labels of node_selector that a ResourceFlavor of Kueue gives the pod, with its name.
+    flavor_labels: FrozenMap[str, str] = field(default_factory=FrozenMap, compare=False)
     affinity: NodeSelector | None = None
     preferred_affinity: tuple[PreferredTerm, ...] = ()
     pod_affinity: tuple[PodAffinityTerm, ...] = ()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Mapping, Set
 
 from autoscaler.model.pod import Pod
 from autoscaler.planning.demand.scope import requested_resources
-from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
-from instance_catalog.prediction.device_plugins import is_plugin_resource
+from instance_catalog.drivers.device_plugins import other_device, retired, shared_gpu_resources
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_resources
 from instance_catalog.types.catalog import Catalog
 
 
@@ -18,3 +19,24 @@ def unserved_resources(pod: Pod, given: Set[str], catalog: Catalog) -> list[str]
     unknown = [name for name in asked if not (is_plugin_resource(name) or retired(name))]
     had = {name for one in catalog for name in (*one.allocatable, *one.extended_resources)} if unknown else set()
     return [name for name in unknown if name not in had and name not in shared_gpu_resources()]
+
+
+def absent_devices(
+    pod: Pod, given: Set[str], vendors: Set[str], having: Callable[[str], Mapping[str, Quantity]]
+) -> list[str]:
+    """The resources by which the pod asks for devices that the catalog does not have: it has none of their vendor, or
+    none that the device plugin hands out, and no node or pool is `given` with them. `having`: as `machines_having`."""
+    asked = [(name, other_device(name)) for name in dict.fromkeys(requested_resources(pod)) if name not in given]
+    return [
+        name
+        for name, what in asked
+        if what and (what.rpartition(" of ")[2] not in vendors or (is_plugin_resource(name) and not having(name)))
+    ]
+
+
+def machines_having(resource: str, catalog: Catalog) -> dict[str, Quantity]:
+    """How much of a device plugin's resource each instance type has that has any."""
+    if not is_plugin_resource(resource):
+        return {}
+    found = ((t.name, r, n) for t in catalog for amounts in plugin_resources(t).values() for r, n in amounts.items())
+    return {name: amount for name, of, amount in found if of == resource}

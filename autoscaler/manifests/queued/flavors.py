@@ -134,7 +134,9 @@ def _admitted(pod: Pod, groups: tuple[ResourceGroup, ...], flavors: dict[str, Re
     """The pod as Kueue lets it start: with the first flavor of each group whose resources it asks for."""
     for flavor in _assigned(pod, groups, flavors):
         selector = flavor.node_labels.with_items(pod.node_selector)
-        pod = replace(pod, node_selector=selector, tolerations=(*pod.tolerations, *flavor.tolerations))
+        given = pod.flavor_labels.with_items(dict.fromkeys(flavor.node_labels, flavor.name))
+        tolerations = (*pod.tolerations, *flavor.tolerations)
+        pod = replace(pod, node_selector=selector, tolerations=tolerations, flavor_labels=given)
     return pod
 
 

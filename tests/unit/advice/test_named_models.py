@@ -7,17 +7,16 @@ import pytest
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.named_models import (
-    accelerators_named,
     count_named,
     families_meant,
     families_named,
-    nearest_accelerators,
     renamed_models,
     type_shortened,
 )
 from autoscaler.advice.pod_changes import node_selectors
 from autoscaler.advice.pool_changes import node_labels
 from autoscaler.advice.situation import Situation
+from autoscaler.lint.pods.card_names import accelerators_named, nearest_accelerators
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -55,6 +54,10 @@ KEY = "machine.cluster.vke.volcengine.com/gpu-name"
         ("gpu", "non-a100", ()),
         ("gpu", "H100-NVL-94GB", ()),  # none has that memory
         ("gpu", "gpu-l4-a100", ()),  # which of them?
+        ("node.coreweave.cloud/type", "gd-8xl40s-i128", ("nvidia-l40s",)),  # machines of other clouds
+        ("node.coreweave.cloud/type", "gd-8xh200ib-i128", ("nvidia-h200",)),
+        ("node.kubernetes.io/instance-type", "BM.GPU.A100-v2.8", ("nvidia-a100-40gb", "nvidia-a100-80gb")),
+        ("node.kubernetes.io/instance-type", "Standard_ND96isr_H200_v5", ("nvidia-h200",)),
     ],
 )
 def test_which_accelerators_a_value_names(key: str, value: str, named: tuple[str, ...]) -> None:
@@ -341,3 +344,20 @@ def test_nor_where_the_nearest_model_does_not_help() -> None:
     state, catalog = snapshot([waiting], [claim("c", gpus(4))]), shipped("g4dn.12xlarge", "g5.xlarge")
     found = advise(waiting, state, catalog, plan_for(state, catalog, Policy(), NOW), Policy(), NOW)
     assert ChangeKind.DROP_NODE_SELECTOR not in {entry.change.kind for entry in found}
+
+
+def test_no_pool_of_ours_gets_the_label_of_another_cloud() -> None:
+    """It would put the label on any machine; the GPU that the value names is selected, with the CPUs that such have."""
+    term = NodeSelectorTerm((Requirement("node.coreweave.cloud/type", "In", ("gd-8xa100-i128",)),))
+    wanting = pod("p", "c", cpu="112", affinity=NodeSelector((term,)))
+    given = snapshot([wanting], [claim("c", gpus(8))])
+    types = shipped("p4d.24xlarge", "g6e.48xlarge")
+    policy = Policy(considered=1000)
+    plan = plan_for(given, types, policy, NOW)
+    asked = Situation.of(wanting, given, types, plan)
+    assert asked is not None
+    assert not list(node_labels(asked))
+    (line,) = advice_lines(advise(wanting, given, types, plan, policy, NOW, most=1))
+    assert "require foreslice.dev/accelerator In [nvidia-a100-40gb] instead of node.coreweave.cloud/type" in line
+    assert "request cpu 112 → 95" in line
+    assert "1 × p4d.24xlarge" in line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.lint.other_systems import foreign_advice
-from autoscaler.lint.pods.other_clouds import cloud_named, cloud_of_machine
+from autoscaler.lint.pods.cloud_names import cloud_named, cloud_of_machine
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from instance_catalog.dataclass import replace
@@ -132,3 +132,31 @@ def test_what_nothing_here_has_is_dropped_with_it_and_not_added() -> None:
     (about,) = [one for one in found if "rdma/ib" in f"{one.message}{one.next_step}"]
     assert "and the request of rdma/ib, and select" in about.next_step
     assert "for RDMA, machines of AWS have vpc.amazonaws.com/efa; then plan again" in about.next_step
+
+
+def test_the_gpu_that_its_machine_has_is_the_one_to_select() -> None:
+    (found,) = told(on("gd-8xL9-i128"))
+    assert f"select its GPU by {labels.ACCELERATOR} (large, which gd-8xL9-i128 names); then plan" in found.next_step
+    assert "such as nvidia-l4" not in found.next_step
+
+
+def test_devices_that_no_machine_here_has_are_planned_nowhere_here() -> None:
+    (found,) = told(on("BM.GPU.MI300X.8", asks="amd.com/gpu"))
+    last = "leave the pod to that cloud's own autoscaler: no machine here has a GPU of AMD that serves it"
+    assert found.next_step.endswith(last)
+
+
+def test_the_pod_with_devices_is_named_and_not_its_launcher() -> None:
+    launcher = replace(on("BM.GPU.B300.8", asks=""), name="launcher")
+    (found,) = told(launcher, on("BM.GPU.B300.8"))
+    assert found.subject == "Pod default/p"
+    (alone,) = told(launcher)
+    assert "select its GPU" not in alone.next_step
+
+
+def test_labels_that_kueue_adds_are_dropped_where_they_are_written() -> None:
+    key = labels.INSTANCE_TYPE
+    of_flavor = FrozenMap({key: "b300s", "nvidia.com/gpu": "b300s", labels.ARCHITECTURE: "b300s"})
+    (found,) = told(replace(on("BM.GPU.B300.8"), flavor_labels=of_flavor))
+    assert f"and the nodeLabels {key} and nvidia.com/gpu of ResourceFlavor b300s (Kueue adds" in found.next_step
+    assert labels.ARCHITECTURE not in found.next_step

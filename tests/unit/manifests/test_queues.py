@@ -91,6 +91,7 @@ def test_a_pod_names_its_queue_itself(tmp_path: Path) -> None:
     pod["metadata"] = {"name": "one", "labels": {labels.KUEUE_QUEUE: "team"}}
     found = read(tmp_path, pod, *queues(GPUS), flavor("a", kind="a"))
     assert dict(found.snapshot.pods[0].node_selector.items()) == {"kind": "a"}
+    assert dict(found.snapshot.pods[0].flavor_labels.items()) == {"kind": "a"}  # the name of the flavor
 
 
 def test_one_domain_of_a_topology_is_not_promised(tmp_path: Path) -> None:

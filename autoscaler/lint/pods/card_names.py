@@ -1,0 +1,81 @@
+"""Models of accelerators that the value of a node label has in it: "Tesla-V100", "8xH100", "gd-8xa100-i128"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from autoscaler.lint.pods.cloud_names import cloud_of_machine
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import Accelerator
+
+_WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
+_MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")
+_INFINIBAND: Final = re.compile(r"(?<=[0-9])ib\b")  # of "8xh100ib", a machine of CoreWeave
+COUNT: Final = re.compile(r"\b([0-9]+)x(?=[a-z])")  # "8xH100"
+COUNTED: Final = re.compile(r"\b([a-z]+[0-9]+[a-z]?)x([0-9]{1,2})\b")  # "a100x2"
+_MODEL: Final = re.compile(r"(?!gpu)[a-z]{1,3}[0-9]{2,4}[a-z]{0,2}")  # a40, gb200, mi300x; no pool1
+_TPU: Final = re.compile(r"\btpu[-_ ](?=[0-9])")  # "tpu-7x" for tpu7x
+# Words of values that name no whole GPU, or one that a node must not have.
+_OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
+# What shows that a label speaks of an accelerator: "l4" alone may be a rack.
+ABOUT: Final = ("gpu", "tpu", "accelerator", "nvidia", "tesla", "cuda", "device", "card")
+
+
+def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
+    """The catalog's accelerators that the value of a node label names, by key: of one model, and of the memory that
+    the value names. None for what names several models, a part of one, or what a node must not be."""
+    words = _words_of(value)
+    if not _about_a_card(key, value):
+        return ()
+    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
+    found = {card for card in cards if _WORDS.findall(card.model.lower()) and _named(card, words)}
+    sizes = _sizes(words)
+    fitting = [card for card in found if not sizes or not _size_of(card) or _size_of(card) & sizes]
+    one_model = len({card.model for card in found}) == 1
+    return tuple(sorted(card.key for card in fitting)) if one_model else ()
+
+
+def _words_of(value: str) -> frozenset[str]:
+    """The words of a label's value without how many accelerators there are."""
+    text = COUNTED.sub(r"\1", COUNT.sub("", value.lower()))
+    return frozenset(_WORDS.findall(_INFINIBAND.sub("", _TPU.sub("tpu", text))))
+
+
+def _about_a_card(key: str, value: str) -> bool:
+    """Whether the label speaks of an accelerator, and of a whole one that the node must have: other clouds have it in
+    the names of their machines."""
+    words = _words_of(value)
+    about = any(word in f"{key} {value}".lower() for word in ABOUT) or bool(cloud_of_machine(value))
+    return about and not words & _OTHERWISE
+
+
+def nearest_accelerators(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
+    """Those of the one model with a letter more than the value names, A10G for A10, where the catalog has no other."""
+    if not _about_a_card(key, value) or accelerators_named(key, value, catalog):
+        return ()
+    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
+    models = {card.model for card in cards}
+    words = {word for word in _WORDS.findall(value.lower()) if word[-1:].isdigit() and not word.isdigit()}
+    near = {model for model in models if model[-1:].isalpha() and model[:-1].lower() in words}
+    found = sorted(near)[0] if len(near) == 1 else ""
+    return accelerators_named(key, f"gpu {found}", catalog) if found else ()
+
+
+def lacking_model(key: str, value: str, catalog: Catalog) -> bool:
+    """Whether the label names a model of GPU, such as A40, and the catalog has neither that nor one nearest to it."""
+    named = _about_a_card(key, value) and any(_MODEL.fullmatch(word) for word in _words_of(value))
+    return named and not (accelerators_named(key, value, catalog) or nearest_accelerators(key, value, catalog))
+
+
+def _named(card: Accelerator, words: Collection[str]) -> bool:
+    return all(word in words for word in _WORDS.findall(card.model.lower()))
+
+
+def _size_of(card: Accelerator) -> set[str]:
+    return _sizes(_WORDS.findall(card.key))
+
+
+def _sizes(words: Collection[str]) -> set[str]:
+    return {found[1] for word in words if (found := _MEMORY.fullmatch(word))}

@@ -1,0 +1,52 @@
+"""What other clouds, in which Foreslice launches nothing, call labels and resources of their nodes, and machines."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# The domains by which they name labels and resources of their nodes, each seen with the name beside it (2026-11).
+_DOMAINS: Final = {
+    "volcengine.com": "Volcengine",  # vke.volcengine.com/rdma: vllm-project/aibrix, brixbench/…/models/model.yaml
+    "aliyun.com": "Alibaba Cloud",  # aliyun.com/gpu-core.percentage of ACK, in public code of users alone
+    # alibabacloud.com/gpu-model-series: alibabacloud.com, "Schedule applications to GPU-HPN virtual nodes …"
+    "alibabacloud.com": "Alibaba Cloud",
+    # oci.oraclecloud.com/rdma.local_block_id: OguzPastirmaci/misc, oke-topology-aware/README.md
+    "oraclecloud.com": "Oracle Cloud",
+    "azure.com": "Azure",  # kubernetes.azure.com/accelerator, in public code of users alone
+    # tke.cloud.tencent.com/eni-ip: tencentcloud.com/document/product/457/74082
+    "tencent.com": "Tencent Cloud",
+    # huawei.com/Ascend910A, of the device plugin wherever such NPUs are: volcano-sh/volcano, how_to_use_vnpu.md
+    "huawei.com": "a cloud with Huawei's NPUs",
+    "coreweave.com": "CoreWeave",  # ds.coreweave.com/nvlink.domain, in public code of users alone
+    # backend.coreweave.cloud/fabric: docs.coreweave.com, "InfiniBand and RoCE labels"
+    "coreweave.cloud": "CoreWeave",
+    # topology.nebius.com/tier-1: docs.nebius.com, kubernetes/gpu/topology-aware-scheduling
+    "nebius.com": "Nebius",
+    "digitalocean.com": "DigitalOcean",  # doks.digitalocean.com/gpu-brand, in public code of users alone
+}
+# Of a device plugin for any cluster: AliyunContainerService/gpushare-device-plugin, README.md; both names: issue 190 of
+# AliyunContainerService/gpushare-scheduler-extender.
+_OF_ANY_CLUSTER: Final = frozenset({"aliyun.com/gpu-mem", "aliyun.com/gpu-count"})
+
+# What their machines are called, and so the value of the label of instance types: oracle-quickstart/oci-hpc-oke
+# 61d210a; Azure's page on sizes of ND MI300X v5; Alibaba Cloud's page on instance types for ACK nodes, and of
+# Volcengine's vllm-project/aibrix e3e10f9 (samples/deepseek-r1), which both begin with ecs.; CoreWeave's page on GB200
+# and coreweave/nccl-tests cb86553 (2026-11).
+_MACHINES: Final = {
+    "Oracle Cloud": re.compile(r"(BM|VM)\.[A-Z]"),
+    "Azure": re.compile(r"(?i:standard)_[A-Z]+\d"),
+    "Alibaba Cloud or Volcengine": re.compile(r"ecs\.[a-z]"),
+    "CoreWeave": re.compile(r"gd-\d+x|[a-z]{1,2}\d{3}-\d+x$"),
+}
+
+
+def cloud_of_machine(name: str) -> str:
+    """The cloud that calls its machines so, "" for all others."""
+    return next((cloud for cloud, form in _MACHINES.items() if form.match(name)), "")
+
+
+def cloud_named(name: str) -> str:
+    """The cloud whose nodes alone have a label or resource of this name, "" for all others."""
+    domain = name.partition("/")[0] if "/" in name and name not in _OF_ANY_CLUSTER else ""
+    return next((cloud for end, cloud in _DOMAINS.items() if domain == end or domain.endswith(f".{end}")), "")
