@@ -21,6 +21,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
 from autoscaler.planning.demand.scope import requested_resources, served_resources
+from autoscaler.planning.supply.unprepared import FREE_OF_CARDS, PINNED_TO_CARDS
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.drivers.device_plugins import other_device, retired, shared_gpu_resources
@@ -33,7 +34,8 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
-_OF_HAMI: Final = (labels.HAMI_USE_TYPE, labels.HAMI_AVOID_TYPE, labels.HAMI_USE_DEVICE, labels.HAMI_AVOID_DEVICE)
+_OF_HAMI: Final = (labels.HAMI_USE_TYPE, labels.HAMI_AVOID_TYPE, labels.HAMI_AVOID_DEVICE)
+_PINNING: Final = labels.HAMI_USE_DEVICE
 _SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
@@ -46,6 +48,9 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     """One warning of each kind, about the first pod that it concerns. Of machines that a `plan` has chosen where pools
     or nodes say which there are, planning's `not_working` warns."""
     yield from _of_first(snapshot, _kai_part, _kai)
+    bought = {key for node in plan.launches for key in node.pods} if plan is not None else frozenset()
+    unbought = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in bought))
+    yield from _of_first(unbought, lambda pod: _PINNING if _PINNING in pod.annotations else "", _pinned)
     yield from _of_first(snapshot, lambda pod: next((n for n in _OF_HAMI if n in pod.annotations), ""), _hami)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, _shared_resource, _shared)
@@ -67,8 +72,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
     assumed = not (snapshot.pools or snapshot.nodes)
-    placed = {key for node in plan.launches for key in node.pods} if plan is not None and not assumed else frozenset()
-    rest = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in placed)) if placed else snapshot
+    rest = snapshot if assumed else unbought
     for protocol in gpudirect_protocols():
         direct = partial(_uses_gpudirect, protocol=protocol, pools=snapshot.pools)
         yield from _of_first(rest, direct, partial(_gpudirect, protocol=protocol, assumed=assumed))
@@ -125,6 +129,10 @@ def _hami(name: str) -> tuple[tuple[str, ...], str, str]:
         f"select the nodes by {labels.ACCELERATOR} or {labels.INSTANCE_TYPE}, or write a resource claim with a CEL "
         "selector",
     )
+
+
+def _pinned(name: str) -> tuple[tuple[str, ...], str, str]:
+    return ("metadata", "annotations", name), f"{PINNED_TO_CARDS}{{rest}}", FREE_OF_CARDS
 
 
 def _formed_slice(pod: Pod) -> str:

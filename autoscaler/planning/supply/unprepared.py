@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
@@ -17,6 +18,13 @@ from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.prediction.runnable import NeedsMore, what_else_it_needs
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import InstanceType
+
+# Project-HAMi/HAMi, issue 361 (2024-06): the annotation finds the very node with these cards, or no node at all.
+PINNED_TO_CARDS: Final = (
+    "names GPUs by their UUIDs for HAMi's scheduler: these are cards that are there, and no new machine has them, so "
+    "HAMi leaves the pod Pending beside it"
+)
+FREE_OF_CARDS: Final = "leave the pod to the nodes with these cards, or drop the annotation to get any GPU"
 
 
 def unprepared(nodes: Iterable[PlannedNode], pools: Iterable[CapacityPool], catalog: Catalog) -> dict[str, NeedsMore]:
@@ -47,8 +55,8 @@ def _gives_accelerators(node: PlannedNode, machine: InstanceType) -> bool:
 
 
 def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
-    """For each GPUDirect, the first pod on a machine without it, and the first pod on superseded accelerators on
-    which its image does not run; `not_working` is the number of such pods."""
+    """For each GPUDirect, the first pod on a machine without it, the first pod on superseded accelerators on which its
+    image does not run, and the first that HAMi keeps from any new machine; `not_working` is the number of such pods."""
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = [(pods[key], node.offering.instance_type) for node in plan.launches for key in node.pods if key in pods]
     for protocol in gpudirect_protocols():
@@ -76,3 +84,8 @@ def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
             f"{cards}; select them by {labels.ACCELERATOR}, or in spec.requirements of its pool"
         )
         yield Reason.of(Code.ADVICE, f"Pod {pod.key}", problem=problem, not_working=len(old))
+    pinned = [pod for pod, _ in placed if labels.HAMI_USE_DEVICE in pod.annotations]
+    if pinned:
+        name, rest = labels.HAMI_USE_DEVICE, and_more(pinned)
+        problem = f"metadata.annotations['{name}']: {PINNED_TO_CARDS}{rest}; {FREE_OF_CARDS}"
+        yield Reason.of(Code.ADVICE, f"Pod {pinned[0].key}", problem=problem, not_working=len(pinned))

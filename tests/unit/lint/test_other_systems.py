@@ -227,6 +227,15 @@ def test_a_gpu_that_hami_chooses_by_annotation(name: str, expected: int) -> None
     assert ["says to HAMi's scheduler which GPUs it takes" in one.message for one in found] == [True] * expected
 
 
+def test_cards_that_hami_chooses_by_uuid_are_there_already() -> None:
+    """No new machine has them; of pods that a plan puts on one, the plan says so itself."""
+    pinned = replace(asking("nvidia.com/gpu"), annotations=FrozenMap({"nvidia.com/use-gpuuuid": "GPU-5f0c"}))
+    (found,) = told(pinned, replace(pinned, name="q"))
+    assert "these are cards that are there, and no new machine has them" in found.message
+    assert found.message.endswith("(and 1 more)")
+    assert found.next_step.startswith("leave the pod to the nodes with these cards")
+
+
 def test_a_gpu_that_somebody_added_to_the_catalog() -> None:
     own = Catalog.of([machine("flex", Accelerator(key="flex", vendor="Intel", model="Flex 170"), 1, "1.00")])
     assert list(foreign_advice(snapshot([asking("intel.com/gpu")]), own)) == []

@@ -132,3 +132,15 @@ def test_a_node_pool_of_which_nothing_is_known_is_named(name: str, told: bool) -
     found = [one.message for one in foreign_advice(given, CATALOG) if "GPUDirect" in one.message]
     said = f"and selects {key}={name}: no CapacityPool has this label, so a plan buys nothing for it"
     assert [said in text for text in found] == [True] * told
+
+
+def test_cards_that_are_there_are_on_no_new_machine() -> None:
+    """HAMi places a pod that names GPUs by UUID on their node alone; the plan counts it as not working elsewhere."""
+    pinned = pod("p", "c", annotations=FrozenMap({labels.HAMI_USE_DEVICE: "GPU-5f0c"}))
+    state = snapshot([pinned], [claim("c", gpus())])
+    found = plan_for(state, shipped("g4dn.xlarge"), Policy(), NOW)
+    (warning,) = not_working(state, found)
+    assert "no new machine has them" in str(warning.detail["problem"])
+    first = summary_of(replace(found, warnings=(warning,)))[0]
+    assert "1 pod placed (1 of them where they do not work: see the warnings)" in first.text
+    assert not [one for one in foreign_advice(state, CATALOG, found) if "UUID" in one.message]
