@@ -7,7 +7,7 @@ and so does a plan. The program then ends with an error, so nobody shall take su
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -89,7 +89,7 @@ class Holding:
 class TooSmall:
     """Pods of a plan whose GPUs do not hold their models, or (not `surely`) hold them and leave a model server hardly
     any room: the first and how many there are, what the `weights` of its model take and what its GPUs `have`, in GiB,
-    and what would hold all of them, where that was found."""
+    and what would hold all of them, where that was found; `accelerators`: that do, if no plan was made."""
 
     pod: str
     pods: int
@@ -99,6 +99,7 @@ class TooSmall:
     have: float
     instead: Holding | None
     surely: bool = True
+    accelerators: tuple[str, ...] = ()
 
 
 def too_small(
@@ -106,21 +107,44 @@ def too_small(
 ) -> Iterator[TooSmall]:
     """The `placed` pods whose GPUs surely have no room for the 16-bit weights of the model that they name, and those of
     model servers that have hardly any beside them."""
+    for found in _too_small(placed):
+        holding = {one.pod.key: _holding(one, catalog) for one in found}
+        tried = all(holding.values()) and len(snapshot.pods) <= _MOST_PODS
+        yield _told(found, _tried(holding, snapshot, catalog, policy, now) if tried else None, ())
+
+
+def unfit(plan: Plan, pods: Set[str], snapshot: Snapshot, catalog: Catalog) -> Iterator[TooSmall | TooOld]:
+    """The same of some pods in a plan that is only an advice, and vLLM that stops: without a further plan."""
+    if not any(pod.key in pods and _of_model(pod) for pod in snapshot.pods):
+        return
+    placed = [one for one in placed_models(plan, snapshot, catalog) if one.pod.key in pods]
+    for found in _too_small(placed):
+        holding = [set(_holding(one, catalog)) for one in found]
+        yield _told(found, None, tuple(sorted(set.intersection(*holding))))
+    if old := too_old(placed):
+        yield old
+
+
+def _too_small(placed: Sequence[Placed]) -> Iterator[list[Placed]]:
+    """The pods whose GPUs do not hold the model, and those whose GPUs hardly do."""
     surely = [one for one in placed if not one.holds(one.card)]
     hardly = [one for one in placed if one.holds(one.card) and not one.has_room(one.card)]
-    for found in filter(None, (surely, hardly)):
-        first, holding = found[0], {one.pod.key: _holding(one, catalog) for one in found}
-        tried = all(holding.values()) and len(snapshot.pods) <= _MOST_PODS
-        yield TooSmall(
-            first.pod.key,
-            len(found),
-            first.container.model_billions or 0,
-            first.weights / 2**30,
-            f"{first.gpus} × {first.card.model}{' of its group' if first.gpus > first.own else ''}",
-            first.gpus * _memory(first.card) / 2**30,
-            _tried(holding, snapshot, catalog, policy, now) if tried else None,
-            surely=found is surely,
-        )
+    yield from filter(None, (surely, hardly))
+
+
+def _told(found: Sequence[Placed], instead: Holding | None, accelerators: tuple[str, ...]) -> TooSmall:
+    first = found[0]
+    return TooSmall(
+        first.pod.key,
+        len(found),
+        first.container.model_billions or 0,
+        first.weights / 2**30,
+        f"{first.gpus} × {first.card.model}{' of its group' if first.gpus > first.own else ''}",
+        first.gpus * _memory(first.card) / 2**30,
+        instead,
+        surely=not first.holds(first.card),
+        accelerators=accelerators,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from autoscaler.advice.change import Change, ChangeKind, as_assumed, as_created
+from autoscaler.advice.model_memory import TooOld, TooSmall, unfit
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
@@ -40,7 +41,7 @@ class Result:
     `hosts`: of how many nodes a slice consists, where such are bought as a whole. `smaller`: machines with fewer of the
     same accelerators, enough for the pods, that are never sold on demand. `needs`: by instance type, what its
     nodes need before their accelerators work, beside the change. `queue`: where Kueue holds the pods of files, which
-    `requested` their machines by a ProvisioningRequest.
+    `requested` their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -51,6 +52,7 @@ class Result:
     needs: tuple[tuple[str, NeedsMore], ...] = ()
     queue: str = ""
     requested: bool = False
+    models: tuple[TooSmall | TooOld, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     needs = tuple(unprepared(launches, asked.snapshot.pools, asked.catalog).items())
     queue = asked.pod.annotations.get(labels.KUEUE_QUEUE, "")
     requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in asked.pod.annotations)
-    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller, needs, queue, requested)
+    models = tuple(unfit(plan, asked.keys, asked.snapshot, asked.catalog))
+    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller, needs, queue, requested, models)
 
 
 def _never_on_demand(node: PlannedNode, used: int, catalog: Catalog) -> Iterator[str]:

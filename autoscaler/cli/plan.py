@@ -42,10 +42,10 @@ from autoscaler.planning.one_cloud import cloud_meant, clouds_of, plan_in_one_cl
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
+from autoscaler.report.model_texts import old_text, small_text
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
-from instance_catalog.kubernetes.labels import ACCELERATOR
 from instance_catalog.types.catalog import Catalog
 
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
@@ -250,39 +250,15 @@ def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
 
 def _models(found: TooSmall) -> Reason:
     """That models do not fit into the GPUs that their pods get, or hardly, and which ones hold them at what price."""
-    step = "ask for more GPUs for it, or select such as have more memory (`foreslice catalog list`)"
-    if found.instead is not None:
-        keys = " or ".join(f"{ACCELERATOR}: {key}" for key in found.instead.accelerators)
-        nodes = " and ".join(f"{count} × {name}" for name, count in found.instead.launches)
-        step = f"with {keys} in nodeSelector the plan is {nodes} for {money(found.instead.usd_per_hour)} $/h"
-    more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
-    problem = (
-        f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in 16 "
-        f"bits, and its {found.gpus} "
-        f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi{more}: "
-    )
+    problem = small_text(found)
     if found.surely:
-        problem += f"kube-scheduler puts it there, and unless they are quantised the model does not load; {step}"
         return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem, not_working=found.pods)
-    problem += (
-        "that hardly leaves room for activations and the KV cache of a model server (vLLM takes about 0.9 of the "
-        f"memory by default), which may not start; {step}"
-    )
     return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem)
 
 
 def _bfloat16(found: TooOld) -> Reason:
     """That vLLM stops on GPUs of before Ampere, and what helps."""
-    more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
-    card = f"gets {found.gpu}{more}, whose compute capability is {found.capability}"
-    if found.runs:
-        problem = (
-            f"serves its model with vLLM and {card}: up to version 0.8.4 it stops there if the model is published in "
-            "bfloat16, which needs 8.0; add --dtype=half, or select a GPU of Ampere or later by "
-        )
-    else:
-        problem = f"serves its model with vLLM and {card}: vLLM needs 7.0 or more; select a GPU of Ampere or later by "
-    return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=f"{problem}{ACCELERATOR}, such as nvidia-l4")
+    return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=old_text(found))
 
 
 def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], snapshot: Snapshot) -> Iterator[Diagnostic]:

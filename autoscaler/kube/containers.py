@@ -77,6 +77,8 @@ _NO_BFLOAT16: Final = re.compile(
     r"(?i)dtype\W{1,4}(?:half|float)"
     r"|vllm[\w/.-]{0,60}:v?(?:0\.8\.(?:[5-9]|[1-9]\d)|0\.(?:9|[1-9]\d)|[1-9]\d*\.|latest|nightly)|vllm-openai(?:\s|$)"
 )
+# Asked for by an option, no version replaces it: the fallback is that of `auto` (the same pull request).
+_BFLOAT16: Final = re.compile(r"(?i)--dtype[ =]bfloat16\b")
 # Characters of commands, arguments and variables that are searched for a model: this runs for every pod of a cluster.
 _MOST_TEXT: Final = 4_000
 
@@ -133,7 +135,8 @@ def _read(text: str) -> tuple[float | None, bool, bool]:
     billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
     known = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
     serves = bool(known) and not _TRAINING.search(text)
-    bfloat16 = serves and bool(_VLLM.search(text)) and not _NO_BFLOAT16.search(text)
+    asked = bool(_BFLOAT16.search(text)) or not _NO_BFLOAT16.search(text)
+    bfloat16 = serves and bool(_VLLM.search(text)) and asked
     return billions, serves and not _OWN_SHARE.search(text), bfloat16
 
 

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from autoscaler.advice.advise import Advice
 from autoscaler.advice.change import Change, ChangeKind
+from autoscaler.advice.model_memory import TooSmall
 from autoscaler.advice.trial import Result
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.report.cel_words import one_line_cel
+from autoscaler.report.model_texts import old_text, small_text
 from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
 from autoscaler.report.words import counted, few, money
@@ -158,7 +160,7 @@ def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
     return [
         f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_read(advice)}{_of_karpenter(advice)}"
-        f"{_needed(advice.result)}{_of_kueue(advice.result)}"
+        f"{_needed(advice.result)}{_of_kueue(advice.result)}{_unfit(advice.result)}"
         for advice in found
     ]
 
@@ -170,6 +172,13 @@ def _changed(advice: Advice) -> str:
 def _needed(result: Result) -> str:
     """The further steps that people have to take, for each instance type that needs them."""
     return "".join(f"; {name} needs more: {each.problem}; {each.next_step}" for name, each in result.needs)
+
+
+def _unfit(result: Result) -> str:
+    """The models that do not load on the machine, which kube-scheduler does not know."""
+    return "".join(
+        f"; {each.pod}: {small_text(each) if isinstance(each, TooSmall) else old_text(each)}" for each in result.models
+    )
 
 
 def _guessed(advice: Advice) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from autoscaler.advice.advise import advise
 from autoscaler.advice.model_memory import Holding, TooOld, TooSmall, placed_models, too_old, too_small
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -155,3 +157,24 @@ def test_vllm_that_lacks_room_is_sent_to_a_gpu_with_bfloat16(bfloat16: bool, lau
     (told,) = too_small(placed, state, catalog, POLICY, NOW)
     assert told.instead is not None
     assert told.instead.launches == ((launched, 1),)
+
+
+@pytest.mark.parametrize(
+    ("billions", "bfloat16", "told"),
+    [
+        (32, False, "take about 60Gi in 16 bits, and its 1 × T4 has 15Gi: kube-scheduler puts it there, and unless"),
+        (6.7, False, "hardly leaves room for activations"),
+        (3, True, "gets T4, whose compute capability is 7.5"),
+        (3, False, ""),
+    ],
+)
+def test_a_machine_in_an_advice_has_to_hold_the_model_too(billions: float, bfloat16: bool, told: str) -> None:
+    found = serving(billions, server=True, node_selector=FrozenMap({"team": "a"}))
+    state = given(replace(found, containers=tuple(replace(one, vllm_bfloat16=bfloat16) for one in found.containers)))
+    plan = plan_for(state, CATALOG, Policy(considered=1000), NOW)
+    (line,) = advice_lines(advise(state.pods[0], state, CATALOG, plan, POLICY, NOW, most=1))
+    assert "1 × g4dn.xlarge" in line
+    assert told in line
+    assert ("; default/p: " in line) is bool(told)
+    if billions == 32:
+        assert line.endswith("or select such as hold it by foreslice.dev/accelerator: nvidia-h100-80gb")

@@ -63,6 +63,8 @@ def test_what_is_a_model_server(given: dict[str, Any], serves: bool) -> None:
         ("vllm/vllm-openai:v0.8.4", ("--dtype=bfloat16",), True),
         ("vllm/vllm-openai:v0.8.5.post1", (), False),
         ("vllm/vllm-openai:v0.10.0", (), False),
+        ("vllm/vllm-openai:v0.10.0", ("--dtype", "bfloat16"), True),
+        ("vllm/vllm-openai:v0.10.0", ("--kv-cache-dtype", "bfloat16"), False),
         ("vllm/vllm-openai", (), False),
         ("vllm/vllm-openai:latest", (), False),
         ("nvcr.io/nvidia/vllm:25.09-py3", (), False),

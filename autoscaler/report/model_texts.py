@@ -1,0 +1,45 @@
+"""Models that do not fit into the GPUs of a plan, or of a machine in an advice, in sentences."""
+
+from __future__ import annotations
+
+from autoscaler.advice.model_memory import TooOld, TooSmall
+from autoscaler.report.words import few, money
+from instance_catalog.kubernetes.labels import ACCELERATOR
+
+
+def small_text(found: TooSmall) -> str:
+    """That models do not fit into the GPUs that their pods get, or hardly, and which ones hold them."""
+    step = "ask for more GPUs for it, or select such as have more memory (`foreslice catalog list`)"
+    if found.instead is not None:
+        keys = " or ".join(f"{ACCELERATOR}: {key}" for key in found.instead.accelerators)
+        nodes = " and ".join(f"{count} × {name}" for name, count in found.instead.launches)
+        step = f"with {keys} in nodeSelector the plan is {nodes} for {money(found.instead.usd_per_hour)} $/h"
+    elif found.accelerators:
+        step = f"ask for more GPUs for it, or select such as hold it by {ACCELERATOR}: {few(found.accelerators)}"
+    more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
+    problem = (
+        f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in 16 "
+        f"bits, and its {found.gpus} "
+        f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi{more}: "
+    )
+    if found.surely:
+        return f"{problem}kube-scheduler puts it there, and unless they are quantised the model does not load; {step}"
+    return (
+        f"{problem}that hardly leaves room for activations and the KV cache of a model server (vLLM takes about 0.9 of "
+        f"the memory by default), which may not start; {step}"
+    )
+
+
+def old_text(found: TooOld) -> str:
+    """That vLLM stops on GPUs of before Ampere, and what helps."""
+    more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
+    card = f"gets {found.gpu}{more}, whose compute capability is {found.capability}"
+    if found.runs:
+        problem = (
+            f"serves its model with vLLM and {card}: up to version 0.8.4 it stops there if the model is published in "
+            "bfloat16, which needs 8.0, and any version if --dtype says so; write --dtype=half, or select a GPU of "
+            "Ampere or later by "
+        )
+    else:
+        problem = f"serves its model with vLLM and {card}: vLLM needs 7.0 or more; select a GPU of Ampere or later by "
+    return f"{problem}{ACCELERATOR}, such as nvidia-l4"
