@@ -69,8 +69,7 @@ def lower_bound(problem: Problem, relaxation: Relaxation, entries: int) -> Bound
         groups = coarse(groups, _mean_room(relaxation), len(groups) * entries // size)
         if _entries(problem, replace(relaxation, groups=groups)) > 2 * entries:
             return None
-    sizes = {d: [group.sizes.get(d, 0) for group in groups] for d in dict.fromkeys(d for g in groups for d in g.sizes)}
-    bought = [_bought(problem.kinds[i], i, groups, relaxation.rooms, sizes) for i in relaxation.kinds]
+    bought = _all_bought(problem, relaxation, groups)
     prices = _Program(problem, groups, bought).prices()
     if prices is None:
         return None
@@ -125,6 +124,12 @@ def _mean_room(relaxation: Relaxation) -> dict[Hashable, float]:
     rooms = list(relaxation.rooms.values())
     dimensions = dict.fromkeys(d for room in rooms for d in room)
     return {d: sum(room.get(d, 0) for room in rooms) / len(rooms) for d in dimensions}
+
+
+def _all_bought(problem: Problem, relaxation: Relaxation, groups: Sequence[Group]) -> list[_Bought]:
+    dimensions = dict.fromkeys(d for group in groups for d in group.sizes)
+    sizes = {d: [group.sizes.get(d, 0) for group in groups] for d in dimensions}
+    return [_bought(problem.kinds[i], i, groups, relaxation.rooms, sizes) for i in relaxation.kinds]
 
 
 def _bought(

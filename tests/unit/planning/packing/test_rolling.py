@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from autoscaler.planning.packing.bound import _bought, _entries, lower_bound
+from autoscaler.planning.packing.bound import _all_bought, _entries, lower_bound
 from autoscaler.planning.packing.coarse import coarse
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
@@ -60,7 +60,7 @@ def test_the_entries_of_a_program_are_counted_without_making_it() -> None:
     for seed in range(3):
         problem, oracle = case(seed, items=60)
         relaxation = Relaxation.of(problem, oracle, solve_by_first_fit(problem, Fillings(problem, oracle)))
-        made = [_bought(problem.kinds[i], i, relaxation.groups, relaxation.rooms) for i in relaxation.kinds]
+        made = _all_bought(problem, relaxation, relaxation.groups)
         entries = sum(len(one.groups) + sum(len(row.sizes) for row in one.rows) for one in made)
         assert _entries(problem, relaxation) == entries > 1000
 
