@@ -65,7 +65,8 @@ class Program:
 
     `reads` lists the device fields it may read, or is None if they are computed. `warning` is the reason why Kubernetes
     itself does not answer reliably, or empty. `worst` is the greatest expected cost of an evaluation. `nodes` is the
-    number of its expressions, with macros expanded; 0 if it was not planned.
+    number of its expressions, with macros expanded; 0 if it was not planned. `outline` is the text under which its
+    syntax tree is kept for further selectors, or empty.
     """
 
     expression: str
@@ -77,6 +78,7 @@ class Program:
     _observes_quantities: bool
     _loops: bool
     nodes: int = 0
+    outline: str = ""
 
     def evaluate(self, view: DeviceView) -> Evaluation:
         """The selector's answer for one device, cached for all devices with the same values of the fields that it
@@ -287,7 +289,7 @@ def _program(expression: str, declared: Environment) -> Program:
             if len(_OUTLINES) >= MOST_OUTLINES:
                 _OUTLINES.clear()
             _OUTLINES[outline, declared.dialect] = known
-    return _planned(expression, known, declared, constants)
+    return _planned(expression, known, declared, constants, outline if known.places else "")
 
 
 def _checked(expression: str, declared: Environment, constants: Mapping[int, str]) -> _Checked:
@@ -310,7 +312,13 @@ def _checked(expression: str, declared: Environment, constants: Mapping[int, str
     )
 
 
-def _planned(expression: str, checked: _Checked, declared: Environment, constants: Mapping[int, str]) -> Program:
+def _planned(
+    expression: str,
+    checked: _Checked,
+    declared: Environment,
+    constants: Mapping[int, str],
+    outline: str = "",
+) -> Program:
     planner = Planner(declared, checked.calls, {literal: constants[at] for literal, at in checked.places.items()})
     run = planner.plan(checked.root)
     return Program(
@@ -323,6 +331,7 @@ def _planned(expression: str, checked: _Checked, declared: Environment, constant
         planner.observes_quantities,
         planner.loops,
         nodes=checked.nodes,
+        outline=outline,
     )
 
 

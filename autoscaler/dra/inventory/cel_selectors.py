@@ -11,7 +11,6 @@ from autoscaler.cel.common.outcome import CompileFailure, Outcome
 from autoscaler.cel.interpreter.answer_cache import part_read
 from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.interpreter.reads import Path
-from autoscaler.cel.outlines import outline_of
 from autoscaler.cel.program import MOST_OUTLINES, Program, compile_selector
 from autoscaler.dra.inventory.selectors import NO, YES, Answer, Match
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -83,12 +82,12 @@ class CelSelectors:
     def _alike(self, program: Program | CompileFailure) -> bool:
         """True if the program differs only in constants from one that was compiled before. What other plans compiled
         does not count: the same objects cost the same in each process."""
-        outlined = outline_of(program.expression) if isinstance(program, Program) and program.nodes else None
-        if outlined is None or outlined[0] in self._outlines:
-            return outlined is not None
+        outline = program.outline if isinstance(program, Program) else ""
+        if not outline or outline in self._outlines:
+            return bool(outline)
         if len(self._outlines) >= MOST_OUTLINES:
             self._outlines.clear()
-        self._outlines.add(outlined[0])
+        self._outlines.add(outline)
         return False
 
 

@@ -57,6 +57,28 @@ def test_selectors_that_differ_in_an_amount_are_paid_in_full_once() -> None:
     assert known == 0
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        MEMORY + ' // quantity("{}")',
+        MEMORY + """ && device.driver != 'quantity("{}")'""",
+        'device.driver == quantity("{}")',
+        'device.quantity("{}")',
+    ],
+)
+def test_what_is_compiled_each_time_is_paid_in_full_each_time(pattern: str) -> None:
+    """An amount in a comment or in another text prevents that the syntax tree is kept."""
+    engine, account = CelSelectors(REFERENCE), Account(own=0, shared=Purse(2_000_000), most=5_000_000)
+    spent: list[int] = []
+    with on_account(account):
+        for least in ("40Gi", "41Gi"):
+            before = account.spent
+            engine.reads([pattern.replace("{}", least)])
+            spent.append(account.spent - before)
+    first, second = spent
+    assert first == second
+
+
 def test_few_outlines_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cel_selectors, "MOST_OUTLINES", 2)
     engine = CelSelectors(REFERENCE)
