@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from autoscaler.manifests import merged as merging
 from autoscaler.manifests.load import Loaded
 from autoscaler.manifests.merged import over
+from instance_catalog.diagnostic import Severity
 from tests.unit.manifests.texts import loaded, messages
 
 GPU = "nvidia.com/gpu"
@@ -160,3 +162,43 @@ def test_lists_merge_by_name_where_entries_have_names() -> None:
     base = {"a": [{"name": "x", "v": 1, "w": 1}, {"name": "y"}], "b": [1], "c": 1}
     patch = {"a": [{"name": "z"}, {"name": "x", "v": 2}], "b": [2], "c": None}
     assert over(base, patch) == {"a": [{"name": "x", "v": 2, "w": 1}, {"name": "y"}, {"name": "z"}], "b": [2]}
+
+
+def _many_patches() -> str:
+    entries = [job("node")] * 30
+    patches = [{"targetJobs": [{"name": "node"}], "spec": {"serviceAccountName": "s"}}] * 30
+    return "\n---\n".join([runtime(*entries), train_job(podTemplateOverrides=patches)])
+
+
+def _many_references() -> str:
+    config = {"template": {"containers": [{"name": f"c{index}"} for index in range(100)]}}
+    refs = [{"name": "c"}] * 30
+    kind = "LLMInferenceService"
+    return "\n---\n".join(
+        [
+            _text("serving.kserve.io/v1alpha1", kind + "Config", "c", config),
+            _text("serving.kserve.io/v1alpha1", kind, "s", {"baseRefs": refs}),
+        ]
+    )
+
+
+def _many_jobs() -> str:
+    """Each has all of the runtime's entries, although nothing is patched."""
+    one = train_job()
+    return "\n---\n".join([runtime(*[job(f"n{index}", trains=False) for index in range(100)]), *[one] * 120])
+
+
+@pytest.mark.parametrize("text", [_many_patches(), _many_references(), _many_jobs()])
+def test_too_much_to_merge_is_refused_before_it_is_merged(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may name the same template as often as it likes: what is merged grows with the product."""
+    monkeypatch.setattr(merging, "MOST_MERGED", 10_000)
+    (problem,) = loaded(text).problems
+    assert problem.message == "more than 10,000 fields to merge with the templates that it and others name"
+    assert problem.severity is Severity.ERROR
+    assert problem.line > 1
+
+
+def test_each_set_of_files_may_merge_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "MOST_MERGED", 100)
+    for _ in range(20):
+        assert loaded(train_job(), runtime(job("node", 4))).ok
