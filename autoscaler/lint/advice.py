@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final
 
 from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
@@ -11,7 +11,7 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.plan import Plan
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
@@ -191,18 +191,19 @@ def _asks_for_link(pod: Pod, snapshot: Snapshot) -> bool:
 
 
 def _no_cpu(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Pods that claim devices and ask for no CPU: kube-scheduler takes them for free."""
+    """Pods that claim devices and ask for no CPU in the container with them: kube-scheduler takes them for free."""
     served = {one.extended_resource_name for one in snapshot.classes} - {None}
     found = [
         pod
         for pod in snapshot.pods
-        if not pod.bound and (_claims(pod, snapshot) or served & _requested(pod)) and not _requests_cpu(pod)
+        if not pod.bound and (_claims(pod, snapshot) or served & _requested(pod))
+        if not _requests_cpu(pod, _with_devices(pod, served))
     ]
     if found:
         rest = and_more(found)
         yield surprise(
             f"Pod {found[0].key}",
-            ("spec", "containers", 0, "resources", "requests"),
+            ("spec", "containers", next(iter(_with_devices(found[0], served)), 0), "resources", "requests"),
             f"claims devices and requests no cpu{rest}: the smallest machine with the device is enough for it",
             "request the cpu and memory that it uses",
             found[0].origin,
@@ -234,8 +235,14 @@ def _requested(pod: Pod) -> set[str]:
     return {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
 
 
-def _requests_cpu(pod: Pod) -> bool:
-    own = (*pod.containers, *(one for one in pod.init_containers if not one.sidecar))
+def _with_devices(pod: Pod, served: Set[str | None]) -> dict[int, Container]:
+    """Its containers that use devices, by their index: what others beside them request is not for the same program."""
+    return {i: one for i, one in enumerate(pod.containers) if one.claims or served & one.requests.keys()}
+
+
+def _requests_cpu(pod: Pod, having: Mapping[int, Container]) -> bool:
+    """Whether its containers `having` devices request CPU, or any of it where none is known to have them."""
+    own = tuple(having.values()) or (*pod.containers, *(one for one in pod.init_containers if not one.sidecar))
     amounts = [container.requests for container in own]
     amounts += [pod.pod_requests] if pod.pod_requests is not None else []
     return any("cpu" in requests and requests["cpu"].sign > 0 for requests in amounts)

@@ -88,8 +88,8 @@ def _check_labels(holder: Fields, field: str, problems: Problems) -> None:
 
 
 def _check_images(pods: Iterable[Fields], problems: Problems) -> None:
-    """The first image with a variable in it, or with one as a part of its path: the API server takes it, and the
-    kubelet pulls nothing."""
+    """The first image with a variable or a <name> in it, or with one as a part of its path: the API server takes it,
+    and the kubelet pulls nothing."""
     for pod in pods:
         for part in ("initContainers", "containers"):
             for container in pod.child("spec").children(part):
@@ -97,7 +97,7 @@ def _check_images(pods: Iterable[Fields], problems: Problems) -> None:
                 host, *parts = _TAG.sub("", image).split("/")
                 to_fill = [image, *host.split("."), *parts, *_HERE.findall(image)]
                 step = next(filter(None, map(left_by_template, to_fill)), "")
-                if step and step != PLACEHOLDER:
+                if step and (step != PLACEHOLDER or "<" in image):
                     message = f"no node can pull {image}, so the pod does not start there"
                     problems.warn((*container.path, "image"), message, step)
                     return

@@ -130,6 +130,16 @@ def test_a_pod_that_claims_a_gpu_and_no_cpu() -> None:
     assert told(snapshot([pod("a", "c")], [claim("c")])) == []
 
 
+def test_the_container_with_the_gpu_has_to_request_cpu_and_not_the_one_beside_it() -> None:
+    beside = pod("a", "c")
+    using = Container("gpu", claims=("c",))
+    (found,) = told(snapshot([replace(beside, containers=(*beside.containers, using))], [claim("c")]))
+    assert found.path == ("spec", "containers", 1, "resources", "requests")
+    asking = replace(using, requests=FrozenMap({"cpu": Quantity.parse("2")}))
+    idle = replace(beside.containers[0], requests=FrozenMap({}))
+    assert told(snapshot([replace(beside, containers=(idle, asking))], [claim("c")])) == []
+
+
 def test_a_prepaid_block_that_no_pod_uses() -> None:
     state = snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("team"),), blocks=(block(pool="other"),))
     (found,) = plan_advice(state, plan(state))

@@ -299,6 +299,7 @@ VARIABLES = (
     "r.example/APP_NAME:1",
     "REPO_HERE.azurecr.io/app:1",
     "r.io/app:TAG_HERE",
+    "r-docker.example/<PROJECT_ID>/<REPO>/app:1",
 )
 WHOLE = ("your/app:1", "r.example:80/app:BUILD_7", "r.example/app:BUILD_7@sha256:0")
 
