@@ -31,7 +31,8 @@ _GPU_RESOURCE: Final = "nvidia.com/gpu"
 _SHARED: Final = "-SHARED"  # at the end of a product's name
 # Words by which people name pods, or their namespace, that share GPUs.
 _SHARING: Final = re.compile(
-    r"\b(gpus?\b.*\b(share|shared|sharing)|(share|shared|sharing)\b.*\bgpus?|time-?slic(e|ed|ing)|mps)\b"
+    r"\b(gpus?\b.*\b(share|shared|sharing)|(share|shared|sharing)\b.*\bgpus?|time-?slic(e|ed|ing)|mps"
+    r"|gpus?-(slices?|fractions?)|(fractional|sliced)-gpus?)\b"
 )
 # Labels of nodes that say nothing about which GPU they have.
 _OF_ANY_MODEL: Final = frozenset(

@@ -27,6 +27,13 @@ _SHARED: Final = (
     "where NVIDIA's device plugin reads it, each GPU counts several times, which a plan knows of only by the catalog: "
     "`foreslice catalog set TYPE allocatable.nvidia.com/gpu=… --into DIR --reason WHY` says how many a node hands out"
 )
+# KFServing became KServe, with a group of its own, in 2021 (release 0.7); v1alpha2 had the predictor below
+# spec.default, and its container below custom (coreweave/kubernetes-cloud 67ae991 has manifests of it).
+_KFSERVING: Final = "serving.kubeflow.org"
+_KSERVE: Final = (
+    "it is of KFServing, which ended: KServe has apiVersion: serving.kserve.io/v1beta1, where spec.default.predictor "
+    "is spec.predictor and its custom.container the first of spec.predictor.containers"
+)
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
 _JSON_PATCH: Final = frozenset({"op", "path", "value", "from"})  # RFC 6902
 _PATCHES: Final = (
@@ -120,7 +127,8 @@ def classify(
             return None
     if kind is not None:
         fields = ", with the fields of that version: other versions may have others" if "." in group else ""
-        problems.error(("apiVersion",), f"{name} of {version} is not known", _write(kind, value, fields))
+        step = _KSERVE if group == _KFSERVING else _write(kind, value, fields)
+        problems.error(("apiVersion",), f"{name} of {version} is not known", step)
         return None
     if is_parameters(value):
         problems.warn((), "ignored: parameters of a ResourceClaim of v1alpha2, which v1 writes into the claim")

@@ -40,6 +40,13 @@ def test_workloads_of_other_projects_are_their_pods(version: str, kind: str, spe
     assert len(found.snapshot.pods) == pods
 
 
+def test_what_kfserving_had_is_written_for_kserve() -> None:
+    text = "apiVersion: serving.kubeflow.org/v1alpha2\nkind: InferenceService\nmetadata: {name: x}\n"
+    (found,) = read(text).problems
+    assert "KServe has apiVersion: serving.kserve.io/v1beta1, where spec.default.predictor is" in found.next_step
+    assert "serving.kubeflow.org/v1beta1" not in found.next_step
+
+
 @pytest.mark.parametrize(
     ("version", "kind"),
     [
