@@ -50,12 +50,13 @@ def as_if_served(
 
 
 def _has_more_to_it(entry: LeftOut) -> bool:
-    """Whether the next obstacle is worth a plan. A resource that nobody knows lacks a DeviceClass: that was said. What
-    asks for no device needs none of these nodes."""
+    """Whether the next obstacle is worth a plan. A resource that nobody knows lacks a DeviceClass, and one that no
+    machine has lacks a machine: that was said. What asks for no device needs none of these nodes."""
     codes = {reason.code: reason for reason in entry.reasons}
     if Code.OUT_OF_SCOPE not in codes:
         return Code.OTHER_SCHEDULER in codes
-    asked = codes[Code.OUT_OF_SCOPE].detail.get("resources", ())
+    detail = codes[Code.OUT_OF_SCOPE].detail
+    asked = () if "clouds" in detail else detail.get("resources", ())
     return isinstance(asked, tuple) and bool(asked) and all(map(is_plugin_resource, asked))
 
 

@@ -5,12 +5,13 @@ Missing drivers are checked first: a node of the pool with these drivers must ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import islice
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import LeftOut
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.snapshot import DaemonSet, Snapshot
@@ -26,6 +27,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import plugin_of, plugin_resources
+from instance_catalog.types.catalog import Catalog
 
 _POOLS: Final = 3  # the most pools in a reason
 _NODE: Final = "foreslice-trial"
@@ -112,3 +114,33 @@ def _missing_plugins(candidate: Candidate, pods: tuple[Pod, ...], snapshot: Snap
     offered = {r for amounts in plugin_resources(candidate.instance_type).values() for r in amounts}
     found = {resource: plugin for resource in sorted(asked & offered) if (plugin := plugin_of(resource))}
     return {resource: plugin.driver for resource, plugin in found.items() if plugin.driver not in handed_out(snapshot)}
+
+
+def without_machines(outside: Sequence[LeftOut], catalog: Catalog) -> tuple[LeftOut, ...]:
+    """The ignored pods; for those whose devices no instance type has, the clouds: no scope of a pool changes that."""
+    if not any(_by_plugin(reason) for entry in outside for reason in entry.reasons):
+        return tuple(outside)
+    had = {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
+    had |= {name for one in catalog for amounts in plugin_resources(one).values() for name in amounts}
+    clouds = " and ".join(sorted({one.cloud for one in catalog}))
+    return tuple(
+        replace(entry, reasons=tuple(_nowhere(reason, had, clouds) for reason in entry.reasons)) for entry in outside
+    )
+
+
+def _by_plugin(reason: Reason) -> tuple[str, ...]:
+    """The resources of device plugins that keep a pod out of all scopes."""
+    found = reason.detail.get("resources")
+    known = reason.code is Code.OUT_OF_SCOPE and reason.detail.keys() == {"resources", "by"}
+    return tuple(map(str, found)) if known and isinstance(found, tuple) else ()
+
+
+def _nowhere(reason: Reason, had: Set[str], clouds: str) -> Reason:
+    lacking = tuple(name for name in _by_plugin(reason) if name not in had and _counted(name))
+    return Reason.of(reason.code, reason.subject, resources=lacking, clouds=clouds) if lacking else reason
+
+
+def _counted(resource: str) -> bool:
+    """True if the catalog knows how many of them a machine hands out; those of NVIDIA depend on DeviceClasses."""
+    found = plugin_of(resource)
+    return found is not None and bool(found.whole)

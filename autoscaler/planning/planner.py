@@ -30,7 +30,7 @@ from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.disruption.baseline import holds
 from autoscaler.planning.disruption.node_actions import decide, needed_nodes
 from autoscaler.planning.memory import PlanMemory
-from autoscaler.planning.outside_pools import OutsidePools
+from autoscaler.planning.outside_pools import OutsidePools, without_machines
 from autoscaler.planning.placement.considered import Explanations, undecided_cheaper
 from autoscaler.planning.placement.existing import (
     Assigned,
@@ -113,7 +113,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         left_out=(*left_out, *(left for left in pods.waiting if left.pod not in decided.bought)),
         demands=_demands(packing, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=catalog.drivers),
-        outside=pods.outside,
+        outside=without_machines(pods.outside, catalog),
         warnings=(
             *unusable_fields(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
             *guessed_prices(launches, catalog),

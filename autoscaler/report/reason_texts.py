@@ -103,6 +103,9 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "(on by default from 1.36): use a resource claim, or, if your cluster has the gate on, say so in "
         "spec.featureGates of a PlanContext",
         "asks for {resources}, which no node has since {ended}: ask for {now}",
+        "asks for {resources}, which no machine of {clouds} in the catalog hands out: neither spec.scope.pods: All nor "
+        "a resource claim helps; leave it to nodes that are there, or add the type that has them with `foreslice "
+        "catalog add` (--strict counts it as not placed)",
         "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: if a DRA driver serves such "

@@ -184,7 +184,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NOT_RUNNABLE: ("{problem} (source: {source})", "{problem}", "have no driver in the supported node images"),
     Code.FRACTION_UNASKED: (
         "has {share}: set spec.fractional to Allow in a CapacityPool to be offered parts of a card",
-        "offer only a part of a GPU (a CapacityPool with spec.fractional: Allow admits them)",
+        "offer only a part of a GPU",  # a change that is tried says where a part would do
     ),
     Code.NOT_IN_GROUPS: (
         "no group of {kind} {template} starts {of}: its status has the groups, and what is wrong with them",

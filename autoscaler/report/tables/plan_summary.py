@@ -20,7 +20,6 @@ from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.tables.shortages import none_of_it, shortage_text
 from autoscaler.report.words import counted, few, money, ready_text
 from instance_catalog.dataclass import dataclass, replace
-from instance_catalog.drivers.device_plugins import shared_gpu_resources
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
 from instance_catalog.types.instance_type import CapacityType
 
@@ -77,12 +76,13 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incompl
     instead = f" ({useless} of them where they do not work: see the warnings)" if useless else ""
     text = (
         f"{counted(nodes, 'node')} to launch{price}; {counted(len(plan.placements), 'pod')} placed{instead}, "
-        f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored"
+        f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored{_asking(plan.outside)}"
     )
     if incomplete:
         looks = "looks like a patch" if incomplete == 1 else "look like patches"
         text += f"; an estimate, as {counted(incomplete, 'object')} {looks}: see the warnings"
-    lines = [Line(text, "error" if plan.left_out else "warning" if useless or incomplete else "good")]
+    doubtful = useless or incomplete or _asking(plan.outside)
+    lines = [Line(text, "error" if plan.left_out else "warning" if doubtful else "good")]
     if plan.at_least_usd_per_hour is not None and (above := plan.above_least or 0) >= _TOLD_ABOVE:
         lines.append(
             Line(
@@ -103,6 +103,12 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incompl
     lines += (Line(f"warning: {text_of(warning, short=True)}", "warning") for warning in plan.warnings)
     lines += (Line(text, "warning") for text in ignored_lines(plan.outside))
     return lines
+
+
+def _asking(outside: Sequence[LeftOut]) -> str:
+    """How many of the ignored pods ask for devices: what they wait for is not bought, whatever else is placed."""
+    asking = [entry for entry in outside if any(reason.detail.get("resources") for reason in entry.reasons)]
+    return f" ({len(asking)} of them {'asks' if len(asking) == 1 else 'ask'} for devices)" if asking else ""
 
 
 def _ready_lines(plan: Plan) -> Iterator[str]:
@@ -283,11 +289,8 @@ def _what_would_decide(entry: LeftOut) -> Iterator[str]:
 
 def _counts(misses: Sequence[NearMiss], *, short: bool) -> dict[str, int]:
     found: dict[str, int] = {}
-    shared = any(miss.reason.detail.get("resource") in shared_gpu_resources() for miss in misses)
     for miss in misses:
         text = failure_text(miss.reason, short=short, everywhere=_everywhere(misses))
-        if shared and miss.reason.code is Code.FRACTION_UNASKED:
-            text = "offer only a part of a GPU"  # a pool that admits them has no share of another system either
         found[text] = found.get(text, 0) + miss.types
     return found
 

@@ -6,6 +6,8 @@ from autoscaler.advice.ignored import Served, as_if_served
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
 from autoscaler.planning.policy import Policy
+from autoscaler.report.reasons import texts_of
+from autoscaler.report.tables.plan_summary import summary_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -39,3 +41,26 @@ def test_a_resource_that_no_device_plugin_hands_out_is_told_once() -> None:
     unknown = Container("main", FrozenMap({"example.com/x": Quantity.of(1)}))
     assert served(replace(pod("p", scheduler_name="volcano"), containers=(unknown,))) is None
     assert served(replace(pod("p"), containers=(unknown,))) is None
+
+
+def test_devices_that_no_machine_has_are_served_by_no_scope() -> None:
+    """The line of the pod says so, in the place of a scope and of what else would keep it from a node."""
+    amd, nvidia = (Container("main", FrozenMap({name: Quantity.of(1)})) for name in ("amd.com/gpu", "nvidia.com/gpu"))
+    state = snapshot([replace(pod("p"), containers=(amd,)), replace(pod("q"), containers=(nvidia,))])
+    found = plan(state)
+    texts = [texts_of(entry.reasons) for entry in found.outside]
+    assert "asks for amd.com/gpu, which no machine of aws in the catalog hands out: neither spec.scope.pods" in texts[0]
+    assert "(by " not in texts[0]
+    assert "nvidia.com/gpu, which device plugins hand out" in texts[1]
+    assert "set spec.scope.pods: All" in texts[1]
+    served_too = as_if_served(found, state, CATALOG, Policy(), NOW)
+    assert "default/p" not in {entry.pod for entry in (served_too.staying if served_too else ())}
+    first = summary_of(found)[0]
+    assert first.text.endswith("0 cannot be placed, 2 ignored (2 of them ask for devices)")
+    assert first.level == "warning"
+
+
+def test_an_ignored_pod_without_devices_waits_for_nothing() -> None:
+    first = summary_of(plan(snapshot([pod("p")])))[0]
+    assert first.text.endswith("1 ignored")
+    assert first.level == "good"
