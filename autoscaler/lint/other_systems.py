@@ -35,6 +35,8 @@ from instance_catalog.types.clouds import queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 _OF_HAMI: Final = (labels.HAMI_USE_TYPE, labels.HAMI_AVOID_TYPE, labels.HAMI_AVOID_DEVICE)
+_IN_PERCENT: Final = frozenset({"nvidia.com/gpucores", "nvidia.com/gpumem-percentage"})
+_PERCENT: Final = Quantity.of(100)
 _PINNING: Final = labels.HAMI_USE_DEVICE
 _SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
@@ -53,7 +55,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(unbought, lambda pod: _PINNING if _PINNING in pod.annotations else "", _pinned)
     yield from _of_first(snapshot, lambda pod: next((n for n in _OF_HAMI if n in pod.annotations), ""), _hami)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
-    yield from _of_first(snapshot, _shared_resource, _shared)
+    yield from _of_first(snapshot, _whole_by_share, _whole)
+    yield from _of_first(snapshot, lambda pod: "" if _whole_by_share(pod) else _shared_resource(pod), _shared)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
     having = cache(partial(machines_having, catalog=catalog))
@@ -166,6 +169,23 @@ def _shared(found: str) -> tuple[tuple[str, ...], str, str]:
         f"{'them' if several else 'it'} for whole GPUs; or run {system} on GPU nodes that a CapacityPool keeps by "
         f"spec.baseline: it has to require {labels.ACCELERATOR}, and a plan finds the pods' places on such nodes once "
         "they are given",
+    )
+
+
+def _whole_by_share(pod: Pod) -> str:
+    """The same where they are all of each GPU: 100 percent of what they count."""
+    names = _shared_resource(pod).split()
+    amounts = [container.requests.get(name, _PERCENT) for name in names for container in pod.containers]
+    return " ".join(names) if _IN_PERCENT.issuperset(names) and all(one == _PERCENT for one in amounts) else ""
+
+
+def _whole(found: str) -> tuple[tuple[str, ...], str, str]:
+    names = found.split()
+    system = shared_gpu_resources()[names[0]]
+    return (
+        ("spec", "containers", "resources"),
+        f"asks for 100 percent of each GPU by {' and '.join(names)} of {system}{{rest}}: nodes of a plan do not run it",
+        f"drop {'both' if len(names) == 2 else 'it'}: nvidia.com/gpu alone is whole GPUs",
     )
 
 

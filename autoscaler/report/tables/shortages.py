@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from autoscaler.model.reason import Reason
 from autoscaler.report.reasons import amount_text
-from instance_catalog.drivers.device_plugins import shared_gpu_resources
+from instance_catalog.drivers.device_plugins import other_device, shared_gpu_resources
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 
 
@@ -35,7 +35,8 @@ def _without(resources: Sequence[str], *, everywhere: bool) -> str:
     """Why no node offers the resources, and how to say which machines have those of somebody's own device plugin."""
     none = "no type on offer has any" if everywhere else "these have none"
     known = [name for name in resources if is_plugin_resource(name)]
-    own = [f"allocatable.{name}=…" for name in resources if name not in (*known, *shared_gpu_resources())]
+    others = (*known, *shared_gpu_resources(), *filter(other_device, resources))
+    own = [f"allocatable.{name}=…" for name in resources if name not in others]
     runs = f", or {'its' if len(resources) == 1 else 'their'} device plugin does not run there" if known else ""
     step = f"; `foreslice catalog set TYPE {' '.join(own)} --into DIR --reason WHY` says which of yours do"
     return f"{none}{runs}{step if own else ''}"

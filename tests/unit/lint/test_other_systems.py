@@ -66,6 +66,14 @@ def test_a_part_of_a_gpu_by_resource(resource: str, system: str) -> None:
     assert all(f"or run {system}" in one.next_step and "on GPU nodes" in one.next_step for one in found)
 
 
+@pytest.mark.parametrize(("cores", "whole"), [(100, True), (30, False)])
+def test_all_of_a_gpu_by_shares_is_a_whole_one(cores: int, *, whole: bool) -> None:
+    shares = {"nvidia.com/gpumem-percentage": Quantity.of(100), "nvidia.com/gpucores": Quantity.of(cores)}
+    (found,) = told(replace(pod("p"), containers=(Container("c", FrozenMap(shares)),)))
+    assert ("drop both: nvidia.com/gpu alone is whole GPUs" in found.next_step) is whole
+    assert ("claim a part of a GPU" in found.next_step) is not whole
+
+
 @pytest.mark.parametrize("resource", ["cloud-tpus.google.com/v2", "cloud-tpus.google.com/preemptible-v3"])
 def test_a_resource_that_a_cloud_has_ended(resource: str) -> None:
     (found,) = told(asking(resource), replace(asking(resource), name="q"))
@@ -209,6 +217,11 @@ def test_devices_of_two_vendors_are_told_each() -> None:
         ("Pod default/p", False),
         ("Pod default/q", False),
     ]
+
+
+def test_virtual_functions_of_network_cards_are_on_no_machine() -> None:
+    (found,) = told(asking("intel.com/sriov_left"))
+    assert "no instance type in the catalog has a network card for SR-IOV that its device plugin" in found.message
 
 
 def test_a_gpu_that_the_device_plugin_does_not_serve() -> None:
