@@ -12,7 +12,7 @@ from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, is_read, l
 from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
-from autoscaler.lint.pods.cloud_names import cloud_named
+from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.lint.tpu_advice import hosts_meant
 from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
 from autoscaler.model.plan import ConsideredOutcome

@@ -37,7 +37,6 @@ _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 _OF_HAMI: Final = (labels.HAMI_USE_TYPE, labels.HAMI_AVOID_TYPE, labels.HAMI_AVOID_DEVICE)
 _IN_PERCENT: Final = frozenset({"nvidia.com/gpucores", "nvidia.com/gpumem-percentage"})
 _PERCENT: Final = Quantity.of(100)
-_PINNING: Final = labels.HAMI_USE_DEVICE
 _SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
@@ -52,7 +51,9 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, _kai_part, _kai)
     bought = {key for node in plan.launches for key in node.pods} if plan is not None else frozenset()
     unbought = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in bought))
-    yield from _of_first(unbought, lambda pod: _PINNING if _PINNING in pod.annotations else "", _pinned)
+    yield from _of_first(
+        unbought, lambda pod: labels.HAMI_USE_DEVICE if labels.HAMI_USE_DEVICE in pod.annotations else "", _pinned
+    )
     yield from _of_first(snapshot, lambda pod: next((n for n in _OF_HAMI if n in pod.annotations), ""), _hami)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, _whole_by_share, _whole)
@@ -75,10 +76,11 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
     yield from _of_first(snapshot, _path_of_node, _path)
     assumed = not (snapshot.pools or snapshot.nodes)
-    rest = snapshot if assumed else unbought
     for protocol in gpudirect_protocols():
         direct = partial(_uses_gpudirect, protocol=protocol, pools=snapshot.pools)
-        yield from _of_first(rest, direct, partial(_gpudirect, protocol=protocol, assumed=assumed))
+        yield from _of_first(
+            snapshot if assumed else unbought, direct, partial(_gpudirect, protocol=protocol, assumed=assumed)
+        )
     yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(here, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
     for key in MODEL_KEYS:

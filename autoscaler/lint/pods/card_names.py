@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from autoscaler.lint.pods.cloud_names import cloud_of_machine
+from autoscaler.lint.pods.cloud_terms import cloud_of_machine
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Accelerator
 

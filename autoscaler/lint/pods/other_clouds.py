@@ -8,7 +8,7 @@ from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.card_names import accelerators_named, lacking_model
-from autoscaler.lint.pods.cloud_names import cloud_named, cloud_of_machine
+from autoscaler.lint.pods.cloud_terms import cloud_named, cloud_of_machine
 from autoscaler.lint.pods.unserved import absent_devices, machines_having, unserved_resources
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.lint.other_systems import foreign_advice
-from autoscaler.lint.pods.cloud_names import cloud_named, cloud_of_machine
+from autoscaler.lint.pods.cloud_terms import cloud_named, cloud_of_machine
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from instance_catalog.dataclass import replace
