@@ -13,6 +13,7 @@ from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, accelerator_told, unknown_accelerator
+from autoscaler.lint.pods.gpu_shares import shared_resource, shared_told, whole_by_share, whole_told
 from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
 from autoscaler.lint.pods.unserved import absent_devices, machines_having, unserved_resources
 from autoscaler.model.capacity import CapacityPool
@@ -24,7 +25,7 @@ from autoscaler.planning.demand.scope import requested_resources, served_resourc
 from autoscaler.planning.supply.unprepared import FREE_OF_CARDS, PINNED_TO_CARDS
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, and_more
-from instance_catalog.drivers.device_plugins import other_device, retired, shared_gpu_resources
+from instance_catalog.drivers.device_plugins import other_device, retired
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
@@ -35,8 +36,6 @@ from instance_catalog.types.clouds import queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 _OF_HAMI: Final = (labels.HAMI_USE_TYPE, labels.HAMI_AVOID_TYPE, labels.HAMI_AVOID_DEVICE)
-_IN_PERCENT: Final = frozenset({"nvidia.com/gpucores", "nvidia.com/gpumem-percentage"})
-_PERCENT: Final = Quantity.of(100)
 _SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
@@ -56,8 +55,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     )
     yield from _of_first(snapshot, lambda pod: next((n for n in _OF_HAMI if n in pod.annotations), ""), _hami)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
-    yield from _of_first(snapshot, _whole_by_share, _whole)
-    yield from _of_first(snapshot, lambda pod: "" if _whole_by_share(pod) else _shared_resource(pod), _shared)
+    yield from _of_first(snapshot, whole_by_share, whole_told)
+    yield from _of_first(snapshot, lambda pod: "" if whole_by_share(pod) else shared_resource(pod), shared_told)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
     having = cache(partial(machines_having, catalog=catalog))
@@ -151,43 +150,6 @@ def _dynamic_slice(topology: str) -> tuple[tuple[str, ...], str, str]:
         "each a 4x4x4 part of a reservation; Foreslice does not, and the hosts of a plan are single machines",
         "make these node pools as GKE's page on dynamic slicing says; or, for a slice that one node pool holds, drop "
         f"the annotation, and select nothing of dynamic slices but {labels.GKE_TPU_TOPOLOGY}",
-    )
-
-
-def _shared_resource(pod: Pod) -> str:
-    """The resources by which the pod asks a system for parts of GPUs, all of them; or nothing."""
-    requested = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
-    return " ".join(name for name in shared_gpu_resources() if name in requested)
-
-
-def _shared(found: str) -> tuple[tuple[str, ...], str, str]:
-    names = found.split()
-    system, several = shared_gpu_resources()[names[0]], len(names) > 1
-    return (
-        ("spec", "containers", "resources"),
-        f"asks for {' and '.join(names)}, with which {system} hands out parts of a GPU{{rest}}: nodes of a plan do not "
-        f"run it, so none has {'these resources' if several else 'the resource'}",
-        "claim a part of a GPU through DRA (docs/examples/mig-parts.yaml has claims of MIG profiles), or drop "
-        f"{'them' if several else 'it'} for whole GPUs; or run {system} on GPU nodes that a CapacityPool keeps by "
-        f"spec.baseline: it has to require {labels.ACCELERATOR}, and a plan finds the pods' places on such nodes once "
-        "they are given",
-    )
-
-
-def _whole_by_share(pod: Pod) -> str:
-    """The same where they are all of each GPU: 100 percent of what they count."""
-    names = _shared_resource(pod).split()
-    amounts = [container.requests.get(name, _PERCENT) for name in names for container in pod.containers]
-    return " ".join(names) if _IN_PERCENT.issuperset(names) and all(one == _PERCENT for one in amounts) else ""
-
-
-def _whole(found: str) -> tuple[tuple[str, ...], str, str]:
-    names = found.split()
-    system = shared_gpu_resources()[names[0]]
-    return (
-        ("spec", "containers", "resources"),
-        f"asks for 100 percent of each GPU by {' and '.join(names)} of {system}{{rest}}: nodes of a plan do not run it",
-        f"drop {'both' if len(names) == 2 else 'it'}: nvidia.com/gpu alone is whole GPUs",
     )
 
 
