@@ -14,6 +14,7 @@ from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY, handed_out
 from autoscaler.planning.supply.unprepared import unprepared
+from autoscaler.scheduling.resources import pod_requests
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.profile import assumed_profile
@@ -24,7 +25,7 @@ from instance_catalog.prediction.system_labels import OF_ANY_MODEL
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts
 from instance_catalog.types.instance_type import Accelerator, InstanceType
-from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk
+from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk, node_allocatable
 
 _GPU_CLASS: Final = "gpu.nvidia.com"
 _GPU_RESOURCE: Final = "nvidia.com/gpu"
@@ -78,10 +79,33 @@ def _assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
                 f"instance type {found.name}",
                 (),
                 f"pods request ephemeral-storage, and its root disk is assumed to have {found.reservation.root_disk}",
-                f"if yours differ, say so: `foreslice catalog set {found.name} allocatable.ephemeral-storage=… "
-                "--into DIR --reason WHY`",
+                _of_yours(found),
             )
             return
+
+
+def advised_disk(pods: Mapping[str, InstanceType | None], snapshot: Snapshot) -> str:
+    """The same of the first pod, by key, for which a change buys a machine of this type, where it asks for half or more
+    of what that disk leaves to pods: a little less and the pod does not fit. "" if none does."""
+    for pod in snapshot.pods:
+        found = pods.get(pod.key)
+        wanted = pod_requests(pod).get(EPHEMERAL_STORAGE, 0)
+        if found is None or not wanted or not assumes_root_disk(found):
+            continue
+        free = node_allocatable(found)[EPHEMERAL_STORAGE].int64_value()
+        if wanted * 2 >= free:
+            return (
+                f"{pod.key}: requests ephemeral-storage, of which {found.name} has {free / 2**30:.1f}Gi for pods if "
+                f"its root disk has {found.reservation.root_disk}, as is assumed; {_of_yours(found)}"
+            )
+    return ""
+
+
+def _of_yours(machine: InstanceType) -> str:
+    return (
+        f"if yours differ, say so: `foreslice catalog set {machine.name} allocatable.ephemeral-storage=… --into DIR "
+        "--reason WHY`"
+    )
 
 
 def _assumed_plugins(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:

@@ -128,14 +128,19 @@ def reservation_of(entry: schema.NodeEntry) -> NodeReservation:
         cpu_tiers=_tiers(kube.cpu),
         eviction_memory=entry.eviction.memory,
         eviction_disk=entry.eviction.disk,
-        disk=DiskReservation(kube.disk.base, kube.disk.share, kube.disk.most_share, kube.disk.most),
+        disk=_of_disk(kube.disk),
         root_disk=entry.root_disk,
+        disk_overhead=_of_disk(entry.disk_overhead),
         local_disks=LocalDisks(tuple(entry.local_disks.families), entry.local_disks.reserved)
         if entry.local_disks
         else LocalDisks(),
         pods=tuple(PodRange(p.least, p.most, p.vcpu_up_to) for p in entry.max_pods),
         provenance=_provenance(entry.provenance),
     )
+
+
+def _of_disk(entry: schema.DiskReservedEntry) -> DiskReservation:
+    return DiskReservation(entry.base, entry.share, entry.most_share, entry.most)
 
 
 def reservation_mismatches(entry: schema.NodeEntry) -> Iterator[Mismatch]:

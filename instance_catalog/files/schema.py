@@ -311,7 +311,7 @@ class MemoryReservedEntry(_Entry):
 
 
 class DiskReservedEntry(_Entry):
-    """kube-reserved ephemeral storage: base + share x disk, at most mostShare of the disk and most."""
+    """Kube-reserved, or never shown, of a disk: base + share x disk, at most mostShare of the disk and most."""
 
     base: QuantityText = Field(default_factory=_nothing)
     share: Share = Field(default_factory=Fraction)
@@ -358,10 +358,12 @@ class NodeEntry(_Entry):
     kube_reserved: KubeReservedEntry
     eviction: EvictionEntry
     root_disk: QuantityText = Field(description="when the node template says nothing")
+    disk_overhead: DiskReservedEntry = Field(default_factory=DiskReservedEntry)
     local_disks: LocalDisksEntry | None = None
     max_pods: list[PodRangeEntry] = Field(min_length=1, description="by size; the last without vcpuUpTo")
     provenance: dict[
-        Literal["memoryOverhead", "kubeReserved", "eviction", "rootDisk", "localDisks", "maxPods"], ProvenanceEntry
+        Literal["memoryOverhead", "kubeReserved", "eviction", "rootDisk", "diskOverhead", "localDisks", "maxPods"],
+        ProvenanceEntry,
     ] = {}
 
 

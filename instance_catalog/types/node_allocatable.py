@@ -45,7 +45,7 @@ def node_allocatable(
         CPU: Quantity(_cpu_millis(model, instance_type.vcpu), -3),
         MEMORY: _bytes(_kube_memory(model, instance_type.memory.value, pods.most)),
         EPHEMERAL_STORAGE: _bytes(
-            _kube_disk(model.disk, disk.value) if local is None else model.local_disks.reserved.value
+            _of_disk(model.disk, disk.value) if local is None else model.local_disks.reserved.value
         ),
         **reserved,
     }
@@ -54,7 +54,9 @@ def node_allocatable(
         CPU: Quantity(max(0, instance_type.vcpu * 1000 - kube[CPU].milli()), -3),
         MEMORY: _whole(memory - kube[MEMORY].value - model.eviction_memory.value),
         EPHEMERAL_STORAGE: _whole(
-            (disk.value if local is None else local) * (1 - model.eviction_disk) - kube[EPHEMERAL_STORAGE].value
+            (disk.value - _of_disk(model.disk_overhead, disk.value) if local is None else local)
+            * (1 - model.eviction_disk)
+            - kube[EPHEMERAL_STORAGE].value
         ),
         PODS: Quantity.of(pods.least),
     }
@@ -83,7 +85,7 @@ def _kube_memory(model: NodeReservation, memory: Fraction, pods: int) -> Fractio
     return model.memory_base.value + model.memory_per_pod.value * pods + _tiered(model.memory_tiers, memory)
 
 
-def _kube_disk(model: DiskReservation, disk: Fraction) -> Fraction:
+def _of_disk(model: DiskReservation, disk: Fraction) -> Fraction:
     bounds = [model.base.value + model.share * disk, model.most_share * disk]
     if model.most is not None:
         bounds.append(model.most.value)

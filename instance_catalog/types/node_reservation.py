@@ -35,7 +35,7 @@ class PodRange:
 
 @dataclass(frozen=True, slots=True)
 class DiskReservation:
-    """The reservation of a root disk: base + share x size, at most `most_share` of it and `most`."""
+    """A part of a root disk: base + share x size, at most `most_share` of it and `most`."""
 
     base: Quantity = _NOTHING
     share: Fraction = Fraction(0)
@@ -58,7 +58,8 @@ class NodeReservation:
 
     `memory_overhead` is the share of the nominal memory that the node never shows as its capacity. kube-reserved memory
     is `memory_base` + `memory_per_pod` x pods + `memory_tiers`; CPU is `cpu_tiers`, in cores. `eviction_memory` and
-    `eviction_disk` (a share) are hard eviction thresholds. `root_disk` is the size if the node template sets none.
+    `eviction_disk` (a share) are hard eviction thresholds. `root_disk` is the size if the node template sets none;
+    `disk_overhead` is what partitions of the image and the tables of the file system take of it.
     """
 
     image: str = ""
@@ -71,6 +72,7 @@ class NodeReservation:
     eviction_disk: Fraction = Fraction(0)
     disk: DiskReservation = DiskReservation()
     root_disk: Quantity = _NOTHING
+    disk_overhead: DiskReservation = DiskReservation()
     local_disks: LocalDisks = LocalDisks()
     pods: tuple[PodRange, ...] = (PodRange(110, 110),)
     provenance: FrozenMap[str, Provenance] = field(default_factory=FrozenMap)

@@ -32,17 +32,19 @@ def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
             each = " (the result is for one of them)" if len(names) > 1 and "→" in line else ""
             for part in folded(f"  {few(names)}{each}: {line}", WIDTH):
                 click.echo(part)
-        _print_any_gpu(found, helping)
+        _print_assumed(found, helping)
         _print_end_of_catalog(found, helping)
 
 
-def _print_any_gpu(found: Decided, helping: Mapping[str, str]) -> None:
-    """Prints that the machines of a change have the cheapest GPUs, if a pod does not select its own."""
-    from autoscaler.lint.supply_advice import advised_gpu
+def _print_assumed(found: Decided, helping: Mapping[str, str]) -> None:
+    """Prints that the machines of a change have the cheapest GPUs, if a pod does not select its own, and the size of
+    their root disks, if the change itself does not name it."""
+    from autoscaler.lint.supply_advice import advised_disk, advised_gpu
 
     bought = {pod: _BOUGHT.search(line.rpartition("→")[2]) for pod, line in helping.items()}
     types = {pod: found.catalog.types.get(name[1]) for pod, name in bought.items() if name}
-    if text := advised_gpu(types, found.snapshot):
+    silent = {pod: found for pod, found in types.items() if "a root disk of" not in helping[pod]}
+    for text in filter(None, (advised_gpu(types, found.snapshot), advised_disk(silent, found.snapshot))):
         for part in folded(f"  {text}", WIDTH):
             click.echo(part)
 

@@ -27,7 +27,7 @@ L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
 DISABLED = {"cloud.google.com/gke-gpu-driver-version": "disabled"}
 CATALOG = shipped("g2-standard-24", "g2-standard-48", "a3-highgpu-8g")
 DISK = (
-    "give g2-standard-48 a root disk of 160Gi or more (--disk-size of the GKE node pool), say so "
+    "give g2-standard-48 a root disk of 170Gi or more (--disk-size of the GKE node pool), say so "
     "(`foreslice catalog set g2-standard-48 allocatable.ephemeral-storage=80Gi --into DIR --reason WHY`) and plan with "
     "--catalog DIR → 1 × g2-standard-48 (on-demand), 4.00 $/h"
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.lint.supply_advice import advised_gpu, supply_advice
+from autoscaler.lint.supply_advice import advised_disk, advised_gpu, supply_advice
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.plan import HandedOut, LeftOut, LeftOutVerdict, NearMiss, Plan
@@ -286,3 +286,26 @@ def test_pools_that_hand_out_parts_of_gpus() -> None:
     known = replace(machine, allocatable=FrozenMap({"nvidia.com/gpu": Quantity.of(4)}))
     catalog = replace(CATALOG, types=FrozenMap({name: known, **dict(rest)}))
     assert not [one for one in told_of(asking, catalog=catalog) if "parts of its GPUs" in one]
+
+
+@pytest.mark.parametrize(
+    ("name", "disk", "told"),
+    [
+        ("g2-standard-24", "30Gi", True),
+        ("g2-standard-24", "5Gi", False),
+        ("g2-standard-24", "", False),
+        ("a3-highgpu-8g", "2Ti", False),  # local disks
+    ],
+)
+def test_a_change_that_buys_a_machine_says_how_large_its_disk_is_assumed_to_be(
+    name: str, disk: str, told: bool
+) -> None:
+    asked = FrozenMap({"ephemeral-storage": Quantity.parse(disk)} if disk else {})
+    asking = replace(pod("p", "c"), containers=(Container("main", asked),))
+    text = advised_disk({asking.key: SHIPPED.types[name]}, snapshot([asking], [claim("c")]))
+    assert bool(text) is told
+    expected = (
+        "default/p: requests ephemeral-storage, of which g2-standard-24 has 43.8Gi for pods if its root disk has "
+        "100Gi, as is assumed; if yours differ, say so: `foreslice catalog set g2-standard-24 "
+    )
+    assert text.startswith(expected) or not told

@@ -55,6 +55,16 @@ def test_without_a_model_the_nominal_size_is_allocatable() -> None:
             "70Gi",
         ),
         (
+            NodeReservation(
+                root_disk=Q("100Gi"),
+                disk_overhead=DiskReservation(Q("10Gi"), Fraction(1, 10)),
+                disk=DiskReservation(share=Fraction(1, 5)),
+                eviction_disk=Fraction(1, 10),
+            ),
+            "ephemeral-storage",
+            "52Gi",
+        ),
+        (
             NodeReservation(root_disk=Q("10Gi"), disk=DiskReservation(Q("10Gi"), most_share=Fraction(1, 2))),
             "ephemeral-storage",
             "5Gi",
@@ -76,6 +86,7 @@ def test_without_a_model_the_nominal_size_is_allocatable() -> None:
         "cpu tiers",
         "disk eviction",
         "disk share",
+        "disk overhead",
         "disk at most a share",
         "disk at most",
         "pods by size",
@@ -157,8 +168,31 @@ def test_every_shipped_type_leaves_room_for_pods(shipped: Catalog) -> None:
         assert result["ephemeral-storage"] > Q("0"), instance_type.name
 
 
+@pytest.mark.parametrize(
+    ("name", "disk", "shown"),
+    [
+        ("g2-standard-24", "100Gi", 47060071478),  # plan GKE Standard node sizes: 100 GB
+        ("g6.xlarge", "20Gi", 18181869946),  # public output of kubectl for AL2023
+    ],
+)
+def test_the_default_disk_leaves_what_nodes_show(shipped: Catalog, name: str, disk: str, shown: int) -> None:
+    """No more than they show, and less by 0.1 percent at most."""
+    machine = shipped.types[name]
+    assert machine.reservation.root_disk == Q(disk)
+    assert shown * 0.999 < node_allocatable(machine)["ephemeral-storage"].int64_value() <= shown
+
+
+@pytest.mark.parametrize(("disk", "shown"), [("30Gi", 27226542080), ("1000Gi", 1027832452 * 1024)])
+def test_other_disks_of_gke_show_no_less_than_predicted(shipped: Catalog, disk: str, shown: int) -> None:
+    """Capacities in public reports, of 30 GB and 1000 GB."""
+    machine = shipped.types["g2-standard-24"]
+    model = replace(machine.reservation, disk=DiskReservation(), eviction_disk=Fraction(0))
+    found = node_allocatable(replace(machine, reservation=model), root_disk=Q(disk))["ephemeral-storage"].int64_value()
+    assert shown * 0.998 < found <= shown
+
+
 def test_models_are_sourced(shipped: Catalog) -> None:
-    groups = {"memoryOverhead", "kubeReserved", "eviction", "rootDisk", "maxPods"}
+    groups = {"memoryOverhead", "kubeReserved", "eviction", "rootDisk", "diskOverhead", "maxPods"}
     expected = {"aws": groups, "gcp": groups | {"localDisks"}}
     assert {t.cloud: set(t.reservation.provenance) for t in shipped} == expected
 
