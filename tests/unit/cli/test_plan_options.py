@@ -153,7 +153,7 @@ def test_vllm_of_before_its_fallback_on_a_t4_is_warned_of(tmp_path: Path, dtype:
     path.write_text(POD.replace("name: c,", f"name: c, image: 'vllm:v0.6.3', {args},"))
     said = " ".join(run("-f", str(path), "--cloud", "aws").stdout.split())
     assert ("gets T4, whose compute capability is 7.5: up to version 0.8.4 it stops" in said) is told
-    assert ("add --dtype=half, or select a GPU of Ampere or later by foreslice.dev/accelerator" in said) is told
+    assert ("write --dtype=half, or select a GPU of Ampere or later by foreslice.dev/accelerator" in said) is told
 
 
 def test_a_model_server_that_its_gpu_hardly_holds_is_warned_of(tmp_path: Path) -> None:

@@ -90,13 +90,20 @@ def test_pods_that_share_a_claim_are_not_split_where_nothing_fits_at_all() -> No
 
 
 def test_what_device_plugins_hand_out_needs_a_pool_for_all_pods() -> None:
-    wanted = Pod("default", "tpu", containers=(Container("c", FrozenMap({"google.com/tpu": Quantity.of(4)})),))
+    wanted = Pod("default", "gpu", containers=(Container("c", FrozenMap({"nvidia.com/gpu": Quantity.of(4)})),))
     told = [line.text for line in summary_of(plan(snapshot([wanted])))[1:]]
     assert told == [
-        "1 pod ignored: default/tpu (asks for google.com/tpu, which device plugins hand out and no DeviceClass "
+        "1 pod ignored: default/gpu (asks for nvidia.com/gpu, which device plugins hand out and no DeviceClass "
         "serves, and has no resource claim: set spec.scope.pods: All in a CapacityPool whose nodes run them, or use a "
         "claim)"
     ]
+
+
+def test_what_no_machine_hands_out_needs_another_place() -> None:
+    wanted = Pod("default", "tpu", containers=(Container("c", FrozenMap({"google.com/tpu": Quantity.of(4)})),))
+    (told,) = [line.text for line in summary_of(plan(snapshot([wanted])))[1:]]
+    assert "asks for google.com/tpu, which no machine of aws in the catalog hands out: neither" in told
+    assert "leave it to nodes that are there" in told
 
 
 def test_ignored_pods_have_a_reason_and_a_remedy() -> None:
