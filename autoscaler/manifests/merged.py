@@ -9,9 +9,9 @@ containers, volumes and variables by name, and other lists as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Final, TypeAlias
 
+from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.manifests.document import Document
@@ -31,11 +31,6 @@ _ANCESTOR: Final = f"{TRAINER}/trainjob-ancestor-step"
 # Fields and list entries that are looked at for all objects together: some seconds. A file of 100 kB whose objects
 # name one template thousands of times would take minutes, and one of a megabyte hours.
 MOST_MERGED: Final = 3_000_000
-_LEFT: Final[ContextVar[int]] = ContextVar("left", default=MOST_MERGED)
-
-
-class _TooMuchError(Exception):
-    """More is to be merged than files may ask for."""
 
 
 def merged(read: Sequence[Document | EmptyList | Diagnostic]) -> list[Document | EmptyList | Diagnostic]:
@@ -46,29 +41,21 @@ def merged(read: Sequence[Document | EmptyList | Diagnostic]) -> list[Document |
     if not templates:
         return list(read)
     found: list[Document | EmptyList | Diagnostic] = []
-    token = _LEFT.set(MOST_MERGED)
-    try:
+    with on_account(Account(own=0, shared=Purse(MOST_MERGED), most=MOST_MERGED)):
         for one in read:
+            if not isinstance(one, Document):
+                found.append(one)
+                continue
             try:
-                found.append(_completed(one, templates) if isinstance(one, Document) else one)
-            except _TooMuchError:
-                assert isinstance(one, Document)
+                found.append(_completed(one, templates))
+            except BudgetSpentError:
                 return [one.located(_too_much())]
-    finally:
-        _LEFT.reset(token)
     return found
 
 
 def _too_much() -> Diagnostic:
     step = "plan for fewer at a time, or give what the controller makes of them: JobSets, Deployments or pods"
     return Diagnostic(f"more than {MOST_MERGED:,} fields to merge with the templates that it and others name", step)
-
-
-def _pay(fields: int) -> None:
-    left = _LEFT.get() - fields
-    if left < 0:
-        raise _TooMuchError
-    _LEFT.set(left)
 
 
 def runtime_named(job: Fields) -> tuple[str, str]:
@@ -123,7 +110,7 @@ def _job_set(job: Fields, runtime: Fields) -> dict[str, object]:
     template = of.child("template")
     patches = list(_patches(spec))
     entries = _list(template.child("spec").raw("replicatedJobs"))
-    _pay(len(entries) * (1 + len(patches)))
+    pay(len(entries) * (1 + len(patches)))
     jobs = [_patched(_dict(entry), patches) for entry in entries]
     jobs = [_trained(entry, spec.child("trainer"), of.child("mlPolicy")) for entry in jobs]
     metadata = _dict(over(template.raw("metadata") or {}, job.raw("metadata")))
@@ -196,7 +183,7 @@ def _of_container(fields: Mapping[str, object]) -> dict[str, object]:
 def over(base: object, patch: object) -> object:
     """`patch` over `base`; a field that is null there is removed."""
     if isinstance(base, (dict, list)) and isinstance(patch, (dict, list)):
-        _pay(len(base) + len(patch))
+        pay(len(base) + len(patch))
     if isinstance(base, dict) and isinstance(patch, dict):
         kept = {name: value for name, value in base.items() if name not in patch or patch[name] is not None}
         given = {name: value for name, value in patch.items() if value is not None}
