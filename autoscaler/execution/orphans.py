@@ -114,9 +114,9 @@ def find_orphans(
 
 
 def _count(machines: Iterable[Instance]) -> int:
-    """How many machines these are. The hosts of a slice count as one: they start and end together, and one launch that
-    nobody knows any more leaves all of them."""
-    return len({one.tags.get(TAG_BATCH, "") if one.hosts > 1 else one.id for one in machines})
+    """The number of machines, with the hosts of a slice as one: they start and end together, and one launch without an
+    object leaves all of them."""
+    return len({(one.tags.get(TAG_BATCH) or one.id) if one.hosts > 1 else one.id for one in machines})
 
 
 def _is_kept(member: BatchMember, batch: LaunchBatch, journal: Journal) -> bool:

@@ -150,6 +150,11 @@ def test_a_slice_counts_as_one_machine(desk: Desk, slices: int, stopped: bool) -
     assert (found.stopped, len(found.terminate)) == (stopped, 0 if stopped else len(hosts))
 
 
+def test_hosts_whose_launch_is_unknown_count_one_by_one(desk: Desk) -> None:
+    hosts = [replace(machine(f"i-{n}", desk, **{TAG_BATCH: ""}), hosts=4) for n in range(4)]
+    assert find_orphans(by_provider_id(*hosts), journal=desk.journal, nodes=(), now=desk.now).stopped
+
+
 def test_hosts_without_a_node_do_not_end_beside_one_that_is_adopted(desk: Desk) -> None:
     """They belong to its slice from then on, and end with it."""
     hosts = [replace(machine(f"i-{n}", desk, **{TAG_BATCH: "lost-1f"}), hosts=2) for n in (1, 2)]
