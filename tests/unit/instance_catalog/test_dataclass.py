@@ -148,6 +148,14 @@ def test_values_survive_pickling() -> None:
     assert pickle.loads(pickle.dumps(value)) == value
 
 
+def test_a_base_that_compares_in_its_own_way_is_refused() -> None:
+    with pytest.raises(TypeError, match="would not compare as its base does"):
+
+        @dataclass(frozen=True, slots=True)
+        class Labelled(Marked):
+            label: str = ""
+
+
 @pytest.mark.parametrize("declare", [dataclasses.field, field])
 def test_what_a_struct_cannot_do_is_refused(declare: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=r"is ordered|mixes the two modules"):
