@@ -36,8 +36,8 @@ class Container:
     `limits` only decide if devices that take of the node's own amounts may be added (KEP-5517). `model_billions` are
     the parameters of a model that it serves or trains in 16 bits, as far as is visible. The model's name is not kept:
     similar text in arguments and variables may be a secret. `serves_model`: a model server loads it, with no more of
-    the GPU's memory than by default. `vllm_bfloat16`: its vLLM is told to use bfloat16, or may be too old to replace it
-    by itself where no option sets another type.
+    the GPU's memory than by default. `vllm_bfloat16`: an option sets bfloat16 for its vLLM, or none sets a type and
+    the version may be too old to replace bfloat16.
     """
 
     name: str

@@ -118,7 +118,7 @@ def _missing_plugins(candidate: Candidate, pods: tuple[Pod, ...], snapshot: Snap
 
 def without_machines(outside: Sequence[LeftOut], catalog: Catalog) -> tuple[LeftOut, ...]:
     """The ignored pods; for those whose devices no instance type has, the clouds: no scope of a pool changes that."""
-    if not any(_by_plugin(reason) for entry in outside for reason in entry.reasons):
+    if not any(_counted(name) for entry in outside for reason in entry.reasons for name in _by_plugin(reason)):
         return tuple(outside)
     had = {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
     had |= {name for one in catalog for amounts in plugin_resources(one).values() for name in amounts}

@@ -92,6 +92,11 @@ def shared_gpu_resources() -> FrozenMap[str, str]:
     return FrozenMap(contents("drivers")["device_plugins"]["shared_gpus"])
 
 
+def shares_in_percent() -> frozenset[str]:
+    """Those of them that count hundredths of each GPU."""
+    return frozenset(contents("drivers")["device_plugins"]["shares_in_percent"])
+
+
 def other_device(resource: str) -> str:
     """What one of the resource is, of devices that no cloud of the catalog sells under this name: "GPU of Intel"; ""
     for all others."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Set
 from typing import Final
 
+from autoscaler.lint.pods.card_names import whole_cards
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.kubernetes import labels
@@ -52,5 +53,4 @@ def _names(key: str, catalog: Catalog) -> Set[str]:
     """The values of the label that nodes of the catalog's types have."""
     if key != labels.NVIDIA_GPU_PRODUCT:
         return accelerator_names(key, catalog)
-    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
-    return {product_label(card) for card in cards if card.vendor == "NVIDIA"} - {""}
+    return {product_label(card) for card in whole_cards(catalog) if card.vendor == "NVIDIA"} - {""}

@@ -23,14 +23,18 @@ _OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
 ABOUT: Final = ("gpu", "tpu", "accelerator", "nvidia", "tesla", "cuda", "device", "card")
 
 
+def whole_cards(catalog: Catalog) -> set[Accelerator]:
+    """The accelerators of the catalog without virtual ones."""
+    return {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
+
+
 def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
     """The catalog's accelerators that the value of a node label names, by key: of one model, and of the memory that
     the value names. None for what names several models, a part of one, or what a node must not be."""
     words = _words_of(value)
     if not _about_a_card(key, value):
         return ()
-    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
-    found = {card for card in cards if _WORDS.findall(card.model.lower()) and _named(card, words)}
+    found = {card for card in whole_cards(catalog) if _WORDS.findall(card.model.lower()) and _named(card, words)}
     sizes = _sizes(words)
     fitting = [card for card in found if not sizes or not _size_of(card) or _size_of(card) & sizes]
     one_model = len({card.model for card in found}) == 1
@@ -55,8 +59,7 @@ def nearest_accelerators(key: str, value: str, catalog: Catalog) -> tuple[str, .
     """Those of the one model with a letter more than the value names, A10G for A10, where the catalog has no other."""
     if not _about_a_card(key, value) or accelerators_named(key, value, catalog):
         return ()
-    cards = {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
-    models = {card.model for card in cards}
+    models = {card.model for card in whole_cards(catalog)}
     words = {word for word in _WORDS.findall(value.lower()) if word[-1:].isdigit() and not word.isdigit()}
     near = {model for model in models if model[-1:].isalpha() and model[:-1].lower() in words}
     found = sorted(near)[0] if len(near) == 1 else ""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from autoscaler.model.pod import Pod
-from instance_catalog.drivers.device_plugins import shared_gpu_resources
+from instance_catalog.drivers.device_plugins import shared_gpu_resources, shares_in_percent
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 
-_IN_PERCENT: Final = frozenset({"nvidia.com/gpucores", "nvidia.com/gpumem-percentage"})
-_PERCENT: Final = Quantity.of(100)
+_WHOLE = Quantity.of(100)
 
 
 def shared_resource(pod: Pod) -> str:
@@ -36,8 +33,10 @@ def shared_told(found: str) -> tuple[tuple[str, ...], str, str]:
 def whole_by_share(pod: Pod) -> str:
     """The same resources where they are all of each GPU: 100 percent of what they count."""
     names = shared_resource(pod).split()
-    amounts = [container.requests.get(name, _PERCENT) for name in names for container in pod.containers]
-    return " ".join(names) if _IN_PERCENT.issuperset(names) and all(one == _PERCENT for one in amounts) else ""
+    if not names or not shares_in_percent().issuperset(names):
+        return ""
+    amounts = [container.requests.get(name, _WHOLE) for name in names for container in pod.containers]
+    return " ".join(names) if all(one == _WHOLE for one in amounts) else ""
 
 
 def whole_told(found: str) -> tuple[tuple[str, ...], str, str]:

@@ -74,14 +74,15 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incompl
     price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
     useless = sum(found for warning in plan.warnings if isinstance(found := warning.detail.get("not_working"), int))
     instead = f" ({useless} of them where they do not work: see the warnings)" if useless else ""
+    asking = _asking(plan.outside)
     text = (
         f"{counted(nodes, 'node')} to launch{price}; {counted(len(plan.placements), 'pod')} placed{instead}, "
-        f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored{_asking(plan.outside)}"
+        f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored{asking}"
     )
     if incomplete:
         looks = "looks like a patch" if incomplete == 1 else "look like patches"
         text += f"; an estimate, as {counted(incomplete, 'object')} {looks}: see the warnings"
-    doubtful = useless or incomplete or _asking(plan.outside)
+    doubtful = useless or incomplete or asking
     lines = [Line(text, "error" if plan.left_out else "warning" if doubtful else "good")]
     if plan.at_least_usd_per_hour is not None and (above := plan.above_least or 0) >= _TOLD_ABOVE:
         lines.append(
