@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from autoscaler.clock import ClockJumps
 from autoscaler.cluster.api import ForbiddenError, list_all
 from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.resources import (
@@ -20,6 +22,7 @@ from autoscaler.cluster.resources import (
 )
 from autoscaler.errors import ConfigurationError
 from autoscaler.loop import loop as loop_module
+from autoscaler.loop import observation
 from autoscaler.loop.loop import Tick
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.spending import Spending
@@ -109,6 +112,33 @@ def test_a_type_that_failed_is_not_launched_again_before_that_is_written_down() 
     assert unsaved != []
     assert {launched for _, launched in unsaved} == {0}
     assert any(planned for planned, _ in unsaved)
+
+
+def test_ages_by_the_clock_of_another_process_count_only_after_a_while(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is known of the clock by which an earlier process, or another replica, has recorded moments."""
+    doubtful: list[bool] = []
+    ask = observation.ask
+
+    def asked(*given: Any, jumps: ClockJumps, **others: Any) -> Any:
+        doubtful.append(jumps.within(timedelta(minutes=5)))
+        return ask(*given, jumps=jumps, **others)
+
+    def observe_after(wait: timedelta) -> bool:
+        simulation.clock.advance(wait)
+        loop.tick()
+        return doubtful[-1]
+
+    monkeypatch.setattr(observation, "ask", asked)
+    loop = simulation.new_loop()
+    assert [observe_after(wait) for wait in (timedelta(0), timedelta(minutes=4), timedelta(minutes=2))] == [
+        True,
+        True,
+        False,
+    ]
+    loop.follow()
+    assert [observe_after(wait) for wait in (timedelta(0), timedelta(minutes=6))] == [True, False]
 
 
 def test_nothing_is_ended_while_the_definitions_go(simulation: Simulation) -> None:
