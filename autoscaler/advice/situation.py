@@ -21,7 +21,7 @@ from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import clouds_of_labels
+from instance_catalog.types.clouds import cloud_of_name, clouds_of_labels
 
 _ANYWHERE = Where()
 
@@ -105,7 +105,8 @@ class Situation:
     @cached_property
     def clouds(self) -> frozenset[str]:
         """The clouds whose machines the pod means, by labels that only those have, volumes that only those mount, and
-        images that only run there. What is given up of them is no reason to look elsewhere."""
+        images that only run there or are in a registry of that cloud. What is given up of them is no reason to look
+        elsewhere."""
         images = {container.image for container in self.pod.containers}
         direct = {
             self.catalog.types[name].cloud
@@ -115,7 +116,8 @@ class Situation:
             if name in self.catalog.types
         }
         volumes = clouds_of_volumes(self.pods, self.snapshot)
-        return clouds_of_labels(self.pod.selected_labels) | direct | volumes.keys()
+        registries = {cloud_of_name(image) for image in images} - {""}
+        return clouds_of_labels(self.pod.selected_labels) | direct | volumes.keys() | registries
 
     def like(self, claim: ResourceClaim) -> frozenset[str]:
         """Keys of the claims of these pods that ask for the same: those made from one template change together."""

@@ -43,6 +43,7 @@ from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.model_texts import old_text, small_text
+from autoscaler.report.tables.plan_summary import given_of
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
@@ -181,8 +182,7 @@ def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str
     if state.profile.note:
         click.echo(f"note: {state.profile.note}", err=True)
     costs = costs_of(found, cost_by)
-    there = {"pools": bool(state.pools), "daemons": bool(state.daemon_sets)}
-    print_plan(found.plan, output, **there, incomplete=incomplete, costs=costs)
+    print_plan(found.plan, output, given_of(state, incomplete), costs=costs)
     if output in ("table", "wide", "markdown"):
         print_costs(found, cost_by, output)
     if output in ("table", "wide"):

@@ -13,7 +13,7 @@ from autoscaler.cli.common.terminal import styled
 from autoscaler.model.plan import Plan
 from autoscaler.report.plan_document import document_of
 from autoscaler.report.printable import one_line
-from autoscaler.report.tables.plan_summary import Line, left_out_table, summary_of
+from autoscaler.report.tables.plan_summary import Given, Line, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import Table, tables_of
 
 FORMS: Final = ("wide", "name", "markdown")
@@ -24,17 +24,11 @@ _COLOURS: Final = {"good": "green", "warning": "yellow", "error": "red", "": ""}
 def print_plan(
     plan: Plan,
     output: str,
+    given: Given,
     *,
-    pools: bool,
-    daemons: bool = False,
-    incomplete: int = 0,
     costs: dict[str, Any] | None = None,
 ) -> None:
-    """Print the plan in a form of -o.
-
-    `pools`, `daemons`: whether there is a CapacityPool, a DaemonSet; `incomplete`: how many objects look like patches;
-    `costs` join the document.
-    """
+    """Print the plan in a form of -o. `costs` join the document."""
     match output:
         case "json" | "yaml":
             print_data(document_of(plan) | ({"costBy": costs} if costs else {}), output)
@@ -44,9 +38,9 @@ def print_plan(
             for left in plan.left_out:
                 click.echo(f"pod/{left.pod}")
         case "markdown":
-            _print_markdown(plan, summary_of(plan, pools=pools, daemons=daemons, incomplete=incomplete))
+            _print_markdown(plan, summary_of(plan, given))
         case _:
-            summary = summary_of(plan, pools=pools, daemons=daemons, incomplete=incomplete)
+            summary = summary_of(plan, given)
             _print_tables(plan, summary, wide=output == "wide")
 
 

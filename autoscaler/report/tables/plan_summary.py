@@ -12,6 +12,7 @@ from typing import Final
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import fact_text, text_of, texts_of
@@ -64,12 +65,32 @@ class Line:
     level: str = ""
 
 
-def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incomplete: int = 0) -> list[Line]:
-    """The first lines: the totals, every warning, every ignored pod.
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The input of a plan, as far as its first lines speak of it.
 
-    `pools`: True if there is a CapacityPool; `daemons`: True if there is a DaemonSet; `incomplete`: the number of
-    objects that look like patches.
+    `pools`: True if there is a CapacityPool; `daemons`: True if there is a DaemonSet; `elsewhere`: pods on nodes that
+    are not given; `incomplete`: the number of objects that look like patches.
     """
+
+    pools: bool = True
+    daemons: bool = False
+    elsewhere: tuple[str, ...] = ()
+    incomplete: int = 0
+
+
+_WITH_POOLS: Final = Given()
+
+
+def given_of(snapshot: Snapshot, incomplete: int = 0) -> Given:
+    """The pools, DaemonSets and pods of a snapshot. `incomplete`: see Given."""
+    nodes = {None, *(node.name for node in snapshot.nodes)}
+    elsewhere = tuple(pod.key for pod in snapshot.pods if pod.node_name not in nodes)
+    return Given(bool(snapshot.pools), bool(snapshot.daemon_sets), elsewhere, incomplete)
+
+
+def summary_of(plan: Plan, given: Given = _WITH_POOLS) -> list[Line]:
+    """The first lines: the totals, every warning, every ignored pod."""
     nodes = len(plan.launches)
     price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
     useless = sum(found for warning in plan.warnings if isinstance(found := warning.detail.get("not_working"), int))
@@ -79,10 +100,10 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incompl
         f"{counted(nodes, 'node')} to launch{price}; {counted(len(plan.placements), 'pod')} placed{instead}, "
         f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored{asking}"
     )
-    if incomplete:
-        looks = "looks like a patch" if incomplete == 1 else "look like patches"
-        text += f"; an estimate, as {counted(incomplete, 'object')} {looks}: see the warnings"
-    doubtful = useless or incomplete or asking
+    if given.incomplete:
+        looks = "looks like a patch" if given.incomplete == 1 else "look like patches"
+        text += f"; an estimate, as {counted(given.incomplete, 'object')} {looks}: see the warnings"
+    doubtful = useless or given.incomplete or asking
     lines = [Line(text, "error" if plan.left_out else "warning" if doubtful else "good")]
     if plan.at_least_usd_per_hour is not None and (above := plan.above_least or 0) >= _TOLD_ABOVE:
         lines.append(
@@ -93,9 +114,8 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incompl
         )
     lines += map(Line, dict.fromkeys(_ready_lines(plan)))
     if not (plan.placements or plan.left_out or plan.outside):
-        lines.append(Line("there are no pending pods: give pods, or workloads that make pods, with their claims"))
-        lines += [Line("pods of a DaemonSet open no nodes: they run on those that others need")] if daemons else []
-    if nodes and not pools:
+        lines += map(Line, _nothing_pending(given))
+    if nodes and not given.pools:
         lines.append(
             Line("no CapacityPool given: the whole catalog is on offer; docs/install.md shows how to make one")
         )
@@ -104,6 +124,20 @@ def summary_of(plan: Plan, *, pools: bool = True, daemons: bool = False, incompl
     lines += (Line(f"warning: {text_of(warning, short=True)}", "warning") for warning in plan.warnings)
     lines += (Line(text, "warning") for text in ignored_lines(plan.outside))
     return lines
+
+
+def _nothing_pending(given: Given) -> Iterator[str]:
+    """What the input holds instead of pending pods, and what to give."""
+    if given.elsewhere:
+        have = "already has a node" if len(given.elsewhere) == 1 else "already have nodes"
+        yield (
+            f"there are no pending pods: {few(given.elsewhere)} {have} (spec.nodeName); to plan for a new copy, delete "
+            "spec.nodeName and status, or give the workload that makes it"
+        )
+    else:
+        yield "there are no pending pods: give pods, or workloads that make pods, with their claims"
+    if given.daemons:
+        yield "pods of a DaemonSet open no nodes: they run on those that others need"
 
 
 def _asking(outside: Sequence[LeftOut]) -> str:

@@ -14,7 +14,7 @@ from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.cel_words import short_cel
 from autoscaler.report.plan_document import document_of
-from autoscaler.report.tables.plan_summary import left_out_lines, left_out_table, summary_of
+from autoscaler.report.tables.plan_summary import Given, given_of, left_out_lines, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import tables_of
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace
@@ -206,9 +206,18 @@ def test_types_of_which_each_lacks_one_of_two_classes_are_counted() -> None:
     assert "3 have no device of DeviceClass neuron.aws.com, 2 have no device of DeviceClass gpu.nvidia.com" in line
 
 
+def test_pods_on_nodes_that_are_not_given_are_why_nothing_is_pending() -> None:
+    running = pod("p", node_name="n")
+    state = snapshot([running])
+    lines = [line.text for line in summary_of(plan(state), given_of(state))]
+    assert "there are no pending pods: default/p already has a node (spec.nodeName)" in lines[1]
+    assert given_of(snapshot([pod("q")])).elsewhere == ()
+    assert "give pods" in summary_of(plan(snapshot([])), given_of(snapshot([])))[1].text
+
+
 @pytest.mark.parametrize(("number", "said"), [(1, "1 object looks like a patch"), (2, "2 objects look like patches")])
 def test_the_first_line_says_that_patches_were_planned(number: int, said: str) -> None:
-    first, *_ = summary_of(planned(1), incomplete=number)
+    first, *_ = summary_of(planned(1), Given(incomplete=number))
     assert first.text.endswith(f"; an estimate, as {said}: see the warnings")
     assert first.level == "warning"
     assert "estimate" not in summary_of(planned(1))[0].text

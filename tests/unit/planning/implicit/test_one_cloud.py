@@ -76,6 +76,19 @@ def test_what_a_change_promises_is_of_one_cloud_as_well() -> None:
     assert len(clouds) == 1
 
 
+def test_what_a_change_promises_is_of_the_cloud_whose_registry_has_the_image() -> None:
+    """One GPU of 80 GB is cheapest on Google Cloud, and the pod's image is in a registry of AWS."""
+    state, policy = pods(1, node_selector=FrozenMap({"team": "research"})), Policy(considered=100)
+    (one,) = state.pods
+    placeholder = "<<ACCOUNT>>.dkr.ecr.<<REGION>>.amazonaws.com/train:1"
+    for image, cloud in (("registry.example/train:1", "gcp"), (ECR, "aws"), (placeholder, "aws")):
+        named = replace(one, containers=(replace(one.containers[0], image=image),))
+        there = replace(state, pods=(named,))
+        found = advise(named, there, CATALOG, plan_for(there, CATALOG, policy, NOW), policy, NOW, most=1)
+        launched = [ref.instance_type for entry in found for ref, _ in entry.result.launches]
+        assert {CATALOG.types[name].cloud for name in launched} == {cloud}, image
+
+
 ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
 
 
