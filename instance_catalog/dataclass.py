@@ -68,7 +68,8 @@ def _dataclass(
         by_struct = eq and not uncompared
         made = StructMeta(declared.__name__, bases, namespace, frozen=frozen, eq=by_struct, order=order, dict=not slots)
         if uncompared and eq:
-            _compare(made, [name for name in made.__struct_fields__ if name not in uncompared], hashable=frozen)
+            compared = [name for name in made.__struct_fields__ if name not in uncompared]
+            _compare(made, compared, hashable=frozen, own_hash=namespace.get("__hash__"))
         if any(not field.repr for field in marked.values()):
             _show(made, [name for name in made.__struct_fields__ if name not in marked or marked[name].repr])
         return made
@@ -76,8 +77,8 @@ def _dataclass(
     return struct if declared is None else struct(declared)
 
 
-def _compare(made: Any, names: list[str], *, hashable: bool) -> None:
-    """Have instances compared, and hashed if they may be, by these fields alone."""
+def _compare(made: Any, names: list[str], *, hashable: bool, own_hash: Any) -> None:
+    """Have instances compared, and hashed if they may be, by these fields alone; a hash of its own is kept."""
     compared = attrgetter(*names)
 
     def equal(this: Any, other: Any) -> Any:
@@ -88,7 +89,7 @@ def _compare(made: Any, names: list[str], *, hashable: bool) -> None:
 
     made.__eq__ = equal
     made.__ne__ = object.__ne__
-    made.__hash__ = hashed if hashable else None
+    made.__hash__ = own_hash or (hashed if hashable else None)
 
 
 def _show(made: Any, names: list[str]) -> None:
