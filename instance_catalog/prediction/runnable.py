@@ -68,14 +68,13 @@ def why_not_runnable(instance_type: InstanceType, drivers: DriverSet) -> NotRunn
     accelerator = instance_type.accelerator
     if accelerator is None:
         return None
-    images = [image for image in node_images() if _serves(image, instance_type, accelerator.vendor)]
     if accelerator.vendor != _NVIDIA:
-        return _not_listed(instance_type, images)
+        return _not_listed(instance_type, _images(instance_type, accelerator.vendor))
     profile = drivers.profile("nvidia")
     return (
         _out_of_branches(instance_type, profile)
         or _no_passthrough(instance_type, profile)
-        or (None if profile is not None and profile.option("driver") else _no_image(instance_type, images))
+        or (None if profile is not None and profile.option("driver") else _no_image(instance_type))
     )
 
 
@@ -120,9 +119,11 @@ def _no_passthrough(instance_type: InstanceType, profile: DriverProfile | None) 
     return NotRunnable(problem, passthrough_source())
 
 
-def _no_image(instance_type: InstanceType, images: list[NodeImage]) -> NotRunnable | None:
+@lru_cache(maxsize=1024)  # a type is offered with several sets of drivers
+def _no_image(instance_type: InstanceType) -> NotRunnable | None:
     """No image has the type and a branch that runs it. Where images that ship a known branch have the wrong one, those
     whose branch is not known are no reason to hope."""
+    images = _images(instance_type, _NVIDIA)
     oldest, last = branch_bounds(instance_type)
     possible = [image for image in images if image.lists(instance_type.name) is not False]
     known = [image for image in possible or images if image.drivers]
@@ -149,11 +150,11 @@ def _not_listed(instance_type: InstanceType, images: list[NodeImage]) -> NotRunn
     return NotRunnable(f"{names} do{'es' if len(images) == 1 else ''} not support it", images[0].source)
 
 
-def _serves(image: NodeImage, instance_type: InstanceType, vendor: str) -> bool:
-    return (image.cloud, image.vendor) == (instance_type.cloud, vendor) and image.architecture in (
-        "",
-        instance_type.architecture,
-    )
+def _images(instance_type: InstanceType, vendor: str) -> list[NodeImage]:
+    """The node images of the type's cloud for its architecture and this vendor's accelerators."""
+    cloud, architectures = instance_type.cloud, ("", instance_type.architecture)
+    of_vendor = (image for image in node_images() if (image.cloud, image.vendor) == (cloud, vendor))
+    return [image for image in of_vendor if image.architecture in architectures]
 
 
 def _runs(branch: int, oldest: Branches, last: Branches) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import ceil, floor
-from typing import Final
+from math import ceil
+from typing import Final, TypeAlias
 
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -23,6 +23,8 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 _KIBI: Final = 1024
+# Whole numbers stay whole: a plan works out hundreds of machines, and fractions take ten times as long.
+Amount: TypeAlias = int | Fraction
 _NOTHING_ELSE: Final[FrozenMap[str, Quantity]] = FrozenMap()
 
 
@@ -43,20 +45,20 @@ def node_allocatable(
     local = _local_disk(instance_type) if root_disk is None else None
     kube = {
         CPU: Quantity(_cpu_millis(model, instance_type.vcpu), -3),
-        MEMORY: _bytes(_kube_memory(model, instance_type.memory.value, pods.most)),
+        MEMORY: _bytes(_kube_memory(model, _amount(instance_type.memory), pods.most)),
         EPHEMERAL_STORAGE: _bytes(
-            _of_disk(model.disk, disk.value) if local is None else model.local_disks.reserved.value
+            _of_disk(model.disk, _amount(disk)) if local is None else _amount(model.local_disks.reserved)
         ),
         **reserved,
     }
-    memory = instance_type.memory.value * (1 - model.memory_overhead)
+    memory = _amount(instance_type.memory) * (1 - model.memory_overhead)
     predicted = {
         CPU: Quantity(max(0, instance_type.vcpu * 1000 - kube[CPU].milli()), -3),
-        MEMORY: _whole(memory - kube[MEMORY].value - model.eviction_memory.value),
+        MEMORY: _whole(memory - _amount(kube[MEMORY]) - _amount(model.eviction_memory)),
         EPHEMERAL_STORAGE: _whole(
-            (disk.value - _of_disk(model.disk_overhead, disk.value) if local is None else local)
+            (_amount(disk) - _of_disk(model.disk_overhead, _amount(disk)) if local is None else local)
             * (1 - model.eviction_disk)
-            - kube[EPHEMERAL_STORAGE].value
+            - _amount(kube[EPHEMERAL_STORAGE])
         ),
         PODS: Quantity.of(pods.least),
     }
@@ -69,35 +71,40 @@ def assumes_root_disk(instance_type: InstanceType) -> bool:
     return not measured and _local_disk(instance_type) is None and instance_type.reservation.root_disk.value > 0
 
 
-def _local_disk(instance_type: InstanceType) -> Fraction | None:
+def _local_disk(instance_type: InstanceType) -> int | None:
     """Bytes of the local disks that are the node's ephemeral storage; None where its root disk is."""
     family = instance_type.name.partition("-")[0]
     if family not in instance_type.reservation.local_disks.families or not instance_type.local_nvme_gb:
         return None
-    return Fraction(instance_type.local_nvme_gb * 10**9)
+    return instance_type.local_nvme_gb * 10**9
+
+
+def _amount(quantity: Quantity) -> Amount:
+    return quantity.value if quantity.scale < 0 else quantity.ceil()
 
 
 def _cpu_millis(model: NodeReservation, vcpu: int) -> int:
-    return ceil(_tiered(model.cpu_tiers, Fraction(vcpu)) * 1000)
+    return ceil(_tiered(model.cpu_tiers, vcpu) * 1000)
 
 
-def _kube_memory(model: NodeReservation, memory: Fraction, pods: int) -> Fraction:
-    return model.memory_base.value + model.memory_per_pod.value * pods + _tiered(model.memory_tiers, memory)
+def _kube_memory(model: NodeReservation, memory: Amount, pods: int) -> Amount:
+    return _amount(model.memory_base) + _amount(model.memory_per_pod) * pods + _tiered(model.memory_tiers, memory)
 
 
-def _of_disk(model: DiskReservation, disk: Fraction) -> Fraction:
-    bounds = [model.base.value + model.share * disk, model.most_share * disk]
+def _of_disk(model: DiskReservation, disk: Amount) -> Amount:
+    bounds: list[Amount] = [_amount(model.base) + model.share * disk, model.most_share * disk]
     if model.most is not None:
-        bounds.append(model.most.value)
+        bounds.append(_amount(model.most))
     return min(bounds)
 
 
-def _tiered(tiers: tuple[Tier, ...], amount: Fraction) -> Fraction:
-    total, covered = Fraction(0), Fraction(0)
+def _tiered(tiers: tuple[Tier, ...], amount: Amount) -> Amount:
+    total: Amount = 0
+    covered: Amount = 0
     for tier in tiers:
         if covered >= amount:
             break
-        upper = amount if tier.up_to is None else min(amount, tier.up_to.value)
+        upper = amount if tier.up_to is None else min(amount, _amount(tier.up_to))
         if upper > covered:
             total, covered = total + (upper - covered) * tier.share, upper
     return total
@@ -107,10 +114,10 @@ def _pod_range(model: NodeReservation, vcpu: int) -> PodRange:
     return next(range_ for range_ in model.pods if range_.vcpu_up_to is None or vcpu <= range_.vcpu_up_to)
 
 
-def _bytes(amount: Fraction) -> Quantity:
+def _bytes(amount: Amount) -> Quantity:
     return Quantity.of(ceil(amount), "BinarySI")
 
 
-def _whole(amount: Fraction) -> Quantity:
+def _whole(amount: Amount) -> Quantity:
     """Bytes rounded down to KiB, as nodes show them; never less than nothing."""
-    return Quantity.of(max(0, floor(amount / _KIBI)) * _KIBI, "BinarySI")
+    return Quantity.of(max(0, amount // _KIBI) * _KIBI, "BinarySI")

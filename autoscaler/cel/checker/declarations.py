@@ -272,25 +272,27 @@ def _overloads(line: str) -> list[tuple[str, Overload]]:
     if found is None:
         raise ValueError(f"malformed declaration: {line}")
     function, dot, identity, arguments, result, choices = found.groups()
+    if not choices:
+        return [(function, _read(identity, arguments, result, method=bool(dot)))]
     read = []
-    for choice in choices.split() if choices else [""]:
+    for choice in choices.split():
         name = choice.partition("<")[0]
-
-        def typed(text: str, choice: str = choice) -> Type:
-            return _type(re.sub(r"\bT\b", choice, text))
-
         read.append(
             (
                 re.sub(r"\bT\b", name, function),
-                _overload(
+                _read(
                     re.sub(r"(?<![a-zA-Z])T(?![a-zA-Z])", name, identity),
-                    tuple(typed(a) for a in arguments.split(", ") if a),
-                    typed(result),
+                    re.sub(r"\bT\b", choice, arguments),
+                    re.sub(r"\bT\b", choice, result),
                     method=bool(dot),
                 ),
             )
         )
     return read
+
+
+def _read(identity: str, arguments: str, result: str, *, method: bool) -> Overload:
+    return _overload(identity, tuple(_type(a) for a in arguments.split(", ") if a), _type(result), method=method)
 
 
 def _overload(identity: str, arguments: tuple[Type, ...], result: Type, *, method: bool) -> Overload:

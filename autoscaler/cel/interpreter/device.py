@@ -7,6 +7,7 @@ months, and views of former nodes must not remain.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Final, TypeAlias
@@ -126,7 +127,9 @@ def _view(
     failure = ""
     for name, attribute in published.items():
         domain, identifier = split_name(name, driver)
-        value = _converted(attribute, f"{domain}/{identifier}", dialect)
+        value: Value = attribute
+        if type(attribute) not in _AS_PUBLISHED:
+            value = _converted(attribute, f"{domain}/{identifier}", dialect)
         if type(value) is Failure:
             failure = failure or f"attribute {name}: {value.message}"
             continue
@@ -161,10 +164,15 @@ def _publish(groups: dict[Value, Value], domain: str, identifier: str, value: Va
     entries[identifier] = value
 
 
+@lru_cache(maxsize=4096)
 def split_name(name: str, driver: str) -> tuple[str, str]:
     """Domain and identifier of a qualified name; a name without a slash belongs to the driver's domain."""
     domain, slash, identifier = name.partition("/")
     return (domain, identifier) if slash else (driver, name)
+
+
+# Attributes of these types are values of expressions as they are.
+_AS_PUBLISHED: Final = frozenset({str, int, bool})
 
 
 def _converted(attribute: AttributeValue, name: str, dialect: Dialect) -> Value:
@@ -182,6 +190,7 @@ def _converted(attribute: AttributeValue, name: str, dialect: Dialect) -> Value:
     return next((item for item in items if type(item) is Failure), items)
 
 
+@lru_cache(maxsize=4096)
 def _version(text: str) -> Value:
     try:
         return SemanticVersion.parse(text)
