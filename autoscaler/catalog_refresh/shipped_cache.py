@@ -1,8 +1,8 @@
-"""The shipped catalog as an earlier command read it, in a file of the user's cache directory.
+"""The shipped catalog and the facts beside it as an earlier command read them, in files of the user's cache directory.
 
-Reading, checking and merging the shipped files, with the library that checks them, is a quarter of what a short command
-costs. The file counts only for exactly the same data, code and version of Python, so it is never out of date; whatever
-is wrong with it or with the directory, the catalog is read as if there were none.
+Reading, checking and merging the shipped files, with the libraries that do so, is a quarter of what a short command
+costs. A file counts only for exactly the same data, code and version of Python, so it is never out of date; whatever
+is wrong with it or with the directory, the data is read as if there were none.
 """
 
 from __future__ import annotations
@@ -14,59 +14,73 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import instance_catalog
 from autoscaler.catalog_refresh.cache_directory import cache_directory
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.package_data import Folders
 from instance_catalog.types.catalog import Catalog
 
+T = TypeVar("T")
+
 _ROOT: Final = Path(instance_catalog.__file__).parent
-_NAME: Final = "shipped-catalog"
 _KEY_BYTES: Final = 32
-# What a catalog is made of. Anything else in the file is refused before it is created.
+# What they are made of. Anything else in the file is refused before it is created.
 _OTHERS: Final = frozenset({("datetime", "date"), ("decimal", "Decimal"), ("fractions", "Fraction")})
 
 
 def shipped_catalog(read: Callable[[], Catalog]) -> Catalog:
     """The shipped catalog: from the cache if it is there, else from `read`, whose answer is then kept."""
+    return _kept("shipped-catalog", Catalog, read)
+
+
+def shipped_facts(read: Callable[[], Folders]) -> Folders:
+    """The same for the facts of drivers, clouds, node images and MIG."""
+    return _kept("shipped-facts", FrozenMap, read)
+
+
+def _kept(name: str, kind: type, read: Callable[[], T]) -> T:
     directory = cache_directory()
-    key = _key() if directory is not None else None
+    key = _key(_ROOT) if directory is not None else None
     if directory is None or key is None:
         return read()
-    path = directory / _NAME
-    found = _loaded(path, key)
+    path = directory / name
+    found: T | None = _loaded(path, key, kind)
     if found is None:
         found = read()
         _keep(path, key + pickle.dumps(found, protocol=5))
     return found
 
 
-def _key() -> bytes | None:
+@cache  # the data and code of a process do not change
+def _key(root: Path) -> bytes | None:
     """Of the data, of the code that reads it, and of Python; None if the code is not there as text."""
     found, code = hashlib.blake2b(sys.version.encode(), digest_size=_KEY_BYTES), False
     try:
-        for path in _files():
+        for path in _files(root):
             code = code or path.endswith(".py")
             with open(path, "rb") as file:
                 content = file.read()
-            found.update(b"%s\0%d\0" % (path.removeprefix(str(_ROOT)).encode(), len(content)))
+            found.update(b"%s\0%d\0" % (path.removeprefix(str(root)).encode(), len(content)))
             found.update(content)
     except OSError:
         return None
     return found.digest() if code else None
 
 
-def _files() -> Iterator[str]:
-    for folder, folders, names in os.walk(_ROOT):
+def _files(root: Path) -> Iterator[str]:
+    for folder, folders, names in os.walk(root):
         folders.sort()
         for name in sorted(names):
             if name.endswith((".py", ".yaml")):
                 yield os.path.join(folder, name)
 
 
-def _loaded(path: Path, key: bytes) -> Catalog | None:
+def _loaded(path: Path, key: bytes, kind: type) -> Any:
     """None if there is no such file, if it is somebody else's, or if it is of other data."""
     try:
         with open(path, "rb") as file:
@@ -77,13 +91,13 @@ def _loaded(path: Path, key: bytes) -> Catalog | None:
         if content[:_KEY_BYTES] != key:
             return None
         found = _Reader(BytesIO(content[_KEY_BYTES:])).load()
-    except Exception:  # noqa: BLE001  # a damaged pickle raises anything; the catalog is read instead
+    except Exception:  # noqa: BLE001  # a damaged pickle raises anything; the data is read instead
         return None
-    return found if isinstance(found, Catalog) else None
+    return found if isinstance(found, kind) else None
 
 
 class _Reader(pickle.Unpickler):
-    """Creates values of the catalog and nothing else."""
+    """Creates values of the catalog and its facts, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if not module.startswith("instance_catalog.") and (module, name) not in _OTHERS:

@@ -17,9 +17,13 @@ from autoscaler.cli.common.extras import missing_extra
 from autoscaler.cli.common.terminal import guard_streams, guarded_streams, no_styles
 from autoscaler.composition.commands import CLOUD_COMMANDS
 from autoscaler.errors import ForesliceError
+from instance_catalog.package_data import keep_contents
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from instance_catalog.package_data import Folders
 
 # name -> ("module:function", first sentence of the help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -154,6 +158,12 @@ def _cache_directory() -> Path | None:
     return cache_directory()
 
 
+def _facts(read: Callable[[], Folders]) -> Folders:
+    from autoscaler.catalog_refresh.shipped_cache import shipped_facts
+
+    return shipped_facts(read)
+
+
 def main() -> None:
     one_shot = sys.argv[1:2] != ["run"]
     if one_shot:
@@ -162,6 +172,7 @@ def main() -> None:
         # Other packages' plugins of pydantic have no say here, and looking for them took 0.01 s.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "true")
         keep_tables_in(_cache_directory)
+        keep_contents(_facts)
     else:
         collect_rarely()
     guard_streams()

@@ -6,14 +6,18 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from autoscaler.catalog_refresh import shipped_cache
 from autoscaler.catalog_refresh.cache_directory import cache_directory
-from autoscaler.catalog_refresh.shipped_cache import shipped_catalog
+from autoscaler.catalog_refresh.shipped_cache import shipped_catalog, shipped_facts
+from instance_catalog import package_data
 from instance_catalog.files.loader import load_catalog, shipped_layers
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.package_data import Folders
 from instance_catalog.types.catalog import Catalog
 
 NAME = "shipped-catalog"
@@ -73,11 +77,51 @@ def test_other_data_is_read_again(directory: Path, tmp_path: Path, monkeypatch: 
     shipped_catalog(read)
     assert read.times == 1
     data.write_text("a: 2")
+    shipped_cache._key.cache_clear()  # as in another process
     shipped_catalog(read)
     assert read.times == 2
     (tmp_path / "code.py").write_text("pass")
+    shipped_cache._key.cache_clear()
     shipped_catalog(read)
     assert read.times == 3
+
+
+FOLDERS = ("clouds", "drivers", "images", "mig")
+
+
+@pytest.fixture
+def kept_facts(directory: Path) -> Iterator[None]:
+    package_data.keep_contents(shipped_facts)
+    yield
+    package_data.keep_contents(None)
+
+
+def test_the_second_command_reads_no_facts_of_drivers_and_clouds(
+    kept_facts: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = {folder: package_data.contents(folder) for folder in FOLDERS}
+    package_data.keep_contents(shipped_facts)  # as in another process
+    monkeypatch.setattr(package_data, "_read", None)
+    second = {folder: package_data.contents(folder) for folder in FOLDERS}
+    assert second == first
+    assert repr(second) == repr(first)  # in the same order
+    assert second["drivers"] is not first["drivers"]
+
+
+def test_kept_facts_are_those_of_the_files(kept_facts: None) -> None:
+    kept = {folder: package_data.contents(folder) for folder in FOLDERS}
+    package_data.keep_contents(None)
+    assert {folder: package_data.contents(folder) for folder in FOLDERS} == kept
+    folders = {path.name for path in (Path(package_data.__file__).parent / "data").iterdir() if path.is_dir()}
+    assert folders - {"aws", "gcp", "schema"} == set(FOLDERS)
+
+
+def test_a_catalog_is_no_facts(directory: Path) -> None:
+    read = Reading()
+    shipped_catalog(read)
+    (directory / "shipped-facts").write_bytes((directory / NAME).read_bytes())
+    facts: Folders = FrozenMap({"mig": FrozenMap({"a": {"b": 1}})})
+    assert shipped_facts(lambda: facts) == facts
 
 
 @pytest.mark.parametrize("harm", ["cut", "foreign", "writable", "empty"])
